@@ -1,0 +1,136 @@
+"""What a check is: it judges a NodeState against a spec, says why, and changes nothing.
+
+Unknown is not pass: what could not be read fails ``verify`` as a failure does. (The contract follows gpud's: a check
+that does not concern the node says so instead of failing.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import IntEnum
+from fnmatch import fnmatchcase
+
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+
+class Level(IntEnum):
+    """How deep a check looks: files, what the running engines answer, a new container, between hosts."""
+
+    config = 0
+    effective = 1
+    smoke = 2
+    fabric = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``status`` is pass, warn, fail, skip or unknown; ``summary`` is one line, the rest may be empty."""
+
+    status: str
+    summary: str
+    evidence: str = ""
+    remedy: str = ""
+
+
+Judge = Callable[[NodeSpec, NodeState], Verdict]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that can be wrong. ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
+
+    ``after``: checks whose failure is the cause of this one's, which is then not judged again.
+    """
+
+    id: str
+    level: Level
+    cause: str
+    confirm: str
+    fix: str
+    judge: Judge
+    gpu: bool = False
+    active: bool = False
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A check's verdict on one host."""
+
+    check: Check
+    verdict: Verdict
+
+
+def passed(summary: str, evidence: str = "") -> Verdict:
+    """All is as it should be."""
+    return Verdict("pass", summary, evidence)
+
+
+def warn(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
+    """Worth knowing, and no reason to fail."""
+    return Verdict("warn", summary, evidence, remedy)
+
+
+def fail(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
+    """Wrong; without a remedy of its own the check's fix stands."""
+    return Verdict("fail", summary, evidence, remedy)
+
+
+def skip(reason: str) -> Verdict:
+    """Does not concern this node, and why."""
+    return Verdict("skip", reason)
+
+
+def unknown(reason: str, remedy: str = "") -> Verdict:
+    """Could not be told, and why."""
+    return Verdict("unknown", reason, "", remedy)
+
+
+def has_gpu(state: NodeState) -> bool:
+    """Is there an NVIDIA GPU on the PCI bus (display or 3D controller), or one that the driver lists?"""
+    return bool(state.driver.gpus) or any(
+        line.split()[1:2] and line.split()[1].startswith(("0x0300", "0x0302")) for line in state.driver.pci
+    )
+
+
+def run_checks(
+    catalogue: tuple[Check, ...], spec: NodeSpec, state: NodeState, host: str, *, active: bool, today: date
+) -> tuple[Judged, ...]:
+    """Judge in order; a failure is told once, at its root. ``active``: judge those too that need the second exec."""
+    done: dict[str, Judged] = {}
+    for check in catalogue:
+        if check.active and not active:
+            continue
+        done[check.id] = Judged(check, _waived(check, spec, host, today, _one(check, spec, state, done)))
+    return tuple(done.values())
+
+
+def _one(check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged]) -> Verdict:
+    if check.level > Level[spec.verify.level] and not (check.level == Level.smoke and spec.verify.image):
+        return skip(f"deeper than verify.level: {spec.verify.level}")
+    if check.gpu and spec.hardware.gpus == "none":
+        return skip("hardware.gpus: none")
+    root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
+    if root:
+        return skip(f"see {root[0]}")
+    verdict = check.judge(spec, state)
+    if verdict.status == "fail" and not verdict.remedy:
+        return replace(verdict, remedy=check.fix)
+    return verdict
+
+
+def _waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
+    for waiver in spec.verify.waive:
+        if waiver.check == check.id and fnmatchcase(host, waiver.host) and verdict.status in ("fail", "unknown"):
+            if waiver.until < today:
+                return replace(verdict, summary=f"{verdict.summary} (its waiver ended on {waiver.until})")
+            return warn(f"waived until {waiver.until}: {waiver.reason}; {verdict.summary}", verdict.remedy)
+    return verdict
+
+
+def unread(value: Unknown) -> Verdict:
+    """The verdict on a part of the state that could not be read."""
+    return unknown(value.unknown)

@@ -1,0 +1,120 @@
+"""daemon.json as a document that belongs to the user: read without loss, changed only where gpuready owns a key.
+
+nvidia-ctk sends integers through float64, drops every other ``features`` flag, replaces the whole entry of a runtime
+and panics on ``"runtimes": null``; so its output is never installed as it is. dockerd's own rules for the file (an
+empty file and a byte-order mark are fine, the last of two equal keys wins) are kept where they lose nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+Document = dict[str, Any]
+
+
+class DaemonJsonError(ValueError):
+    """The file cannot be understood, or a change would lose something; the message says where and what."""
+
+
+class _Number(float):
+    """A float that is written back with the very characters it had."""
+
+    text: str
+
+    def __new__(cls, text: str) -> _Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        if not math.isfinite(number):
+            raise DaemonJsonError(f"the number {text} is too large to be kept")
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Document:
+    found: Document = {}
+    for key, value in pairs:
+        if key in found:
+            raise DaemonJsonError(f"the key {key!r} stands there twice; keep one")
+        found[key] = value
+    return found
+
+
+def _constant(text: str) -> Any:
+    raise DaemonJsonError(f"{text} is no JSON value")
+
+
+def read(data: bytes) -> Document:
+    """The document; ``{}`` for an empty file. Raises :class:`DaemonJsonError` with line and column."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise DaemonJsonError(f"it is not UTF-8 (byte {e.start})") from None
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_Number, parse_constant=_constant, parse_int=_integer
+        )
+    except json.JSONDecodeError as e:
+        raise DaemonJsonError(f"line {e.lineno}, column {e.colno}: {e.msg}") from None
+    except RecursionError:
+        raise DaemonJsonError("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise DaemonJsonError(f"it holds {_kind(found)}, not an object")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > 1000:
+        raise DaemonJsonError("a number of more than 1000 digits")
+    return int(text)
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def write(document: Document) -> bytes:
+    """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal."""
+    text = json.dumps(document, indent=4, ensure_ascii=False) + "\n"
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
+        return (json.dumps(document, indent=4) + "\n").encode("ascii")
+
+
+def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
+    """A copy of ``document`` in which each path of ``ours`` has its value; everything else is as it was.
+
+    A null on the way counts as absent; anything else that is no object is an error, for it would be lost.
+    """
+    merged: Document = _copy(document)
+    for path, value in ours.items():
+        at = merged
+        for depth, key in enumerate(path[:-1]):
+            inner = at.get(key)
+            if inner is None:
+                inner = at[key] = {}
+            elif not isinstance(inner, dict):
+                raise DaemonJsonError(f"{'.'.join(path[: depth + 1])} is {_kind(inner)}, not an object")
+            at = inner
+        at[path[-1]] = value
+    return merged
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _copy(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_copy(v) for v in value]
+    return value
+
+
+def readable_by_nvidia_ctk(document: Document, data: bytes) -> bool:
+    """Can nvidia-ctk work on this very file? Not when empty, with a mark, or with a null or odd ``runtimes``."""
+    return bool(document) and not data.startswith(b"\xef\xbb\xbf") and isinstance(document.get("runtimes", {}), dict)

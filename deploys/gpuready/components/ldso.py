@@ -1,0 +1,139 @@
+"""The driver's libraries in the dynamic linker's cache.
+
+Why: on images that mount the driver (GCP Batch, COS: /usr/local/nvidia/lib64) nobody tells ldconfig. Programs that
+only run CUDA may get by with LD_LIBRARY_PATH; Triton asks ``ldconfig -p`` and stops with "libcuda.so cannot found!".
+A stubs or compat directory here breaks every CUDA program of the node, so those are refused.
+Sources: ldconfig(8), ld.so(8), Triton's driver.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpuready import resources
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Linker, NodeState, Unknown
+
+CONF = "/etc/ld.so.conf.d/gpuready-nvidia.conf"
+#: Where platforms put the driver's libraries when no package does.
+DRIVER_DIRS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/var/lib/nvidia/lib64",
+    "/home/kubernetes/bin/nvidia/lib64",
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/wsl/lib",
+    "/cm/local/apps/cuda/libs/current/lib64",
+)
+_FORBIDDEN = {"stubs", "compat"}
+
+
+class Ldso(Component):
+    """One file in ld.so.conf.d with the directories of the spec, and a cache that lists their libcuda."""
+
+    name = "ldso"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if spec.ldso == "off":
+            return Applies(False, "ldso: off")
+        if isinstance(state.linker, Unknown):
+            return Applies(True, "the linker's cache must list libcuda")
+        if spec.ldso == "auto" and not _auto(state, state.linker):
+            return Applies(False, _why_not(state, state.linker))
+        return Applies(True, "the linker's cache must list libcuda")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        linker = state.linker
+        if isinstance(linker, Unknown):
+            raise NotComparable(f"the linker's cache cannot be read: {linker.unknown}")
+        dirs = tuple(spec.ldso) if isinstance(spec.ldso, (list, tuple)) else _auto(state, linker)
+        for d in dirs:
+            real = next((r for path, r in linker.libs.items() if path.rpartition("/")[0] == d), d)
+            if _FORBIDDEN & set(real.split("/")):
+                raise NotComparable(
+                    f"{d} is really {real.rpartition('/')[0]}: a stubs or compat directory is never listed"
+                )
+        want: dict[str, Value] = {"ldso.conf": dirs}
+        return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        linker = state.linker
+        if isinstance(linker, Unknown):
+            return {}
+        conf = state.files[CONF].text if CONF in state.files else ""
+        dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
+        found: dict[str, Value] = {"ldso.conf": dirs}
+        for d in {path.rpartition("/")[0] for path in linker.libs}:
+            cached = {
+                path.rpartition("/")[2] for paths in linker.cache.values() for path in paths if path.startswith(f"{d}/")
+            }
+            found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if name in cached)
+        return found
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        dirs = next((c.expected for c in diff if c.key == "ldso.conf"), None)
+        before = state.files[CONF].sha256 if CONF in state.files else "absent"
+        content = resources.document("ldso.conf", dirs=dirs) if isinstance(dirs, tuple) else ""
+        yield Step(
+            "ldso",
+            resources.script(
+                "ldso",
+                conf=CONF,
+                before=before,
+                content=content,
+                write="1" if isinstance(dirs, tuple) else "",
+                dirs=dirs if isinstance(dirs, tuple) else (),
+            ),
+            summary="write ld.so.conf.d and run ldconfig",
+        )
+
+
+def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
+    """SONAMEs of the driver that ldconfig will find in a directory: versioned files give ``lib*.so.1``."""
+    names = {path.rpartition("/")[2] for path in linker.libs if path.rpartition("/")[0] == directory}
+    return tuple(
+        f"{base}.so.1" for base in ("libcuda", "libnvidia-ml") if any(re.match(rf"{base}\.so\.\d", n) for n in names)
+    )
+
+
+def library_version(realpath: str) -> str:
+    """``libcuda.so.580.159.04`` -> ``580.159.04``; empty for a name without a version."""
+    m = re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", realpath)
+    return m[1] if m else ""
+
+
+def _candidates(state: NodeState, linker: Linker) -> set[str]:
+    """Known directories with a libcuda of the loaded module's version, one name for each real place."""
+    version = state.driver.module_version or state.driver.proc_version
+    places: dict[str, str] = {}
+    for path, real in sorted(linker.libs.items()):
+        directory, name = path.rpartition("/")[::2]
+        if directory in DRIVER_DIRS and name.startswith("libcuda.so.") and version and library_version(real) == version:
+            places.setdefault(real.rpartition("/")[0], directory)
+    return set(places.values())
+
+
+def _auto(state: NodeState, linker: Linker) -> tuple[str, ...]:
+    """What ``auto`` lists: exactly one fitting directory, and only if nobody else's entry serves it already."""
+    found = _candidates(state, linker)
+    if len(found) != 1:
+        return ()
+    if CONF not in state.files and any(
+        library_version(linker.libs.get(p, p)) == (state.driver.module_version or state.driver.proc_version)
+        for p in linker.cache.get("libcuda.so.1", ())
+    ):
+        return ()
+    return tuple(found)
+
+
+def _why_not(state: NodeState, linker: Linker) -> str:
+    if not state.driver.module_version and not state.driver.proc_version:
+        return "auto: no NVIDIA module is loaded, so no library can be told to fit it"
+    found = sorted(_candidates(state, linker))
+    if len(found) > 1:
+        return f"auto: several directories hold a fitting libcuda ({', '.join(found)}); name one in ldso"
+    if not found:
+        return "auto: no known directory outside the system's holds a libcuda of the loaded module's version"
+    return "auto: the cache lists a fitting libcuda already"

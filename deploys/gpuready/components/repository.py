@@ -1,0 +1,157 @@
+"""NVIDIA's container-toolkit repository in apt: one deb822 file with Signed-By, one key that is really NVIDIA's.
+
+Why: a key taken on TLS's word alone, or an old list beside the new one, are the two commonest reasons why nodes
+cannot install. The key is fetched, checked by its full fingerprint on the controller, and only then is anything
+written. Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its troubleshooting page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+from gpuready import resources
+from gpuready.components import aptsources
+from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
+from gpuready.components.openpgp import KeyFileError, fingerprints
+from gpuready.errors import ConvergeError
+from gpuready.spec.model import NodeSpec
+from gpuready.spec.secrets import resolve
+from gpuready.state.model import File, NodeState
+
+SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
+KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
+PROXY = "/etc/apt/apt.conf.d/90gpuready-proxy"
+
+
+class Repository(Component):
+    """deb822 source, key by fingerprint, no second entry for the same place, the proxy for its host."""
+
+    name = "repository"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        return Applies(True, "the toolkit comes from here")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if "apt-get" not in state.have:
+            raise NotComparable(
+                f"{state.os.name or 'this node'} has no apt: gpuready installs on Debian and Ubuntu so far"
+            )
+        repo = spec.toolkit.repo
+        return {
+            "repository.uri": repo.url,
+            "repository.suite": "/",
+            "repository.signed_by": KEYRING,
+            "repository.entries": 1,
+            "repository.key": (repo.fingerprint,),
+            "repository.conflicts": (),
+            "repository.proxy": _shown(_proxy_line(spec), spec),
+        }
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        entries = aptsources.stanzas(state.files[SOURCE].text) if SOURCE in state.files else []
+        first = entries[0] if entries else {}
+        on = first.get("Types") == "deb" and first.get("Enabled", "yes").lower() in ("yes", "true")
+        return {
+            "repository.uri": first.get("Uris") if on else None,
+            "repository.suite": first.get("Suites"),
+            "repository.signed_by": first.get("Signed-By"),
+            "repository.entries": len(entries),
+            "repository.key": _key(state.files.get(KEYRING)),
+            "repository.conflicts": tuple(_conflicts(spec, state)),
+            "repository.proxy": _shown(state.files[PROXY].text.strip() if PROXY in state.files else None, spec),
+        }
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if not any(c.key == "repository.conflicts" for c in diff):
+            return ()
+        return tuple(
+            f"{p}: its entries for this repository go; a copy stays on the node" for p in _conflicts(spec, state)
+        )
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        key = None
+        if any(c.key == "repository.key" for c in diff):
+            key = yield from self._fetch(spec)
+        repo = spec.toolkit.repo
+        source = resources.document("toolkit.sources", url=repo.url, keyring=KEYRING)
+        proxy = _proxy_line(spec)
+        puts = [(KEYRING, _sha(state, KEYRING), key)] if key is not None else []
+        puts.append((SOURCE, _sha(state, SOURCE), source.encode()))
+        if proxy is not None:
+            puts.append((PROXY, _sha(state, PROXY), f"{proxy}\n".encode()))
+        drops = [(PROXY, _sha(state, PROXY))] if proxy is None and PROXY in state.files else []
+        for path, kept in _conflicts(spec, state).items():
+            if aptsources.is_bare(kept) and path != "/etc/apt/sources.list":
+                drops.append((path, _sha(state, path)))
+            else:
+                puts.append((path, _sha(state, path), kept.encode("utf-8", "surrogateescape")))
+        yield Step("repository", resources.script("repository", puts=puts, drops=drops), summary="write the source")
+
+    def _fetch(self, spec: NodeSpec) -> Generator[Step, Reply, bytes]:
+        repo = spec.toolkit.repo
+        if "://" in repo.key:
+            proxy = resolve(repo.proxy).reveal() if repo.proxy else ""
+            reply = yield Step(
+                "repository-key",
+                resources.script("fetch-key", url=repo.key, proxy=proxy),
+                timeout=120,
+                survives=False,
+                summary=f"fetch {repo.key}",
+            )
+            data = base64.b64decode(reply.out)
+        else:
+            data = Path(repo.key).read_bytes()
+        try:
+            found = fingerprints(data)
+        except KeyFileError as e:
+            raise ConvergeError(f"{repo.key} is not a usable key: {e}; nothing was written") from None
+        if found != (repo.fingerprint,):
+            raise ConvergeError(
+                f"{repo.key} holds the key {', '.join(found)}, the spec asks for {repo.fingerprint}; "
+                "nothing was written",
+                remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
+            )
+        return data
+
+
+def _sha(state: NodeState, path: str) -> str:
+    return state.files[path].sha256 if path in state.files else "absent"
+
+
+def _key(file: File | None) -> Value:
+    if file is None:
+        return ()
+    try:
+        return fingerprints(file.data)
+    except KeyFileError as e:
+        return (f"unusable: {e}",)
+
+
+def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
+    """Path -> what the file is without its entries for our repository."""
+    found: dict[str, str] = {}
+    for path, file in state.glob("/etc/apt/sources.list").items():
+        if path != SOURCE:
+            kept = aptsources.without_repository(path, file.text, spec.toolkit.repo.url)
+            if kept is not None:
+                found[path] = kept
+    return found
+
+
+def _proxy_line(spec: NodeSpec) -> str | None:
+    repo = spec.toolkit.repo
+    if not repo.proxy:
+        return None
+    scheme, _, rest = repo.url.partition("://")
+    host = rest.split("/")[0].split(":")[0]
+    return f'Acquire::{scheme}::Proxy::{host} "{resolve(repo.proxy).reveal()}";'
+
+
+def _shown(line: str | None, spec: NodeSpec) -> str | None:
+    """A proxy that the spec gives as a secret reference appears in a diff by its hash alone."""
+    if line is None or not spec.toolkit.repo.proxy or "://" in spec.toolkit.repo.proxy:
+        return line
+    return f"a secret, sha256 {hashlib.sha256(line.encode()).hexdigest()[:12]}"

@@ -1,0 +1,282 @@
+"""The engine: connects, probes, compares, and sends only hosts with a difference into pyinfra's operations.
+
+It alone touches pyinfra's State, Inventory, connect, run_ops and pyinfra_cli. pyinfra's own verdict is not used (it
+exits 0 on a failed operation under no_wait): success is read from each component's outcome.
+"""
+
+from __future__ import annotations
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import logging  # noqa: E402
+import os  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
+from datetime import date  # noqa: E402
+
+import gevent  # noqa: E402
+import pyinfra  # noqa: E402
+from paramiko import SSHException  # noqa: E402
+from pyinfra.api.config import Config  # noqa: E402
+from pyinfra.api.exceptions import PyinfraError  # noqa: E402
+from pyinfra.api.host import Host  # noqa: E402
+from pyinfra.api.inventory import Inventory  # noqa: E402
+from pyinfra.api.operations import run_ops  # noqa: E402
+from pyinfra.api.state import State, StateStage  # noqa: E402
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state  # noqa: E402
+from pyinfra_cli.util import load_func  # noqa: E402
+
+from gpuready.checks import CATALOGUE  # noqa: E402
+from gpuready.checks.base import run_checks  # noqa: E402
+from gpuready.components.base import Disruption, compare  # noqa: E402
+from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
+from gpuready.node import NODE, converge  # noqa: E402
+from gpuready.operations import component, lock  # noqa: E402
+from gpuready.operations.active import run_active  # noqa: E402
+from gpuready.operations.connection import explain, host_data  # noqa: E402
+from gpuready.operations.node_state import forget, node_state  # noqa: E402
+from gpuready.operations.outcome import outcomes  # noqa: E402
+from gpuready.operations.transport import EXECS, harden  # noqa: E402
+from gpuready.report.run import ComponentRun, HostRun, Run  # noqa: E402
+from gpuready.spec.inventory import HostEntry  # noqa: E402
+
+#: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
+Progress = Callable[[str, str], None]
+CONNECT_TIMEOUT = 10
+CONNECT_LIMIT = 45
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run goes. ``selected`` names components (None: all); ``passive`` leaves out the second exec."""
+
+    verb: str
+    selected: frozenset[str] | None = None
+    passive: bool = False
+    host_keys: str = "strict"
+    allowed: Disruption = Disruption.restart
+    parallel: int = 64
+
+
+class Engine:
+    """One run over some hosts; the state of pyinfra belongs to it."""
+
+    def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress) -> None:
+        self.entries = {entry.name: entry for entry in entries}
+        self.options, self.progress = options, progress
+        self.run = Run(options.verb, [HostRun(entry.name, notes=list(entry.notes)) for entry in entries])
+        self._runs = {run.name: run for run in self.run.hosts}
+        _quiet()
+        hosts = [
+            (
+                entry.name,
+                host_data(entry.connection, options.host_keys)
+                | {
+                    component.SPEC: entry.spec,
+                    component.SELECTED: options.selected,
+                    component.ALLOWED: options.allowed,
+                },
+            )
+            for entry in entries
+        ]
+        inventory = Inventory((hosts, {}))
+        config = Config(PARALLEL=options.parallel, CONNECT_TIMEOUT=CONNECT_TIMEOUT)
+        self.state = State()
+        ctx_config.set(config)
+        ctx_inventory.set(inventory)
+        ctx_state.set(self.state)
+        self.state.init(inventory, config)
+        pyinfra.is_cli = True
+
+    def plan(self) -> Run:
+        """Connect, probe, compare and judge every host; nothing on a node changes."""
+        return self._timed(lambda: self._each(self._look))
+
+    def verify(self) -> Run:
+        """As :meth:`plan`, and the active checks unless ``passive``."""
+        return self._timed(lambda: self._each(self._examine))
+
+    def apply(self) -> Run:
+        """Converge every host that differs, then judge it; the others are only compared."""
+
+        def work() -> None:
+            self._each(self._look)
+            differing = [h for h in self._hosts() if self._runs[h.name].outcome == "would_change"]
+            if differing:
+                self._converge(differing)
+                self._each(self._confirm, differing)
+
+        return self._timed(work)
+
+    # --- phases -------------------------------------------------------------------------------------------
+
+    def _timed(self, work: Callable[[], None]) -> Run:
+        began = time.monotonic()
+        try:
+            work()
+        except KeyboardInterrupt:
+            self.run.interrupted = True
+        finally:
+            self.run.seconds = time.monotonic() - began
+            self._close()
+        return self.run
+
+    def _hosts(self) -> list[Host]:
+        return [self.state.inventory.get_host(name) for name in self.entries]
+
+    def _each(self, work: Callable[[Host], None], hosts: Sequence[Host] | None = None) -> None:
+        assert self.state.pool is not None
+        self.state.set_stage(max(self.state.current_stage, StateStage.Connect))
+        jobs = [self.state.pool.spawn(self._guarded, work, host) for host in (hosts or self._hosts())]
+        gevent.joinall(jobs)
+
+    def _guarded(self, work: Callable[[Host], None], host: Host) -> None:
+        """A host's exception is that host's outcome, never the run's."""
+        run, began = self._runs[host.name], time.monotonic()
+        try:
+            work(host)
+        except UnreachableError as e:
+            run.outcome, run.error = "unreachable", e
+        except GpureadyError as e:
+            run.outcome, run.error = "failed", e
+        except Exception as e:
+            run.outcome, run.error = "failed", EngineError(f"{type(e).__name__}: {e}")
+            logging.getLogger("gpuready").exception("%s", host.name)
+        finally:
+            run.seconds += time.monotonic() - began
+            run.execs = host.connector_data.get(EXECS, 0)
+            self.progress(host.name, run.outcome)
+
+    def _connect(self, host: Host) -> None:
+        self.progress(host.name, "connect")
+        limit = gevent.Timeout(CONNECT_LIMIT)
+        try:
+            with limit:
+                host.connector.connect()
+        except gevent.Timeout as e:
+            if e is not limit:
+                raise
+            raise UnreachableError(f"no SSH session within {CONNECT_LIMIT} s") from None
+        except (PyinfraError, SSHException, OSError, EOFError, ValueError) as e:
+            raise explain(self.entries[host.name], e) from None
+        host.connected = True
+        self.state.activate_host(host)
+        harden(host)
+
+    def _look(self, host: Host) -> None:
+        run = self._runs[host.name]
+        self._connect(host)
+        self.progress(host.name, "probe")
+        run.state = node_state(host)
+        self._compare(run)
+        self._judge(run)
+
+    def _examine(self, host: Host) -> None:
+        run = self._runs[host.name]
+        self._look(host)
+        if not self.options.passive and run.state is not None:
+            self.progress(host.name, "check")
+            run.state = run_active(host, run.state, self.entries[host.name].spec)
+            self._judge(run)
+
+    def _compare(self, run: HostRun) -> None:
+        assert run.state is not None
+        chosen = [c for c in NODE if self.options.selected is None or c.name in self.options.selected]
+        spec = self.entries[run.name].spec
+        run.components = [ComponentRun(compare(c, spec, run.state)) for c in chosen]
+        if any(c.found.error for c in run.components):
+            run.outcome = "failed"
+            for c in run.components:
+                c.error = UncomparableError(c.found.error) if c.found.error else None
+        if any(c.found.diff and not c.found.error for c in run.components):
+            run.outcome = "would_change"
+        elif run.outcome != "failed":
+            run.outcome = "ok"
+
+    def _judge(self, run: HostRun) -> None:
+        assert run.state is not None
+        spec = self.entries[run.name].spec
+        run.checks = list(
+            run_checks(CATALOGUE, spec, run.state, run.name, active=bool(run.state.active), today=date.today())
+        )
+
+    def _converge(self, hosts: list[Host]) -> None:
+        for host in hosts:
+            self.progress(host.name, "apply")
+        self.state.active_hosts = set(hosts)
+        self.state.set_stage(StateStage.Prepare)
+        load_func(self.state, converge)
+        self.state.set_stage(StateStage.Execute)
+        began = time.monotonic()
+        run_ops(self.state, no_wait=True)
+        for host in hosts:
+            lock.release(host)
+            self._runs[host.name].seconds += time.monotonic() - began
+
+    def _confirm(self, host: Host) -> None:
+        """After the operations: take over the outcomes; where something changed, look again and check in depth."""
+        run = self._runs[host.name]
+        done = outcomes(host)
+        for item in run.components:
+            outcome = done.get(item.found.name)
+            item.attempted = outcome is not None
+            if outcome is not None:
+                item.changed, item.pending, item.error = outcome.changed, outcome.pending, outcome.error
+        failed = next((c.error for c in run.components if c.error is not None), None)
+        if any(c.changed for c in run.components) and not isinstance(failed, UnreachableError):
+            self.progress(host.name, "check")
+            forget(host)
+            run.state = run_active(host, node_state(host), self.entries[host.name].spec)
+            self._judge(run)
+            self._still_differs(run)
+            failed = failed or next((c.error for c in run.components if c.error is not None), None)
+        if failed is not None:
+            run.outcome, run.error = ("unreachable" if isinstance(failed, UnreachableError) else "failed"), failed
+        elif any(c.pending for c in run.components):
+            run.outcome = "pending"
+        else:
+            run.outcome = "changed"
+
+    def _still_differs(self, run: HostRun) -> None:
+        assert run.state is not None
+        by_name = {c.name: c for c in NODE}
+        for item in run.components:
+            if item.changed and not item.pending and item.error is None:
+                again = compare(by_name[item.found.name], self.entries[run.name].spec, run.state)
+                if again.diff or again.error:
+                    keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
+                    item.error = UncomparableError(
+                        f"{item.found.name} still differs after its steps: {again.error or keys}"
+                    )
+
+    def _close(self) -> None:
+        for host in self._hosts():
+            lock.release(host)
+            client = getattr(host.connector, "client", None)
+            if client is not None:
+                client.close()
+
+
+class UncomparableError(GpureadyError):
+    """A component that cannot be compared, or that its steps did not bring to what it should be."""
+
+    kind = "converge"
+    exit_code = 1
+
+
+def _quiet() -> None:
+    """pyinfra prints through logging and raw tracebacks of greenlets; all that matters reaches our report."""
+    os.environ["PYINFRA_PROGRESS"] = "off"
+    for name in ("pyinfra", "paramiko"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    hub = gevent.get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, PyinfraError)
+
+
+def execute(entries: Sequence[HostEntry], options: Options, progress: Progress) -> Run:
+    """Run ``options.verb`` (plan, apply, verify, probe) over the hosts."""
+    engine = Engine(entries, options, progress)
+    return {"plan": engine.plan, "probe": engine.plan, "apply": engine.apply, "verify": engine.verify}[options.verb]()

@@ -1,0 +1,29 @@
+"""The whole tool in one list: what a GPU node is made of, in the order in which it is built.
+
+Read next: any file in ``components/``. Each states what should be, what is, and how to mend the difference.
+"""
+
+from __future__ import annotations
+
+from gpuready.components.base import Component
+from gpuready.components.docker import Docker
+from gpuready.components.ldso import Ldso
+from gpuready.components.repository import Repository
+from gpuready.components.toolkit import Toolkit
+
+NODE: tuple[Component, ...] = (Repository(), Toolkit(), Ldso(), Docker())
+
+
+def converge() -> None:
+    """Bring the host to its spec: one pyinfra operation for each component (both doors call this)."""
+    from gpuready.operations.component import component
+
+    for item in NODE:
+        component(item=item, name=item.name)
+
+
+def verify() -> None:
+    """Judge the host by its spec: one pyinfra operation, which fails when a check does."""
+    from gpuready.operations.judge import judge
+
+    judge(name="verify")

@@ -1,0 +1,21 @@
+"""The active checks' exec: what it answers becomes ``state.active``; the checks judge it like all else."""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+
+from gpuready import resources
+from gpuready.operations.transport import run_script
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from gpuready.state.parse import Records
+
+TIMEOUT = 240
+
+
+def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
+    """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
+    image = spec.verify.image or "" if spec.verify.level != "config" else ""
+    records = Records(run_script(host, resources.script("active", image=image), TIMEOUT))
+    answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
+    return state.model_copy(update={"active": {"done": True, **answers}})

@@ -1,0 +1,107 @@
+"""The one pyinfra operation: bring one component of a host to what its spec says.
+
+It is called for every component on every host, in the same order, because pyinfra 3.10 takes an operation's identity
+from its place in the source; a host without a difference costs nothing but the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from gpuready.components.base import Comparison, Component, Disruption, compare
+from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.operations.node_state import node_state
+from gpuready.operations.outcome import ComponentOutcome, outcomes
+from gpuready.operations.step import Pending, StepCommand
+from gpuready.spec.model import NodeSpec
+
+SPEC = "gpuready_spec"
+SELECTED = "gpuready_selected"
+ALLOWED = "gpuready_allowed"
+
+
+class Failed(PyinfraCommand):
+    """Makes the operation fail in pyinfra's eyes; the reason stands in the outcome."""
+
+    def __init__(self, error: GpureadyError) -> None:
+        super().__init__()
+        self.error = error
+
+    def __repr__(self) -> str:
+        return f"Failed({self.error})"
+
+    def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
+        """Always False."""
+        host.log_styled(f"{self.error}", fg="red")
+        return False
+
+
+@operation()
+def component(item: Component) -> Generator[PyinfraCommand, None, None]:
+    """Compare, and converge where there is a difference that may be closed now."""
+    selected = host.data.get(SELECTED)
+    if selected is not None and item.name not in selected:
+        host.noop(f"{item.name} is not selected")
+        return
+    try:
+        spec, state = host.data.get(SPEC), node_state(host)
+    except GpureadyError as e:
+        yield Failed(e)
+        return
+    found = compare(item, spec, state)
+    outcome = outcomes(host).setdefault(item.name, ComponentOutcome(found))
+    if found.error:
+        outcome.error = ConvergeError(f"{item.name}: {found.error}")
+        yield Failed(outcome.error)
+    elif not found.diff:
+        host.noop(f"{item.name} is as it should be")
+    elif waits := _waits(item, found):
+        outcome.pending = waits
+        host.noop(f"{item.name} waits: {waits}")
+    else:
+        yield from _close(item, found, spec, outcome)
+
+
+def _waits(item: Component, found: Comparison) -> str:
+    """Why this difference is not closed now, or nothing."""
+    allowed = host.data.get(ALLOWED)
+    allowed = Disruption.restart if allowed is None else allowed
+    blocked = [name for name in item.requires if name in outcomes(host) and outcomes(host)[name].pending]
+    if blocked:
+        return f"for {', '.join(blocked)}"
+    if found.disruption > allowed:
+        return f"for consent: class {found.disruption.name}, allowed is {allowed.name}"
+    if found.hits and found.disruption >= Disruption.recreate:
+        return f"until idle: class {found.disruption.name} would hit {', '.join(found.hits)}"
+    return ""
+
+
+def _close(
+    item: Component, found: Comparison, spec: NodeSpec, outcome: ComponentOutcome
+) -> Generator[PyinfraCommand, None, None]:
+    steps = item.converge(found.diff, spec, node_state(host))
+    reply = None
+    try:
+        while True:
+            step = steps.send(reply) if reply is not None else next(steps)
+            command = StepCommand(step)
+            outcome.changed = outcome.changed or step.survives
+            yield command
+            if command.error is not None:
+                raise command.error
+            reply = command.reply
+    except StopIteration:
+        pass
+    except Pending as e:
+        outcome.pending = str(e)
+    except GpureadyError as e:
+        outcome.error = e
+        yield Failed(e)
+    except Exception as e:  # a host's surprise is that host's outcome, never the run's
+        outcome.error = GpureadyError(f"{item.name}: {type(e).__name__}: {e}")
+        yield Failed(outcome.error)

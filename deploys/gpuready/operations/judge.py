@@ -1,0 +1,35 @@
+"""The verify door as one pyinfra operation: probe, active checks, judgement; it fails when a check does."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import date
+
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from gpuready.checks import CATALOGUE
+from gpuready.checks.base import run_checks
+from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.operations.active import run_active
+from gpuready.operations.component import SPEC, Failed
+from gpuready.operations.node_state import node_state
+
+
+@operation()
+def judge() -> Generator[PyinfraCommand, None, None]:
+    """Two execs; each failed or unknown check is one line of the error."""
+    spec = host.data.get(SPEC)
+    try:
+        state = run_active(host, node_state(host), spec)
+    except GpureadyError as e:
+        yield Failed(e)
+        return
+    judged = run_checks(CATALOGUE, spec, state, host.name, active=True, today=date.today())
+    bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
+    if bad:
+        lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]
+        yield Failed(ConvergeError("; ".join(lines)))
+    else:
+        host.noop(f"{len(judged)} checks, none failed")

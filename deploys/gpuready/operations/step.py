@@ -1,0 +1,110 @@
+"""Steps on a node as pyinfra commands, and the one operation that every component is.
+
+A step that must end once begun runs as a transient unit; when the connection goes meanwhile, it is taken up once more
+and the unit's result is read from the node, so a cut network is no half-applied node.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import Any
+
+import gevent
+from paramiko import SSHException
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+
+from gpuready import resources
+from gpuready.components.base import PENDING_EXIT, Reply, Step
+from gpuready.errors import ConvergeError, UnreachableError
+from gpuready.operations import lock
+from gpuready.operations.transport import ConnectionLost, harden, run_script
+
+_RECONNECT = 30
+
+
+class Pending(Exception):
+    """A step found work that it may not disturb; the message says whose."""
+
+
+class StepCommand(PyinfraCommand):
+    """A :class:`Step` on its way: ``reply`` is set once it ran, ``error`` when it could not or failed."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__()
+        self.step = step
+        self.reply: Reply | None = None
+        self.error: ConvergeError | UnreachableError | Pending | None = None
+
+    def __repr__(self) -> str:
+        return f"StepCommand({self.step.name})"
+
+    def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
+        """pyinfra's entry: run the step; failures are kept for the operation, which judges them."""
+        try:
+            lock.hold(host)
+            self.reply = run_step(host, self.step)
+        except (ConvergeError, UnreachableError) as e:
+            self.error = e
+            return True
+        if self.reply.rc == PENDING_EXIT:
+            self.error = Pending(_last(self.reply.err))
+        elif self.reply.rc:
+            self.error = ConvergeError(_message(self.reply))
+        return True
+
+
+def run_step(host: Host, step: Step) -> Reply:
+    """Run one step; raises :class:`UnreachableError` or :class:`ConvergeError` (result unknown)."""
+    tx = uuid.uuid4().hex
+    script = resources.script("step", id=tx, step=step.name, body=step.script, survives=step.survives)
+    try:
+        return _reply(run_script(host, script, step.timeout))
+    except ConnectionLost as e:
+        if not step.survives:
+            raise
+        return _take_up(host, step, tx, e)
+
+
+def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
+    unknown = ConvergeError(
+        f"{why.message} during step {step.name}; the node may still be working on it: result unknown",
+        remedy="run again: it reads what the node is now",
+    )
+    lock.release(host)
+    try:
+        with gevent.Timeout(_RECONNECT, unknown):
+            host.connector.connect()
+        harden(host)
+        lines = run_script(
+            host, resources.script("collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
+        )
+    except (UnreachableError, PyinfraError, OSError, SSHException, EOFError):
+        raise unknown from None
+    if lines[0].startswith("lost"):
+        raise ConvergeError(f"{why.message} during step {step.name}, which {_FATE[lines[0]]}", remedy="run again")
+    lock.hold(host)
+    return _reply(lines)
+
+
+_FATE = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
+
+
+def _reply(lines: list[str]) -> Reply:
+    word, rc, out, err = [*lines[0].split(" "), "", "", ""][:4]
+    if word != "step" or not rc.isdigit():
+        raise ConvergeError(f"the step's answer is not understood: {lines[0][:80]!r}")
+    out = "" if out == "-" else out
+    return Reply(int(rc), *(base64.b64decode(x).decode("utf-8", "surrogateescape") for x in (out, err)))
+
+
+def _last(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")
+
+
+def _message(reply: Reply) -> str:
+    lines = [line.strip() for line in reply.err.splitlines() if line.strip()]
+    errors = [line for line in lines[:-1] if line.startswith(("E:", "dpkg: error"))]
+    return "; ".join([*lines[-1:], *errors[-3:]]) or f"exit {reply.rc} without a message"

@@ -1,0 +1,173 @@
+"""NodeState: what a node is, as one probe saw it. Frozen, and the same after a round trip through JSON.
+
+A part that could not be read is an :class:`Unknown` with the reason; a part that is not on the node is None.
+Nothing here judges: that is for components and checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Unknown(_Model):
+    """A value that could not be read, and why. Never equal to any expected value."""
+
+    unknown: str
+
+
+class OS(_Model):
+    """/etc/os-release (os-release(5))."""
+
+    id: str = ""
+    id_like: tuple[str, ...] = ()
+    version_id: str = ""
+    codename: str = ""
+    name: str = ""
+
+
+class File(_Model):
+    """A configuration file. ``text`` holds UTF-8 with surrogateescape; ``realpath`` is set for a symbolic link."""
+
+    text: str
+    mode: int
+    uid: int
+    gid: int
+    mtime: int
+    realpath: str = ""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return self.text.encode("utf-8", "surrogateescape")
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of the bytes, as ``sha256sum`` prints it on the node."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+class Package(_Model):
+    """An installed package: full version, and whether apt holds it."""
+
+    version: str
+    arch: str
+    held: bool = False
+    configured: bool = True
+
+
+class Unit(_Model):
+    """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5))."""
+
+    load: str
+    active: str
+    enabled: str = ""
+    main_pid: int = 0
+    invocation: str = ""
+    need_daemon_reload: bool = False
+    exec_start: tuple[str, ...] = ()
+    drop_ins: tuple[str, ...] = ()
+    started_us: int = 0
+    limit_memlock: str = ""
+
+
+class Container(_Model):
+    """A running Docker container, as far as disruption needs it."""
+
+    id: str
+    name: str
+    image: str
+    runtime: str = ""
+    gpu: bool = False
+    restart: str = "no"
+    pid: int = 0
+
+
+class Docker(_Model):
+    """The running engine's own answers (``docker info``, ``docker inspect``)."""
+
+    version: str = ""
+    runtimes: dict[str, str] = Field(default_factory=dict)
+    default_runtime: str = ""
+    live_restore: bool = False
+    swarm: bool = False
+    rootless: bool = False
+    cgroup_driver: str = ""
+    cdi_spec_dirs: tuple[str, ...] = ()
+    root_dir: str = ""
+    images: int = 0
+    containers: tuple[Container, ...] = ()
+
+
+class Driver(_Model):
+    """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees."""
+
+    module_version: str = ""
+    proc_version: str = ""
+    on_disk_version: str = ""
+    nodes: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    pci: tuple[str, ...] = ()
+    smi: str | Unknown | None = None
+    installer_log: bool = False
+
+
+class Tool(_Model):
+    """A command on root's PATH: where, and the first line of its ``--version``."""
+
+    path: str
+    version_line: str = ""
+
+
+class Linker(_Model):
+    """The dynamic linker's view: cache, the driver libraries on disk, what the loader resolves."""
+
+    cache: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    libs: dict[str, str] = Field(default_factory=dict)
+    loader: str = ""
+
+
+class NodeState(_Model):
+    """Everything that one probe read. ``masked`` states plan and verify, but never apply."""
+
+    format: int = 1
+    masked: bool = False
+    os: OS = OS()
+    kernel: str = ""
+    machine: str = ""
+    boot_id: str = ""
+    init: str = ""
+    systemd: bool = False
+    system_state: str = ""
+    cmdline: str = ""
+    clock: int = 0
+    uptime: int = 0
+    dockerd_command: tuple[str, ...] = ()
+    cloud_init: str = "none"
+    reboot_required: bool = False
+    have: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    memlock: str = ""
+    files: dict[str, File] = Field(default_factory=dict)
+    not_files: tuple[str, ...] = ()
+    packages: dict[str, Package] | Unknown = Field(default_factory=dict)
+    units: dict[str, Unit] | Unknown = Field(default_factory=dict)
+    docker: Docker | Unknown | None = None
+    containerd: str | Unknown | None = None
+    tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
+    driver: Driver = Driver()
+    linker: Linker | Unknown = Linker()
+    rdma: dict[str, str] = Field(default_factory=dict)
+    ib_netns_mode: str = ""
+    mounts: tuple[str, ...] = ()
+    active: dict[str, Any] = Field(default_factory=dict)
+
+    def glob(self, prefix: str) -> dict[str, File]:
+        """Files whose path starts with ``prefix``, in path order."""
+        return {path: self.files[path] for path in sorted(self.files) if path.startswith(prefix)}

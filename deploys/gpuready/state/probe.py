@@ -1,0 +1,25 @@
+"""The probe's script and what becomes of its output. The same bytes go to every host."""
+
+from __future__ import annotations
+
+import functools
+
+from gpuready import resources
+from gpuready.components.ldso import DRIVER_DIRS
+from gpuready.state.model import NodeState
+from gpuready.state.parse import parse
+
+#: Seconds after which a command that hangs on the node is abandoned, and after which the whole exec is.
+LIMIT = 5
+TIMEOUT = 15
+
+
+@functools.cache
+def script() -> str:
+    """The probe: POSIX sh, for root, read-only."""
+    return resources.script("probe", driver_dirs=DRIVER_DIRS, limit=LIMIT)
+
+
+def read(lines: list[str]) -> NodeState:
+    """What :func:`script` printed, as a NodeState; raises :class:`gpuready.state.parse.ProbeError`."""
+    return parse(lines)

@@ -1,0 +1,5 @@
+"""pyinfra -y inventories/example.py deploys/verify.py"""
+
+from gpuready.node import verify
+
+verify()
