@@ -143,7 +143,7 @@ def parse(lines: list[str]) -> NodeState:
         memlock=one.get("memlock", ""),
         files=files,
         not_files=tuple(values.get("notfile", [])),
-        packages=_packages(r.run("dpkg") or r.run("rpm")),
+        packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
         units=_units(r.run("units")),
         docker=_docker(r),
         containerd=r.run("containerd"),
@@ -229,11 +229,10 @@ def _untar(data: bytes) -> dict[str, File]:
 
 
 def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
-    if text is None or isinstance(text, Unknown):
-        # dpkg-query exits 1 when not one name matches: nothing installed is an answer, not an error.
-        if isinstance(text, Unknown) and "exit 1" not in text.unknown:
-            return text
-        return {} if text is not None else Unknown(unknown="neither dpkg nor rpm on this node")
+    if text is None:
+        return Unknown(unknown="neither dpkg nor rpm on this node")
+    if isinstance(text, Unknown):
+        return text
     found: dict[str, Package] = {}
     for line in text.splitlines():
         fields = line.split("\t")

@@ -1,0 +1,7 @@
+"""The plain pyinfra door: pyinfra -y inventories/example.py deploys/converge.py"""
+
+from pathlib import Path
+
+from gpuready.operations.door import hosts as load_hosts
+
+hosts = load_hosts(Path(__file__).with_name("example.yaml"))

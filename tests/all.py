@@ -1,0 +1,33 @@
+"""./dev test: every test. Where no test machine can run, the rest; in CI that is a failure, never a silent skip."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tests.lab.host import LabError
+from tests.lab.lab import Lab, available
+
+
+def main() -> int:
+    """pytest's exit code, or 1 where CI has no test machines."""
+    arguments = sys.argv[1:] or ["tests"]
+    why = available()
+    if why:
+        print(f"test: no test machines here: {why}; the unit tests run", file=sys.stderr)
+        if os.environ.get("CI"):
+            return 1
+        return pytest.main([*arguments, "-m", "not lab"])
+    print("test: preparing the test machines (minutes the first time, nothing later)", file=sys.stderr)
+    try:
+        Lab().prepare()
+    except LabError as e:
+        print(f"test: {e}", file=sys.stderr)
+        return 1
+    return pytest.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

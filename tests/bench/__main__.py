@@ -1,0 +1,131 @@
+"""./dev bench [N]: execs, wall and CPU time of plan and of a converged apply over N loopback hosts.
+
+The floor is the same connection with one exec of ``true``: pyinfra's connector, the same pool, the same sshd, in the same
+run. All N hosts are one sshd on loopback with a key made for this run. Figures are of this machine; quote the ratios.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuready.components.base import Disruption
+from gpuready.engine import Engine, Options
+from gpuready.operations.transport import run_script
+from gpuready.report.run import Run
+from gpuready.spec.inventory import HostEntry, load
+
+_TRUE = "echo begin; echo end 0"
+
+
+@contextmanager
+def _sshd(folder: Path) -> Iterator[int]:
+    """An sshd of our own on a free loopback port, for the user who runs this."""
+    for name in ("host", "client"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    shutil.copy(folder / "client.pub", folder / "authorized")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    options = {
+        "ListenAddress": "127.0.0.1", "Port": port, "HostKey": folder / "host", "PidFile": "none", "UsePAM": "no",
+        "AuthorizedKeysFile": folder / "authorized", "StrictModes": "no", "MaxStartups": "1000:30:2000",
+        "PermitRootLogin": "yes",
+    }  # fmt: skip
+    Path("/run/sshd").mkdir(exist_ok=True)
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    server = subprocess.Popen([shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *words],
+                              stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        _await(port)
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _await(port: int) -> None:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    raise SystemExit("bench: sshd does not answer")
+
+
+def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
+    key = (folder / "host.pub").read_text().split()[:2]
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {' '.join(key)}\n")
+    (folder / "bench.yaml").write_text(
+        f"all:\n  hosts:\n    bench[001:{count:03d}]: {{ansible_host: 127.0.0.1}}\n  vars:\n"
+        f"    ansible_port: {port}\n    ansible_user: {getpass.getuser()}\n"
+        f"    ansible_ssh_private_key_file: {folder}/client\n"
+        f"    ansible_ssh_common_args: -o UserKnownHostsFile={folder}/known\n    gpuready: {{ldso: off}}\n"
+    )
+    return list(load([str(folder / "bench.yaml")]))
+
+
+def _floor(engine: Engine) -> Run:
+    """Connect and run ``true`` on every host: what nobody can go below."""
+
+    def work(host: object) -> None:
+        engine._connect(host)  # type: ignore[arg-type]
+        run_script(host, _TRUE, 15)  # type: ignore[arg-type]
+        engine._runs[host.name].outcome = "ok"  # type: ignore[attr-defined]
+
+    return engine._timed(lambda: engine._each(work))  # type: ignore[arg-type]
+
+
+def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, int]:
+    before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
+    run = work()
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    wall = time.monotonic() - began
+    bad = [h for h in run.hosts if h.outcome in ("unreachable", "failed", "not_attempted")]
+    if bad:
+        raise SystemExit(f"bench: {name}: {bad[0].name}: {bad[0].outcome}: {bad[0].error}")
+    return name, wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, sum(h.execs for h in run.hosts)
+
+
+def main() -> int:
+    """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    ldso = frozenset({"ldso"})
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.chmod(folder, 0o755)
+        with _sshd(folder) as port:
+            entries = _inventory(folder, port, count)
+
+            def engine(verb: str, only: frozenset[str] | None) -> Engine:
+                return Engine(entries, Options(verb, only, allowed=Disruption.none), lambda host, what: None)
+
+            kinds: list[tuple[str, Callable[[], Run]]] = [
+                ("connect + true", lambda: _floor(engine("plan", None))),
+                ("plan", lambda: engine("plan", None).plan()),
+                ("apply, nothing to do", lambda: engine("apply", ldso).apply()),
+            ]
+            rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(4)][1:]
+    print(f"{count} loopback hosts, {os.cpu_count()} CPUs; medians of {len(rounds)} rounds")
+    print(f"{'':24}{'wall s':>8}{'ratio':>8}{'CPU s':>8}{'ratio':>8}{'execs/host':>12}")
+    for at, (kind, _) in enumerate(kinds):
+        middle = sorted(rounds, key=lambda r: r[at][1] / r[0][1])[len(rounds) // 2]
+        _, wall, cpu, execs = middle[at]
+        print(f"{kind:24}{wall:8.2f}{wall / middle[0][1]:8.2f}{cpu:8.2f}{cpu / middle[0][2]:8.2f}{execs / count:12.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
