@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-import yaml
 
 from tests.lab.host import LabError
 from tests.lab.lab import Lab, available
@@ -31,26 +28,20 @@ def main() -> int:
     lab = Lab()
     try:
         lab.prepare(["debian13"])
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            lab.serving() as repository,
-            lab.machine("debian13", name="demo1") as node,
-        ):
+        with lab.machine("debian13", name="demo1") as node:
             # A machine without a GPU that says so: otherwise "no GPU seen" would be a failure, as it should.
-            spec = {"hardware": {"gpus": "none"}, "runtimes": {"docker": {"default_runtime": True}}}
-            inventory = Path(folder, "demo.yaml")
-            inventory.write_text(node.inventory(repository, spec), "utf-8")
-            return _show(inventory)
+            made = node.inventory(hardware={"gpus": "none"}, runtimes={"docker": {"default_runtime": True}})
+            return _show(made.rename(made.with_name("demo.yaml")))
     except LabError as e:
         print(f"demo: {e}", file=sys.stderr)
         return 1
 
 
-def _show(inventory: Path) -> int:
-    print(yaml.safe_dump(yaml.safe_load(inventory.read_text("utf-8")), sort_keys=False), flush=True)
+def _show(file: Path) -> int:
+    print(file.read_text("utf-8"), flush=True)
     for words in (["plan"], ["apply", "--yes"], ["apply", "--yes"], ["verify"]):
         print(f"$ gpuready {' '.join(words)} -i demo.yaml", flush=True)
-        done = subprocess.run([_GPUREADY, *words, "-i", str(inventory)], check=False)
+        done = subprocess.run([_GPUREADY, *words, "-i", file.name], cwd=file.parent, check=False)
         print(flush=True)
         if done.returncode:
             print(f"demo: exit {done.returncode}", file=sys.stderr)

@@ -39,6 +39,7 @@ from gpuready.operations.active import run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
 from gpuready.operations.node_state import forget, node_state  # noqa: E402
 from gpuready.operations.outcome import outcomes  # noqa: E402
+from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS, harden  # noqa: E402
 from gpuready.report.run import ComponentRun, HostRun, Run  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
@@ -205,6 +206,7 @@ class Engine:
 
     def _converge(self, hosts: list[Host]) -> None:
         for host in hosts:
+            host.connector_data[PROGRESS] = self.progress
             self.progress(host.name, "apply")
         self.state.active_hosts = set(hosts)
         self.state.set_stage(StateStage.Prepare)

@@ -62,7 +62,7 @@ def component(item: Component) -> Generator[PyinfraCommand, None, None]:
         host.noop(f"{item.name} is as it should be")
     elif waits := _waits(item, found):
         outcome.pending = waits
-        host.noop(f"{item.name} waits: {waits}")
+        host.log_styled(f"{item.name} waits {waits}", fg="yellow")
     else:
         yield from _close(item, found, spec, outcome)
 

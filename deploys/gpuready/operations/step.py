@@ -22,6 +22,8 @@ from gpuready.errors import ConvergeError, UnreachableError
 from gpuready.operations import lock
 from gpuready.operations.transport import ConnectionLost, harden, run_script
 
+#: Where the engine leaves its progress callback, beside the connection.
+PROGRESS = "gpuready.progress"
 _RECONNECT = 30
 
 
@@ -43,6 +45,7 @@ class StepCommand(PyinfraCommand):
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """pyinfra's entry: run the step; failures are kept for the operation, which judges them."""
+        host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, self.step.summary or self.step.name)
         try:
             lock.hold(host)
             self.reply = run_step(host, self.step)
