@@ -228,13 +228,20 @@ class Engine:
             if outcome is not None:
                 item.changed, item.pending, item.error = outcome.changed, outcome.pending, outcome.error
         failed = next((c.error for c in run.components if c.error is not None), None)
-        if any(c.changed for c in run.components) and not isinstance(failed, UnreachableError):
+        touched = [item for item in run.components if (o := done.get(item.found.name)) is not None and o.touched]
+        if touched and not isinstance(failed, UnreachableError):
             self.progress(host.name, "check")
             forget(host)
-            run.state = run_active(host, node_state(host), self.entries[host.name].spec)
-            self._judge(run)
-            self._still_differs(run)
+            try:
+                run.state = run_active(host, node_state(host), self.entries[host.name].spec)
+            except UnreachableError as e:
+                failed = failed or e
+            else:
+                self._judge(run)
+                self._look_back(run, touched)
             failed = failed or next((c.error for c in run.components if c.error is not None), None)
+        elif not done and failed is None:
+            failed = EngineError("no operation ran on this host")
         if failed is not None:
             run.outcome, run.error = ("unreachable" if isinstance(failed, UnreachableError) else "failed"), failed
         elif any(c.pending for c in run.components):
@@ -242,17 +249,19 @@ class Engine:
         else:
             run.outcome = "changed"
 
-    def _still_differs(self, run: HostRun) -> None:
+    def _look_back(self, run: HostRun, touched: list[ComponentRun]) -> None:
+        """What the steps came to: one that failed may have changed something, one that ended well must have."""
         assert run.state is not None
         by_name = {c.name: c for c in NODE}
-        for item in run.components:
-            if item.changed and not item.pending and item.error is None:
-                again = compare(by_name[item.found.name], self.entries[run.name].spec, run.state)
-                if again.diff or again.error:
-                    keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
-                    item.error = UncomparableError(
-                        f"{item.found.name} still differs after its steps: {again.error or keys}"
-                    )
+        for item in touched:
+            again = compare(by_name[item.found.name], self.entries[run.name].spec, run.state)
+            if item.error is not None or item.pending:
+                item.changed = item.changed or again.diff != item.found.diff
+            elif again.diff or again.error:
+                keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
+                item.error = UncomparableError(
+                    f"{item.found.name} still differs after its steps: {again.error or keys}"
+                )
 
     def _close(self) -> None:
         for host in self._hosts():

@@ -20,7 +20,7 @@ def _version(state: NodeState) -> str:
 def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
     version = _version(state)
     if version:
-        return passed(f"the nvidia module {version} is loaded")
+        return passed(f"the nvidia module {version} is loaded", f"owner: {state.driver.owner or 'not known'}")
     if has_gpu(state):
         seen = ", ".join(line.split()[0] for line in state.driver.pci) or "in /proc"
         return fail("a GPU is on the bus, but no nvidia module is loaded", evidence=f"PCI: {seen}")

@@ -119,6 +119,10 @@ class Component:
         """The class of closing ``diff`` on this node."""
         return Disruption.none
 
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        """The parts of ``diff`` that can be closed one without the next, least disruptive first."""
+        return (diff,)
+
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         """Whom that would disturb, by name; empty when nobody."""
         return ()

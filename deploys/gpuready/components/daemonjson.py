@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 Document = dict[str, Any]
+_DEPTH = 100
 
 
 class DaemonJsonError(ValueError):
@@ -29,9 +30,6 @@ class _Number(float):
         if not math.isfinite(number):
             raise DaemonJsonError(f"the number {text} is too large to be kept")
         return number
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Document:
@@ -65,7 +63,19 @@ def read(data: bytes) -> Document:
         raise DaemonJsonError("it is nested too deeply") from None
     if not isinstance(found, dict):
         raise DaemonJsonError(f"it holds {_kind(found)}, not an object")
+    if _depth(found) > _DEPTH:
+        raise DaemonJsonError("it is nested too deeply")
     return found
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [
+            inner for v in level if isinstance(v, (dict, list)) for inner in (v.values() if isinstance(v, dict) else v)
+        ]
+    return depth
 
 
 def _integer(text: str) -> int:
@@ -81,11 +91,28 @@ def _kind(value: object) -> str:
 
 def write(document: Document) -> bytes:
     """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal."""
-    text = json.dumps(document, indent=4, ensure_ascii=False) + "\n"
     try:
-        return text.encode("utf-8")
+        return f"{_encode(document)}\n".encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
-        return (json.dumps(document, indent=4) + "\n").encode("ascii")
+        return f"{_encode(document, ascii_only=True)}\n".encode()
+
+
+def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:
+    """What json.dumps does, but for numbers, which it would write anew."""
+    if isinstance(value, _Number):
+        return value.text
+    if isinstance(value, dict) and value:
+        ends = "{}"
+        items = [
+            f"{json.dumps(k, ensure_ascii=ascii_only)}: {_encode(v, depth + 1, ascii_only=ascii_only)}"
+            for k, v in value.items()
+        ]
+    elif isinstance(value, list) and value:
+        ends, items = "[]", [_encode(v, depth + 1, ascii_only=ascii_only) for v in value]
+    else:
+        return json.dumps(value, ensure_ascii=ascii_only)
+    inner = "\n" + "    " * depth
+    return ends[0] + inner + f",{inner}".join(items) + inner[:-4] + ends[1]
 
 
 def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:

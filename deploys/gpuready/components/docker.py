@@ -106,6 +106,11 @@ class Docker(Component):
             return Disruption.restart
         return Disruption.reload if isinstance(state.docker, Engine) else Disruption.none
 
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        restart = tuple(c for c in diff if c.key == "docker.running.default-shm-size")
+        rest = tuple(c for c in diff if c not in restart)
+        return tuple(group for group in (rest, restart) if group)
+
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         stays = isinstance(state.docker, Engine) and (
             state.docker.live_restore or any(c.key == "docker.live-restore" and c.expected is True for c in diff)
@@ -129,23 +134,20 @@ class Docker(Component):
         document, file = _refuse(state), state.files.get(CONFIG)
         data = file.data if file else b""
         want = _wanted(spec, state, document)
-        given = data if daemonjson.readable_by_nvidia_ctk(document, data) else b"{}"
-        reply = yield Step(
-            "docker-stage",
-            resources.script(
-                "docker-stage",
-                given=given,
-                default="--nvidia-set-as-default" if want.get("default-runtime") == "nvidia" else "",
-            ),
-            survives=False,
-            summary="nvidia-ctk runtime configure, on a copy",
-        )
-        path = _staged_path(reply.out)
+        keys = {c.key for c in diff}
         ours: dict[tuple[str, ...], object] = {}
+        if "docker.runtimes.nvidia.path" in keys:
+            given = data if daemonjson.readable_by_nvidia_ctk(document, data) else b"{}"
+            reply = yield Step(
+                "docker-stage",
+                resources.script("docker-stage", given=given),
+                survives=False,
+                summary="nvidia-ctk runtime configure, on a copy",
+            )
+            ours["runtimes", "nvidia", "path"] = _staged_path(reply.out)
         for key, value in want.items():
-            if f"docker.{key}" in {c.key for c in diff}:
-                at = ("runtimes", "nvidia", "path") if key.startswith("runtimes.") else (key,)
-                ours[at] = path if key.startswith("runtimes.") else value
+            if f"docker.{key}" in keys and not key.startswith("runtimes."):
+                ours[key,] = _written(key, value, spec)
         merged = daemonjson.merge(document, ours)
         running = isinstance(state.docker, Engine)
         yield Step(
@@ -157,7 +159,8 @@ class Docker(Component):
                 content=daemonjson.write(merged) if merged != document else b"",
                 flags=_validation_flags(state),
                 effective=EFFECTIVE,
-                action="none" if not running else self.disruption(diff, state).name,
+                reload="1" if running and keys != {"docker.running.default-shm-size"} else "",
+                restart="1" if self.disruption(diff, state) == Disruption.restart else "",
                 runtime="nvidia",
                 default=str(want.get("default-runtime", "")),
                 live="true" if want.get("live-restore") is True else "",
@@ -167,6 +170,13 @@ class Docker(Component):
             timeout=300,
             summary="install daemon.json",
         )
+
+
+def _written(key: str, value: Value, spec: NodeSpec) -> Value:
+    """A value as daemon.json has it: dockerd takes a size only as a string, and ``8g`` says more than its bytes."""
+    if key == "default-shm-size" and isinstance(spec.runtimes.docker, DockerSpec):
+        return str(spec.runtimes.docker.shm_size)
+    return value
 
 
 def _tools(state: NodeState) -> set[str]:

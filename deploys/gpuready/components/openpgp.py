@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 
 _ARMOR = re.compile(
-    rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\r\n]+:[^\r\n]*\r?\n)*\r?\n(.*?)"
-    rb"(?:\r?\n=[A-Za-z0-9+/=]{4})?\r?\n-----END PGP PUBLIC KEY BLOCK-----",
+    rb"-----BEGIN PGP (?:PUBLIC|PRIVATE) KEY BLOCK-----\r?\n(?:[^\r\n:]+:[^\r\n]*\r?\n)*\r?\n(.*?)"
+    rb"(?:\r?\n=[A-Za-z0-9+/=]{4})?\r?\n-----END PGP (?:PUBLIC|PRIVATE) KEY BLOCK-----",
     re.S,
 )
 
@@ -54,7 +54,7 @@ def _blocks(data: bytes) -> list[bytes]:
 
 def _fingerprint(body: bytes) -> str:
     version = body[0] if body else 0
-    if version == 4:
+    if version == 4 and len(body) <= 0xFFFF:
         return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()
     if version == 6:
         return hashlib.sha256(b"\x9b" + len(body).to_bytes(4, "big") + body).hexdigest().upper()

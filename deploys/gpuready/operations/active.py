@@ -8,7 +8,7 @@ from gpuready import resources
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
-from gpuready.state.parse import Records
+from gpuready.state.records import Records
 
 TIMEOUT = 240
 

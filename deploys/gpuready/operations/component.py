@@ -12,13 +12,15 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
+from pyinfra.context import state as run
 
-from gpuready.components.base import Comparison, Component, Disruption, compare
+from gpuready.components.base import Change, Component, Disruption, compare
 from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.operations.node_state import node_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
 
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
@@ -54,47 +56,66 @@ def component(item: Component) -> Generator[PyinfraCommand, None, None]:
         yield Failed(e)
         return
     found = compare(item, spec, state)
-    outcome = outcomes(host).setdefault(item.name, ComponentOutcome(found))
+    outcome = ComponentOutcome(found)
+    if run.is_executing:  # pyinfra begins this generator once before, to see whether it yields anything
+        outcomes(host)[item.name] = outcome
     if found.error:
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
         yield Failed(outcome.error)
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
-    elif waits := _waits(item, found):
-        outcome.pending = waits
-        host.log_styled(f"{item.name} waits {waits}", fg="yellow")
     else:
-        yield from _close(item, found, spec, outcome)
+        permitted, outcome.pending = _permitted(item, found.diff, spec, state)
+        if outcome.pending:
+            host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
+        if permitted:
+            yield from _close(item, permitted, spec, outcome)
 
 
-def _waits(item: Component, found: Comparison) -> str:
-    """Why this difference is not closed now, or nothing."""
-    allowed = host.data.get(ALLOWED)
-    allowed = Disruption.restart if allowed is None else allowed
+def _permitted(
+    item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState
+) -> tuple[tuple[Change, ...], str]:
+    """What of the difference may be closed now, and what the rest waits for."""
     blocked = [name for name in item.requires if name in outcomes(host) and outcomes(host)[name].pending]
     if blocked:
-        return f"for {', '.join(blocked)}"
-    if found.disruption > allowed:
-        return f"for consent: class {found.disruption.name}, allowed is {allowed.name}"
-    if found.hits and found.disruption >= Disruption.recreate:
-        return f"until idle: class {found.disruption.name} would hit {', '.join(found.hits)}"
+        return (), f"for {', '.join(blocked)}"
+    permitted: tuple[Change, ...] = ()
+    for group in item.groups(diff):
+        waits = _waits(item, permitted + group, spec, state)
+        if waits:
+            return permitted, waits
+        permitted += group
+    return permitted, ""
+
+
+def _waits(item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> str:
+    """Why this is not closed now, or nothing: the least of what the spec and the command line allow holds."""
+    kind, hits = item.disruption(diff, state), item.hits(diff, state)
+    allowed = host.data.get(ALLOWED)
+    if allowed is not None and kind > allowed:
+        return f"for consent: class {kind.name}, --allow-disruption is {allowed.name}"
+    if kind == Disruption.restart and spec.maintenance.restart == "never":
+        return "for consent: class restart, maintenance.restart is never"
+    if hits and kind >= Disruption.recreate:
+        return f"until idle: class {kind.name} would hit {', '.join(hits)}"
     return ""
 
 
 def _close(
-    item: Component, found: Comparison, spec: NodeSpec, outcome: ComponentOutcome
+    item: Component, diff: tuple[Change, ...], spec: NodeSpec, outcome: ComponentOutcome
 ) -> Generator[PyinfraCommand, None, None]:
-    steps = item.converge(found.diff, spec, node_state(host))
+    steps = item.converge(diff, spec, node_state(host))
     reply = None
     try:
         while True:
             step = steps.send(reply) if reply is not None else next(steps)
             command = StepCommand(step)
-            outcome.changed = outcome.changed or step.survives
             yield command
+            outcome.touched = outcome.touched or (step.survives and command.begun)
             if command.error is not None:
                 raise command.error
             reply = command.reply
+            outcome.changed = outcome.changed or step.survives
     except StopIteration:
         pass
     except Pending as e:

@@ -1,6 +1,7 @@
 """One controller at a time changes a node: flock on a second channel of the same connection.
 
-The lock lives as long as the channel, so it frees itself when the controller, its network or its session goes.
+The lock lives as long as the channel, so it frees itself when the controller or its session goes. A network that goes
+tells the node nothing, therefore the channel also carries a heartbeat, and a lock without one is given up.
 """
 
 from __future__ import annotations
@@ -8,45 +9,81 @@ from __future__ import annotations
 import getpass
 import shlex
 import socket
+import time
 
 import gevent
+from paramiko import Channel, SSHException
 from pyinfra.api.host import Host
 
 from gpuready.errors import ConvergeError, UnreachableError
 
 _CHANNEL = "gpuready.lock"
+_BEAT = 10
+#: Seconds without a heartbeat after which the node gives the lock up.
+SILENCE = 45
+# What a login script prints comes before the answer, hence its own first word.
 _SCRIPT = (
-    "exec 2>/dev/null; umask 077; command -v flock >/dev/null || { echo free; exec cat; }; "
-    "exec 9<>/run/gpuready.lock; "
-    'if flock -n 9; then echo %s >/run/gpuready.lock; echo free; exec cat; fi; read -r who <&9; echo "held $who"'
+    "exec 2>/dev/null; umask 077; command -v flock >/dev/null || { echo gpuready-lock free; exec cat; }; "
+    "exec 9<>/run/gpuready.lock || exit; "
+    "if flock -n 9; then echo %s >/run/gpuready.lock; echo gpuready-lock free; "
+    'while [ -n "$(timeout %d dd bs=1 count=1)" ]; do :; done; exit; fi; '
+    'read -r who <&9; echo "gpuready-lock held $who"'
 )
 
 
-def hold(host: Host) -> None:
-    """Take the node's lock, or raise :class:`ConvergeError` that names who holds it. Free when taken already."""
-    if host.connector_data.get(_CHANNEL) is not None:
-        return
+def hold(host: Host, patience: float = 0) -> None:
+    """Take the node's lock, unless it is held already; :class:`ConvergeError` names who has it after ``patience`` s."""
+    channel, _ = host.connector_data.get(_CHANNEL, (None, None))
     client = getattr(host.connector, "client", None)
     if client is None:  # a connector without channels (pyinfra's @local, @docker): one run at a time is the user's part
         return
-    me = shlex.quote(f"{getpass.getuser()}@{socket.gethostname()}")
-    script = shlex.quote(_SCRIPT % me)
-    command = f'if [ "$(id -u)" = 0 ]; then exec sh -c {script}; else exec sudo -n sh -c {script}; fi'
-    with gevent.Timeout(20, UnreachableError("no answer within 20 s while taking the node's lock")):
-        channel = client.get_transport().open_session()
-        channel.exec_command(f"sh -c {shlex.quote(command)}")
-        answer = channel.makefile("r").readline().strip()
-    if answer != "free":
+    if channel is not None and not channel.closed and not channel.eof_received:
+        return
+    release(host)
+    end = time.monotonic() + patience
+    while True:
+        channel, answer = _ask(client)
+        if answer == "free":
+            host.connector_data[_CHANNEL] = channel, gevent.spawn(_beat, channel)
+            return
         channel.close()
-        who = answer.removeprefix("held").strip()
-        raise ConvergeError(
-            f"another gpuready changes this node now ({who or 'it does not say who'})", remedy="wait for it to end"
-        )
-    host.connector_data[_CHANNEL] = channel
+        if not answer:
+            raise UnreachableError("the node's lock cannot be taken", remedy="is /run read-only or full?")
+        if time.monotonic() > end:
+            who = answer.removeprefix("held").strip() or "it does not say who"
+            raise ConvergeError(f"another gpuready changes this node now ({who})", remedy="wait for it to end")
+        gevent.sleep(1)
+
+
+def _ask(client: object) -> tuple[Channel, str]:
+    """A channel on which the lock was asked for, and the answer: ``free``, ``held WHO``, or nothing."""
+    script = shlex.quote(_SCRIPT % (shlex.quote(f"{getpass.getuser()}@{socket.gethostname()}"), SILENCE))
+    command = f'if [ "$(id -u)" = 0 ]; then exec sh -c {script}; else exec sudo -n sh -c {script}; fi'
+    try:
+        with gevent.Timeout(20, UnreachableError("no answer within 20 s while taking the node's lock")):
+            channel: Channel = client.get_transport().open_session()  # type: ignore[attr-defined]
+            channel.exec_command(f"sh -c {shlex.quote(command)}")
+            for line in channel.makefile("rb"):
+                word, _, answer = line.decode("ascii", "replace").strip().partition(" ")
+                if word == "gpuready-lock":
+                    return channel, answer
+    except (OSError, EOFError, SSHException, AttributeError) as e:
+        raise UnreachableError(f"the connection broke while taking the node's lock ({e or type(e).__name__})") from None
+    return channel, ""
+
+
+def _beat(channel: Channel) -> None:
+    while True:
+        gevent.sleep(_BEAT)
+        try:
+            channel.sendall(b".")
+        except (OSError, EOFError, SSHException):
+            return
 
 
 def release(host: Host) -> None:
     """Give the lock back; harmless when it is not held or the connection is gone."""
-    channel = host.connector_data.pop(_CHANNEL, None)
+    channel, beat = host.connector_data.pop(_CHANNEL, (None, None))
     if channel is not None:
+        beat.kill(block=False)
         channel.close()

@@ -14,10 +14,14 @@ _KEY = "gpuready.outcomes"
 
 @dataclass
 class ComponentOutcome:
-    """One component: what was found, whether a step changed something, what it waits for, what failed."""
+    """One component: what was found, whether a step changed something, what it waits for, what failed.
+
+    ``touched``: a step that could change something began, whatever came of it.
+    """
 
     found: Comparison
     changed: bool = False
+    touched: bool = False
     pending: str = ""
     error: GpureadyError | None = None
 

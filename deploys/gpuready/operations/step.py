@@ -7,6 +7,7 @@ and the unit's result is read from the node, so a cut network is no half-applied
 from __future__ import annotations
 
 import base64
+import contextlib
 import uuid
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyinfra.api.host import Host
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT, Reply, Step
-from gpuready.errors import ConvergeError, UnreachableError
+from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
 from gpuready.operations import lock
 from gpuready.operations.transport import ConnectionLost, harden, run_script
 
@@ -32,13 +33,17 @@ class Pending(Exception):
 
 
 class StepCommand(PyinfraCommand):
-    """A :class:`Step` on its way: ``reply`` is set once it ran, ``error`` when it could not or failed."""
+    """A :class:`Step` on its way: ``reply`` is set once it ran, ``error`` when it could not or failed.
+
+    ``begun``: it reached the node, or may have.
+    """
 
     def __init__(self, step: Step) -> None:
         super().__init__()
         self.step = step
+        self.begun = False
         self.reply: Reply | None = None
-        self.error: ConvergeError | UnreachableError | Pending | None = None
+        self.error: GpureadyError | Pending | None = None
 
     def __repr__(self) -> str:
         return f"StepCommand({self.step.name})"
@@ -48,9 +53,13 @@ class StepCommand(PyinfraCommand):
         host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, self.step.summary or self.step.name)
         try:
             lock.hold(host)
+            self.begun = True
             self.reply = run_step(host, self.step)
-        except (ConvergeError, UnreachableError) as e:
+        except GpureadyError as e:
             self.error = e
+            return True
+        except Exception as e:  # pyinfra would drop it, and the operation with it
+            self.error = EngineError(f"step {self.step.name}: {type(e).__name__}: {e}")
             return True
         if self.reply.rc == PENDING_EXIT:
             self.error = Pending(_last(self.reply.err))
@@ -88,7 +97,8 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
         raise unknown from None
     if lines[0].startswith("lost"):
         raise ConvergeError(f"{why.message} during step {step.name}, which {_FATE[lines[0]]}", remedy="run again")
-    lock.hold(host)
+    with contextlib.suppress(ConvergeError, UnreachableError):  # the next step asks again, and says why not
+        lock.hold(host, patience=lock.SILENCE + 15)  # our own old session may hold it until the node misses its beat
     return _reply(lines)
 
 

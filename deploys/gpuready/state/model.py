@@ -106,7 +106,12 @@ class Docker(_Model):
 
 
 class Driver(_Model):
-    """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees."""
+    """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
+
+    ``owner`` is where it came from: packages, runfile, mount (of the image or the platform), operator, or nothing.
+    """
+
+    owner: str = ""
 
     module_version: str = ""
     proc_version: str = ""

@@ -1,118 +1,18 @@
 """From the probe's records to a NodeState. Pure: text in, state out; no input makes it raise anything but ProbeError.
 
-Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS, os-release(5),
-``docker info`` and ``docker inspect`` as JSON.
+Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS, os-release(5).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
-import json
 import re
 import shlex
-import tarfile
-from typing import Any
 
-from gpuready.errors import GpureadyError
-from gpuready.state.model import (
-    OS,
-    Container,
-    Docker,
-    Driver,
-    File,
-    Linker,
-    NodeState,
-    Package,
-    Tool,
-    Unit,
-    Unknown,
-)
+from gpuready.state.docker import docker
+from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.records import ProbeError, Records
 
-
-class ProbeError(GpureadyError):
-    """The probe's answer is incomplete or not what our script prints."""
-
-    kind = "probe"
-    exit_code = 4
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as e:
-        raise ProbeError(f"the probe's output is damaged ({e})") from None
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-class Records:
-    """The probe's records by kind and name; ``run`` and ``stuck`` are looked up together."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.files: dict[str, File] = {}
-        self.texts: dict[str, str] = {}
-        self.runs: dict[str, tuple[int, str]] = {}
-        self.stuck: dict[str, str] = {}
-        for seen, line in enumerate(lines):
-            word, *rest = line.split(" ")
-            if word == "end":
-                if rest != [str(seen)]:
-                    raise ProbeError(f"the probe's output is cut: {seen} records of {' '.join(rest)}")
-                return
-            self._take(word, rest, line)
-        raise ProbeError("the probe's output is cut: its end marker is missing")
-
-    def _take(self, word: str, rest: list[str], line: str) -> None:
-        if word == "tar" and len(rest) == 1:
-            self._unpack(_decode(rest[0]))
-        elif word == "run" and len(rest) == 3 and rest[1].isascii() and rest[1].isdigit():
-            self.runs[rest[0]] = (int(rest[1][:4]), _text(_decode(rest[2])))
-        elif word == "failed" and len(rest) == 1:
-            raise ProbeError(_text(_decode(rest[0])).strip() or "the probe could not begin")
-        else:
-            raise ProbeError(f"the probe printed a line that is none of its own: {line[:80]!r}")
-
-    def _unpack(self, data: bytes) -> None:
-        own: dict[str, str] = {}
-        for path, file in _untar(data).items():
-            if path.startswith("/P/"):
-                own[path[3:]] = file.text
-            else:
-                self.files[path] = file
-        for key, text in own.items():
-            name, _, kind = key.rpartition(".")
-            if kind == "text":
-                self.texts[name] = text
-            elif kind == "stuck":
-                self.stuck[name] = text
-            elif kind == "rc" and text.strip().isdecimal():
-                rc = int(text.strip()[:4])
-                self.runs[name] = (rc, own.get(f"{name}.err" if rc else f"{name}.out", ""))
-
-    def text(self, name: str) -> str:
-        return self.texts.get(name, "")
-
-    def run(self, name: str) -> str | Unknown | None:
-        """A command's output, why it is unknown, or None where the probe had no reason to run it."""
-        if name in self.stuck:
-            pids = re.findall(r"^[^:\n]*:?Pid:\s*(\d+)", self.stuck[name], re.M)
-            states = re.findall(r"State:\s*(\S)", self.stuck[name])
-            who = ", ".join(f"pid {p} in state {s}" for p, s in zip(pids, states, strict=False)) or "no process left"
-            return Unknown(unknown=f"{name}: no answer within the probe's limit, abandoned ({who})")
-        if name not in self.runs:
-            return None
-        rc, text = self.runs[name]
-        if rc:
-            return Unknown(unknown=f"{name}: exit {rc}: {_first(text)}")
-        return text
-
-
-def _first(text: str) -> str:
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "no message")
+__all__ = ["ProbeError", "parse"]
 
 
 def parse(lines: list[str]) -> NodeState:
@@ -145,7 +45,7 @@ def parse(lines: list[str]) -> NodeState:
         not_files=tuple(values.get("notfile", [])),
         packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
         units=_units(r.run("units")),
-        docker=_docker(r),
+        docker=docker(r),
         containerd=r.run("containerd"),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc),
@@ -209,25 +109,6 @@ def _os(text: str) -> OS:
     )
 
 
-def _untar(data: bytes) -> dict[str, File]:
-    found: dict[str, File] = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
-            for member in tar:
-                body = tar.extractfile(member) if member.isreg() else None
-                if body is not None:
-                    found["/" + member.name.lstrip("/")] = File(
-                        text=_text(body.read()),
-                        mode=member.mode & 0o7777,
-                        uid=member.uid,
-                        gid=member.gid,
-                        mtime=int(member.mtime),
-                    )
-    except (tarfile.TarError, EOFError, ValueError, OSError, OverflowError) as e:
-        raise ProbeError(f"the probe's files are damaged ({e})") from None
-    return found
-
-
 def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
     if text is None:
         return Unknown(unknown="neither dpkg nor rpm on this node")
@@ -277,55 +158,6 @@ def _int(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-def _docker(r: Records) -> Docker | Unknown | None:
-    answer = r.run("docker")
-    if answer is None or isinstance(answer, Unknown):
-        return answer
-    info, *inspected = answer.splitlines() or [""]
-    try:
-        found = json.loads(info)
-        rows = [json.loads(line) for line in inspected]
-        return _docker_model(found, rows)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as e:
-        return Unknown(unknown=f"docker: its answer is not understood ({type(e).__name__}: {str(e)[:120]})")
-
-
-def _docker_model(info: dict[str, Any], rows: list[dict[str, Any]]) -> Docker:
-    if info.get("ServerErrors"):
-        raise ValueError("; ".join(info["ServerErrors"]))
-    return Docker(
-        version=info.get("ServerVersion") or "",
-        runtimes={name: (r or {}).get("path") or "" for name, r in (info.get("Runtimes") or {}).items()},
-        default_runtime=info.get("DefaultRuntime") or "",
-        live_restore=bool(info.get("LiveRestoreEnabled")),
-        swarm=(info.get("Swarm") or {}).get("LocalNodeState") not in (None, "", "inactive"),
-        rootless=any("rootless" in o for o in info.get("SecurityOptions") or []),
-        cgroup_driver=info.get("CgroupDriver") or "",
-        cdi_spec_dirs=tuple(info.get("CDISpecDirs") or ()),
-        root_dir=info.get("DockerRootDir") or "",
-        images=int(info.get("Images") or 0),
-        containers=tuple(_container(row) for row in rows),
-    )
-
-
-def _container(row: dict[str, Any]) -> Container:
-    runtime = row.get("runtime") or ""
-    devices = row.get("devices") or []
-    gpu = runtime.startswith("nvidia") or any(
-        "gpu" in (c for caps in d.get("Capabilities") or [] for c in caps) or d.get("Driver") in ("nvidia", "cdi")
-        for d in devices
-    )
-    return Container(
-        id=row["id"],
-        name=(row.get("name") or "").lstrip("/"),
-        image=row.get("image") or "",
-        runtime=runtime,
-        gpu=gpu,
-        restart=row.get("restart") or "no",
-        pid=int(row.get("pid") or 0),
-    )
-
-
 def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
     if text is None or isinstance(text, Unknown):
         return text if isinstance(text, Unknown) and "abandoned" in text.unknown else {}
@@ -337,6 +169,7 @@ def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> D
     version = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", proc.get("/proc/driver/nvidia/version", ""))
     modinfo = r.run("modinfo")
     return Driver(
+        owner=_owner(values, r),
         module_version=values.get("module_version", [""])[-1].strip(),
         proc_version=version[1] if version else "",
         on_disk_version=modinfo.strip() if isinstance(modinfo, str) else "",
@@ -346,6 +179,22 @@ def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> D
         smi=r.run("smi"),
         installer_log="nvidia_installer" in values,
     )
+
+
+_DRIVER_PACKAGE = re.compile(
+    r"(nvidia-driver|nvidia-open|nvidia-kernel|nvidia-dkms|kmod-nvidia|libnvidia-compute|libcuda1)\b"
+)
+
+
+def _owner(values: dict[str, list[str]], r: Records) -> str:
+    packages = _packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm"))
+    if "operator_driver" in values:
+        return "operator"
+    if not isinstance(packages, Unknown) and any(_DRIVER_PACKAGE.match(name) for name in packages):
+        return "packages"
+    if "nvidia_installer" in values:
+        return "runfile"
+    return "mount" if r.text("mounts").strip() else ""
 
 
 _CACHED = re.compile(r"^\s+(\S+) \(([^)]*)\) => (.+)$", re.M)
