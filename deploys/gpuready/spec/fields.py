@@ -1,0 +1,164 @@
+"""The checked scalar types of the spec: each says in words what it allows, and refuses everything else.
+
+These values end in files and command lines on a node, so each type is a short list of characters that are
+harmless anywhere, never a list of bad ones. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
+ld.so.conf(5), the OCI distribution reference grammar.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Annotation: the words that an error shows after ``allowed:`` where the type alone would not say it."""
+
+    text: str
+
+
+SECRET = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:[\w.+/@~ :,=-]+|cmd:[^\x00-\x1f\x7f]+)")
+"""A reference to a secret; what it stands for never enters the spec."""
+
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
+_REPOSITORY = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/-]*)?")
+_DOWNLOAD = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/?&-]*)?")
+_PROXY = re.compile(rf"https?://([A-Za-z0-9._~%!$*+-]+(:[A-Za-z0-9._~%!$*+-]*)?@)?{_HOST}/?")
+_PATH = re.compile(r"/[\w.+/@ :,=-]*")
+_DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
+
+
+def _repository(value: str) -> str:
+    if not _REPOSITORY.fullmatch(value.replace("$(ARCH)", "ARCH")):
+        raise ValueError("no plain repository URL")
+    return value
+
+
+def is_url(value: str) -> bool:
+    """Whether a key source is meant as a URL (and not as a path)."""
+    return "://" in value
+
+
+def _key(value: str) -> str:
+    if not (_DOWNLOAD if is_url(value) else _PATH).fullmatch(value):
+        raise ValueError("neither a plain URL nor a plain path")
+    return value
+
+
+def _fingerprint(value: str) -> str:
+    compact = value.replace(" ", "").upper()
+    if not re.fullmatch(r"[0-9A-F]{40}", compact):
+        raise ValueError("no full OpenPGP fingerprint")
+    return compact
+
+
+def is_proxy(value: str, *, credentials: bool = False) -> bool:
+    """Whether ``value`` is a plain proxy URL; ``credentials``: a user and password in it are allowed."""
+    return bool(_PROXY.fullmatch(value)) and (credentials or "@" not in value)
+
+
+def _proxy(value: str) -> str:
+    if not (SECRET.fullmatch(value) or is_proxy(value)):
+        secret = "@" in value
+        raise ValueError("credentials in the open" if secret else "no plain proxy URL or secret reference")
+    return value
+
+
+def _directory(value: str) -> str:
+    parts = value.split("/")
+    if not _DIRECTORY.fullmatch(value) or {".", ".."} & set(parts):
+        raise ValueError("no plain absolute directory")
+    for name, why in (
+        ("stubs", "its libcuda.so only links and never runs"),
+        ("compat", "its libcuda.so shadows that of the driver"),
+    ):
+        if name in parts:
+            raise ValueError(f"a {name!r} directory must not be in the linker cache: {why}")
+    return value.rstrip("/")
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _no_repeats(value: tuple[str, ...]) -> tuple[str, ...]:
+    for entry in value:
+        if value.count(entry) > 1:
+            raise ValueError(f"{entry} stands there more than once")
+    return value
+
+
+def _size(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _date(value: object) -> object:
+    """YAML makes a date of an unquoted one, JSON keeps the text: both are meant."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        return datetime.date.fromisoformat(value)
+    return value
+
+
+def _off(value: object) -> object:
+    """YAML 1.1 reads an unquoted ``off`` as false."""
+    return "off" if value is False else value
+
+
+Version = Annotated[
+    str, Field(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$"), Allowed("X.Y.Z, such as 1.20.0 (in quotes)")
+]
+RepositoryUrl = Annotated[
+    str,
+    AfterValidator(_repository),
+    Field(json_schema_extra={"pattern": "^https?://[^\\s\"'`;|<>\\\\]+$"}),
+    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) stands for the architecture"),
+]
+KeySource = Annotated[
+    str, AfterValidator(_key), Allowed("an http(s) URL, or the path of a key file beside the inventory")
+]
+Fingerprint = Annotated[
+    str,
+    AfterValidator(_fingerprint),
+    Field(json_schema_extra={"pattern": "^ *([0-9A-Fa-f] *){40}$"}),
+    Allowed("40 hexadecimal digits; spaces may stand between"),
+]
+Proxy = Annotated[str, AfterValidator(_proxy), Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND")]
+LdsoDirectory = Annotated[
+    str,
+    AfterValidator(_directory),
+    Field(json_schema_extra={"pattern": f"^{_DIRECTORY.pattern}$"}),
+    Allowed("an absolute directory of letters, digits and . _ + @ -, such as /usr/local/nvidia/lib64"),
+]
+LdsoDirectories = Annotated[
+    tuple[LdsoDirectory, ...],
+    Field(min_length=1),
+    BeforeValidator(_as_tuple),
+    AfterValidator(_no_repeats),
+    Allowed("a list of at least one absolute directory, each once"),
+]
+ShmSize = Annotated[
+    Annotated[str, Field(pattern=r"^[1-9][0-9]{0,14}[bkmgt]?$")] | Annotated[int, Field(ge=1, lt=1 << 60)],
+    BeforeValidator(_size),
+    Allowed("a size such as 8g or 64m, or a number of bytes"),
+]
+Image = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
+    Allowed("an image reference, such as nvidia/cuda:12.4.1-base-ubuntu22.04"),
+]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.:*?-]{0,252}$"), Allowed("a plain name; * and ? match")]
+Unit = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,127}$"), Allowed("a plain name")]
+Text = Annotated[
+    str,
+    Field(pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$", max_length=500),
+    Allowed("one line of text"),
+]
+Path = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._+/@-]*$"), Allowed("an absolute path")]
+Date = Annotated[datetime.date, BeforeValidator(_date), Allowed("a date, such as 2026-12-31")]
+Off = Annotated[Literal["off"], BeforeValidator(_off), WithJsonSchema({"enum": ["off", False]})]
+Count = Annotated[int, Field(ge=1, le=1 << 20), Allowed("a number from 1")]

@@ -1,0 +1,104 @@
+"""Host names of an inventory: ranges, ports, and what is no host name at all.
+
+Ranges and ports are Ansible's (its documentation, "Building an inventory: adding ranges of hosts"):
+``gpu[01:16]`` keeps the zeros, ``[a:f]`` counts letters, ``[0:10:2]`` steps. Unlike Ansible, a range that is
+empty and a name that neither DNS nor SSH could take are errors: such a name can only be a slip.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from string import ascii_letters
+
+MAX_HOSTS = 100_000
+NAME_ALLOWED = "a host name (letters, digits, . _ -) or an IP address"
+RANGE_ALLOWED = "[FIRST:LAST] or [FIRST:LAST:STEP] with FIRST not above LAST, such as gpu[01:16]"
+
+_RANGE = r"\[(?:[a-z]:[a-z]|[0-9]+:[0-9]+)(?::[0-9]+)?\]"
+_LABEL = rf"(?:\w|{_RANGE})(?:[\w-]|{_RANGE})*(?<![_-])"
+_HOST_PATTERN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE)
+_HEX_RANGE = re.compile(r"\[[0-9a-f]+:[0-9a-f]+(?::[0-9]+)?\]", re.IGNORECASE)
+_BRACKETED_PORT = re.compile(r"\[(.+)\]:([0-9]{1,9})")
+_PORT = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]{1,9})")
+_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
+_IPV4_LIKE = re.compile(r"[0-9]+(\.[0-9]+)*\.?")
+_ZONE = re.compile(r"[A-Za-z0-9._-]+")
+_BOUNDS = re.compile(r"(?:([A-Za-z]):([A-Za-z])|([0-9]{0,18}):([0-9]{1,18}))(?::([0-9]{1,18}))?")
+
+
+def is_host(text: str) -> bool:
+    """Whether ``text`` is a plain host name, an IPv4 or an IPv6 address (also with a zone)."""
+    if ":" in text:
+        address, zone, name = text.partition("%")
+        return _is_ipv6(address) and (not zone or bool(_ZONE.fullmatch(name)))
+    if len(text) > 253 or not _NAME.fullmatch(text):
+        return False
+    return _is_ipv4(text) if _IPV4_LIKE.fullmatch(text) and "." in text else True
+
+
+def split_port(pattern: str) -> tuple[str, int | None]:
+    """``gpu1:2222`` and ``[2001:db8::1]:2222`` carry a port; anything else is left as it is."""
+    match = _BRACKETED_PORT.fullmatch(pattern) or _PORT.fullmatch(pattern)
+    if match and is_address_pattern(match[1]):
+        return match[1], int(match[2])
+    return pattern, None
+
+
+def is_address_pattern(text: str) -> bool:
+    """Whether Ansible takes ``text`` for one host name or address, ranges included."""
+    return bool(_HOST_PATTERN.fullmatch(text)) or _is_ipv6(_HEX_RANGE.sub("1", text))
+
+
+def expand(pattern: str) -> list[str]:
+    """All names of a pattern with ranges; ValueError says what is wrong with it."""
+    names = [""]
+    rest = pattern
+    while "[" in rest:
+        head, _, rest = rest.partition("[")
+        inside, closed, rest = rest.partition("]")
+        if not closed:
+            raise ValueError("the range has no end")
+        steps = _sequence(inside, MAX_HOSTS // len(names))
+        names = [name + head + step for name in names for step in steps]
+    return [name + rest for name in names]
+
+
+def _sequence(text: str, limit: int) -> list[str]:
+    """What stands for one ``[...]``, at most ``limit`` entries."""
+    match = _BOUNDS.fullmatch(text)
+    if not match:
+        raise ValueError(f"[{text}] is no range")
+    first_letter, last_letter, first, last, step_text = match.groups()
+    step = int(step_text or "1")
+    if first_letter:
+        letters: str = ascii_letters[ascii_letters.index(first_letter) : ascii_letters.index(last_letter) + 1]
+        found = list(letters[::step]) if step else []
+    else:
+        first = first or "0"
+        padded = first.startswith("0") and len(first) > 1
+        if padded and len(first) != len(last):
+            raise ValueError(f"[{text}]: zeros in front need ends of equal length")
+        numbers = range(int(first), int(last) + 1, step) if step else range(0)
+        if len(numbers) > limit:
+            raise ValueError(f"[{text}] makes more than {MAX_HOSTS} hosts")
+        found = [str(n).zfill(len(first)) if padded else str(n) for n in numbers]
+    if not found:
+        raise ValueError(f"[{text}] is an empty range")
+    return found
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True

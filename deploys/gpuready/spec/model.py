@@ -1,0 +1,191 @@
+"""NodeSpec, what a node should be: the whole schema of an inventory's ``gpuready:`` block, frozen.
+
+The first value listed is the default, everywhere, and the defaults never page anyone: an empty spec installs
+the pinned toolkit, registers ``nvidia`` in the engines that are there, and only observes the rest. What the
+schema knows but this release does not do yet is refused by :mod:`gpuready.spec.not_yet`, by name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gpuready.spec.fields import Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit
+from gpuready.spec.runtimes import ContainerdSpec, DockerSpec, Runtimes
+from gpuready.spec.section import Section
+from gpuready.spec.toolkit import (
+    TOOLKIT_FLOOR,
+    TOOLKIT_VERSION,
+    FloorException,
+    Repository,
+    Toolkit,
+)
+
+__all__ = [
+    "TOOLKIT_FLOOR",
+    "TOOLKIT_VERSION",
+    "ContainerdSpec",
+    "DockerSpec",
+    "FloorException",
+    "NodeSpec",
+    "Repository",
+    "Runtimes",
+    "Toolkit",
+    "Waiver",
+]
+
+
+class HardwareRdma(Section):
+    """The RDMA ports that the node must have."""
+
+    ports: Count | None = None
+    """How many active ports."""
+    gbps: Count | None = None
+    """The rate of each port in Gbit/s."""
+
+
+class Hardware(Section):
+    """What the node must have; a difference is reported, never mended."""
+
+    gpus: Literal["auto", "none"] | Count = "auto"
+    """GPUs on the PCI bus: auto takes what is found, none means without GPUs, a number pins the count."""
+    model: Text | None = None
+    """Every GPU's product name must contain this, such as H200."""
+    nvswitch: Literal["auto"] | bool = "auto"
+    """Whether the GPUs hang on NVSwitch, so that a fabric manager is needed."""
+    rdma: HardwareRdma = HardwareRdma()
+    """RDMA ports."""
+
+
+Owner = Literal["auto", "host", "operator", "image"]
+
+
+class Owners(Section):
+    """Who manages each part; whatever is not the host's is only observed."""
+
+    driver: Owner = "auto"
+    """The kernel driver and its libraries."""
+    toolkit: Owner = "auto"
+    """The NVIDIA Container Toolkit."""
+    runtime: Owner = "auto"
+    """The container engines' configuration."""
+
+
+class Driver(Section):
+    """The NVIDIA kernel driver."""
+
+    policy: Literal["observe", "hold", "install"] = "observe"
+    """Only look at it, hold its packages, or install it."""
+    version: Text | None = None
+    """The driver version or branch to install."""
+    flavor: Literal["auto", "open", "proprietary"] = "auto"
+    """Which kernel module."""
+    fabric_manager: Literal["match", "absent"] = "match"
+    """Keep the fabric manager at the driver's version."""
+
+
+class Rdma(Section):
+    """The RDMA stack."""
+
+    netns_mode: Literal["unmanaged", "shared", "exclusive"] = "unmanaged"
+    """ib_core's netns_mode: whether RDMA devices belong to one network namespace."""
+    packages: tuple[Unit, ...] = Field(default=(), strict=False)
+    """Packages of the RDMA user space."""
+
+
+class Nccl(Section):
+    """NCCL's environment on this node."""
+
+    subnets: tuple[Text, ...] = Field(default=(), strict=False)
+    """The networks, as CIDR, that NCCL may use."""
+    extra: dict[str, Text] = Field(default_factory=dict)
+    """Further NCCL variables."""
+
+
+class Reconverge(Section):
+    """What happens on the node itself."""
+
+    on_driver_change: Literal["report", "mend"] | Off = "report"
+    """After a driver update: report what became stale, mend it (never a restart or reboot), or nothing."""
+
+
+class DrainCommands(Section):
+    """Commands around a disruption."""
+
+    before: Text
+    """Runs before it."""
+    after: Text
+    """Runs after it."""
+
+
+class Maintenance(Section):
+    """What may be disturbed, and when; the command line can only narrow it."""
+
+    restart: Literal["idle", "never", "drained"] = "idle"
+    """When an engine may be restarted."""
+    reboot: Literal["never", "idle", "drained"] = "never"
+    """When the node may be rebooted."""
+    drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
+    """How work is moved away first."""
+    ignore: tuple[Image, ...] = Field(default=(), strict=False)
+    """Images whose containers do not count as work."""
+    batch: Text | Count | None = None
+    """How many hosts at once, as a number or a percentage."""
+    spread_by: Text | None = None
+    """A host variable; no two hosts with the same value at once."""
+
+
+class Waiver(Section):
+    """A check whose failure is known and accepted for a while."""
+
+    check: Name
+    """The check's id, such as gpu.count."""
+    host: Name = "*"
+    """The inventory name it is for; * and ? match."""
+    reason: Text
+    """The reason, shown with the result."""
+    until: Date
+    """The last day on which it holds."""
+
+
+class Verify(Section):
+    """How far verify goes."""
+
+    level: Literal["effective", "config", "smoke", "fabric"] = "effective"
+    """Ask the engines, read only files, start a container too, or test the fabric."""
+    image: Image | None = None
+    """The image of the smoke container; it must be on the node, it is never pulled."""
+    waive: tuple[Waiver, ...] = Field(default=(), strict=False)
+    """Failures to accept."""
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Limits of the fabric tests."""
+
+
+class NodeSpec(Section):
+    """What a node should be; the first value of each key is its default."""
+
+    hardware: Hardware = Hardware()
+    """What the node must have."""
+    owners: Owners = Owners()
+    """Who manages what."""
+    toolkit: Toolkit = Toolkit()
+    """The NVIDIA Container Toolkit."""
+    driver: Driver = Driver()
+    """The kernel driver."""
+    ldso: Literal["auto"] | Off | LdsoDirectories = "auto"
+    """Driver libraries in the linker cache: auto finds them, off leaves ld.so alone, or these directories."""
+    memlock: Literal["auto", "unlimited", "unmanaged"] = "auto"
+    """Locked memory of containers: auto is unlimited only where an RDMA port exists."""
+    runtimes: Runtimes = Runtimes()
+    """The container engines."""
+    rdma: Rdma = Rdma()
+    """The RDMA stack."""
+    nccl: Nccl = Nccl()
+    """NCCL."""
+    reconverge: Reconverge = Reconverge()
+    """After a driver update."""
+    maintenance: Maintenance = Maintenance()
+    """What may be disturbed."""
+    verify: Verify = Verify()
+    """How far verify goes."""

@@ -1,0 +1,95 @@
+"""What the schema knows and this release of gpuready does not do yet: refused by name.
+
+When a component arrives, its lines here go. Nothing else knows what is missing; the published JSON schema
+reads this table, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuready.errors import SpecError
+from gpuready.spec.located import Located, Shown, plain
+from gpuready.spec.section import Section
+
+
+@dataclass(frozen=True)
+class Missing:
+    """``path`` takes only ``only`` (nothing there: only its default) while this release has no ``part``."""
+
+    path: str
+    part: str
+    only: tuple[object, ...] = ()
+
+
+NOT_YET = (
+    Missing("hardware.nvswitch", "NVSwitch check"),
+    Missing("hardware.rdma.ports", "RDMA check"),
+    Missing("hardware.rdma.gbps", "RDMA check"),
+    Missing("owners.driver", "support for other owners", ("auto", "host")),
+    Missing("owners.toolkit", "support for other owners", ("auto", "host")),
+    Missing("owners.runtime", "support for other owners", ("auto", "host")),
+    Missing("driver.policy", "driver component"),
+    Missing("driver.version", "driver component"),
+    Missing("driver.flavor", "driver component"),
+    Missing("driver.fabric_manager", "driver component"),
+    Missing("memlock", "memlock component", ("unmanaged",)),
+    Missing("runtimes.containerd", "containerd component", ("auto", "absent")),
+    Missing("rdma.netns_mode", "rdma component"),
+    Missing("rdma.packages", "rdma component"),
+    Missing("nccl.subnets", "nccl component"),
+    Missing("nccl.extra", "nccl component"),
+    Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
+    Missing("maintenance.restart", "drain", ("idle", "never")),
+    Missing("maintenance.reboot", "reboot"),
+    Missing("maintenance.drain", "drain"),
+    Missing("maintenance.ignore", "drain"),
+    Missing("maintenance.batch", "batches"),
+    Missing("maintenance.spread_by", "batches"),
+    Missing("verify.level", "fabric tests", ("effective", "config", "smoke")),
+    Missing("verify.thresholds", "fabric tests"),
+)
+
+
+def allowed_now(missing: Missing, model: type[Section]) -> tuple[object, ...]:
+    """The values that this release takes at ``missing.path``."""
+    if missing.only:
+        return missing.only
+    *sections, name = missing.path.split(".")
+    here: Section = model()
+    for section in sections:
+        here = getattr(here, section)
+    return (getattr(here, name),)
+
+
+def refuse_missing(tree: Located, model: type[Section]) -> Iterator[tuple[str, SpecError]]:
+    """Path and error of each explicit value that asks for a part which this release has not."""
+    for missing in NOT_YET:
+        value = _at(tree, missing.path)
+        if value is None:
+            continue
+        allowed = allowed_now(missing, model)
+        given = plain(value)
+        if any(given == one and isinstance(given, bool) == isinstance(one, bool) for one in allowed):
+            continue
+        problem = f"{missing.path}: {_named(given)}not yet: this release of gpuready has no {missing.part}"
+        words = " | ".join(_shown(one) for one in allowed if one is not False)
+        yield missing.path, SpecError(problem, where=value.where, given=Shown(value.value), allowed=words)
+
+
+def _at(tree: Located, path: str) -> Located | None:
+    here: Located | None = tree
+    for part in path.split("."):
+        if here is None or not isinstance(here.value, dict):
+            return None
+        here = here.value.get(part)
+    return here
+
+
+def _named(value: object) -> str:
+    return f"{value}: " if isinstance(value, str) else ""
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else "leave it out"

@@ -1,0 +1,45 @@
+"""The spec of the container engines."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gpuready.spec.fields import Path, ShmSize, Unit
+from gpuready.spec.section import Section
+
+
+class DockerSpec(Section):
+    """Docker is wanted on this node, with these settings."""
+
+    default_runtime: bool = False
+    """Make nvidia the default runtime, also of containers that ask for no GPU."""
+    live_restore: Literal["auto"] | bool = "auto"
+    """Keep containers running while dockerd restarts: auto turns it on where nothing speaks against it."""
+    shm_size: ShmSize | None = None
+    """The size of /dev/shm in new containers, such as 8g or a number of bytes; left alone unless given."""
+    cdi: Literal["auto"] = "auto"
+    """CDI devices in Docker."""
+
+
+class ContainerdSpec(Section):
+    """containerd is wanted on this node, with these settings."""
+
+    service: Unit = "containerd"
+    """The systemd unit."""
+    config: Path = "/etc/containerd/config.toml"
+    """Its configuration file."""
+    default_runtime: bool = False
+    """Make nvidia the default runtime."""
+    cdi: Literal["auto"] = "auto"
+    """CDI devices in containerd."""
+
+
+class Runtimes(Section):
+    """The engines: auto takes one that is there, absent leaves it alone, a mapping requires it."""
+
+    docker: Literal["auto", "absent"] | DockerSpec = "auto"
+    """Docker."""
+    containerd: Literal["auto", "absent"] | ContainerdSpec = "auto"
+    """containerd, as Kubernetes uses it."""
+    podman: Literal["auto", "absent"] = "auto"
+    """Podman."""

@@ -1,0 +1,119 @@
+"""Secrets by reference: ``env:NAME``, ``file:PATH`` or ``cmd:COMMAND``; resolved late and never shown.
+
+The spec carries the reference, which is no secret. What it stands for is read once a process, when the
+inventory is loaded, so that a missing one is an error with file and line before anything is executed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from gpuready.errors import SpecError, Where
+
+_MAX_BYTES = 64 * 1024
+_TIMEOUT = 30
+_resolved: dict[str, Secret] = {}
+
+
+class Secret:
+    """A string that shows itself only to those who call :meth:`reveal`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The secret in the open; for stdin of a command, never for argv, logs or results."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is never written out")
+
+
+def is_reference(value: str) -> bool:
+    """Whether ``value`` stands for a secret that is kept elsewhere."""
+    return value.startswith(("env:", "file:", "cmd:"))
+
+
+def resolve(ref: str, *, allow_exec: bool = False, where: Where | None = None) -> Secret:
+    """What ``ref`` stands for; a value that is no reference stands for itself.
+
+    ``cmd:`` runs only with ``allow_exec``, or if it was allowed before in this process. Raises
+    :class:`SpecError` at ``where``, with the reference but never with what was found.
+    """
+    if not is_reference(ref):
+        return Secret(ref)
+    if ref not in _resolved:
+        place = where or Where(ref)
+        kind, _, rest = ref.partition(":")
+        if kind == "env":
+            value = _from_environment(rest, place)
+        elif kind == "file":
+            value = _from_file(rest, place)
+        else:
+            value = _from_command(rest, place, allow_exec=allow_exec)
+        _resolved[ref] = Secret(_one_line(value, ref, place))
+    return _resolved[ref]
+
+
+def _from_environment(name: str, where: Where) -> str:
+    value = os.environ.get(name)
+    if not value:
+        problem = "is not set" if value is None else "is empty"
+        raise SpecError(
+            f"the secret's environment variable {problem}",
+            where=where,
+            given=f"env:{name}",
+            allowed="a variable that is set",
+        )
+    return value
+
+
+def _from_file(path: str, where: Where) -> str:
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except (OSError, RuntimeError, ValueError) as e:
+        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        problem = f"the secret's file cannot be read: {reason}"
+        raise SpecError(problem, where=where, given=f"file:{path}", allowed="a readable file") from None
+    return data.decode("utf-8", "replace")
+
+
+def _from_command(command: str, where: Where, *, allow_exec: bool) -> str:
+    given = f"cmd:{command}"
+    if not allow_exec:
+        raise SpecError(
+            "a secret from a command needs consent",
+            where=where,
+            given=given,
+            allowed="env:, file:, or --allow-exec",
+        )
+    try:
+        done = subprocess.run(
+            shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
+        )
+    except (OSError, ValueError, IndexError) as e:
+        raise SpecError(f"the secret's command does not run: {e}", where=where, given=given) from None
+    except subprocess.TimeoutExpired:
+        raise SpecError(f"the secret's command took over {_TIMEOUT} s", where=where, given=given) from None
+    if done.returncode:
+        raise SpecError(f"the secret's command ended with {done.returncode}", where=where, given=given)
+    return done.stdout[: _MAX_BYTES + 1].decode("utf-8", "replace")
+
+
+def _one_line(value: str, ref: str, where: Where) -> str:
+    line = value.rstrip("\r\n")
+    if not line or len(line) > _MAX_BYTES or not line.isprintable():
+        problem = "the secret is empty or more than one printable line"
+        raise SpecError(problem, where=where, given=ref, allowed="one printable line")
+    return line
