@@ -1,0 +1,71 @@
+"""``gpuready apply``: converge. On a terminal the plan is shown and asked about; elsewhere only with --yes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from gpuready.cli.online import online
+from gpuready.cli.options import STATE, Request, Verb, request, run_options
+from gpuready.cli.output import deliver, use_color
+from gpuready.components.base import Disruption
+from gpuready.errors import UsageError
+from gpuready.report.human import human
+from gpuready.report.run import Run
+from gpuready.report.text import count
+
+_HELP = """Bring every node to its spec, and prove it. What is as it should be is not touched.
+
+\b
+  gpuready apply -i hosts.yaml
+  gpuready apply -i hosts.yaml --yes --output junit:report.xml
+  gpuready apply -i hosts.yaml --yes --allow-disruption reload
+"""
+DECLINED = "for consent: not confirmed"
+
+
+@click.command("apply", cls=Verb, help=_HELP)
+@run_options
+@STATE
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+@click.option("--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
+              show_default=True, help="The most that may happen; the spec's maintenance may allow less.")  # fmt: skip
+def command(state: str | None, yes: bool, allow_disruption: str, **given: Any) -> int:
+    """The exit code."""
+    if state is not None:
+        raise UsageError("apply takes no --state: it changes nodes, and must see them itself",
+                         remedy="gpuready plan --state FILE shows what a recorded state would need")  # fmt: skip
+    if not yes and not _terminal():
+        raise UsageError("apply without a terminal needs --yes", remedy="gpuready plan shows what it would do")
+    wanted = request("apply", **given)
+    allowed = Disruption[allow_disruption]
+    run = online(wanted, allowed=allowed) if yes else _ask_first(wanted, allowed)
+    return deliver(run, wanted.outputs, color=wanted.color)
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask_first(wanted: Request, allowed: Disruption) -> Run:
+    """Plan, show, ask; then converge, which probes and compares anew."""
+    planned = online(wanted, verb="plan")
+    changing = [host for host in planned.hosts if host.outcome == "would_change"]
+    if planned.interrupted or not changing:
+        planned.verb = "apply"
+        return planned
+    click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
+    try:
+        if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
+            return online(wanted, allowed=allowed)
+    except click.Abort:
+        planned.interrupted = True
+    planned.verb = "apply"
+    for host in changing:
+        host.outcome, host.checks = "pending", []
+        for item in host.components:
+            if item.found.diff and item.error is None:
+                item.pending = DECLINED
+    return planned

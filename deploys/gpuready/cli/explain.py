@@ -1,0 +1,71 @@
+"""``gpuready explain ID``: what a check or component is about, how to confirm it by hand, what to do."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+
+import click
+
+from gpuready.checks import BY_ID
+from gpuready.checks.base import Check
+from gpuready.cli.options import Verb
+from gpuready.components.base import Component
+from gpuready.errors import UsageError
+from gpuready.node import NODE
+
+_HELP = """Explain a check or a component: cause, the command that confirms it, the fix.
+
+\b
+  gpuready explain                   list them all
+  gpuready explain libcuda.ldcache
+  gpuready explain docker
+"""
+_COMPONENTS = {item.name: item for item in NODE}
+
+
+@click.command("explain", cls=Verb, help=_HELP)
+@click.argument("name", metavar="[ID]", required=False)
+def command(name: str | None) -> int:
+    """Print the text."""
+    if name is None:
+        click.echo(_list())
+    elif name in BY_ID:
+        click.echo(_check(BY_ID[name]))
+    elif name in _COMPONENTS:
+        click.echo(_component(_COMPONENTS[name]))
+    else:
+        near = difflib.get_close_matches(name, [*BY_ID, *_COMPONENTS], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"no check and no component {name!r}{hint}", remedy="gpuready explain lists them")
+    return 0
+
+
+def _list() -> str:
+    width = max(map(len, [*BY_ID, *_COMPONENTS]))
+    components = [f"  {name:<{width}}  {_about(item)}" for name, item in _COMPONENTS.items()]
+    checks = [f"  {check.id:<{width}}  {check.level.name:<9}  {_traits(check)}".rstrip() for check in BY_ID.values()]
+    return "\n".join(["Components", *components, "", "Checks", *checks])
+
+
+def _about(item: Component) -> str:
+    return inspect.cleandoc(item.__doc__ or "").split("\n")[0]
+
+
+def _traits(check: Check) -> str:
+    words = (["needs a GPU"] if check.gpu else []) + (["active: a second exec"] if check.active else [])
+    return ", ".join(words)
+
+
+def _check(check: Check) -> str:
+    told = {"cause": check.cause, "confirm": check.confirm, "fix": check.fix, "after": ", ".join(check.after)}
+    head = ", ".join(filter(None, (f"level {check.level.name}", _traits(check))))
+    return "\n".join([f"{check.id}: {head}", *(f"  {key:<8}{text}" for key, text in told.items() if text)])
+
+
+def _component(item: Component) -> str:
+    module = inspect.cleandoc(inspect.getmodule(item).__doc__ or "")
+    checks = [name for name in BY_ID if name.startswith(f"{item.name}.")]
+    told = {"confirm": f"gpuready plan -i INVENTORY --only {item.name}",
+            "fix": f"gpuready apply -i INVENTORY --only {item.name}", "checks": ", ".join(checks)}  # fmt: skip
+    return "\n".join([f"{item.name}: {module}", *(f"  {key:<8}{text}" for key, text in told.items() if text)])

@@ -1,0 +1,103 @@
+"""OpenSSH's known_hosts: look a host up, add a key, replace one. Other lines are kept byte for byte.
+
+Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Paramiko reads hashed names, but its writer drops comments and markers,
+so the file is edited line by line here, atomically.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from paramiko import PKey
+from paramiko.hostkeys import HostKeys
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line: ``names`` is empty for comments, markers and what is not understood."""
+
+    text: str
+    names: tuple[str, ...] = ()
+    kind: str = ""
+    key: str = ""
+    marker: str = ""
+
+    def is_for(self, host: str) -> bool:
+        """Does it name the host, in the open or hashed?"""
+        return any(_matches(name, host) for name in self.names)
+
+
+class KnownHosts:
+    """One known_hosts file. ``host`` is a name as ssh writes it there: ``host`` or ``[host]:port``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
+        self._lines = [_parse(line) for line in text.splitlines()]
+
+    def kinds(self, host: str) -> list[str]:
+        """The key types that are known for the host."""
+        return [line.kind for line in self._lines if not line.marker and line.is_for(host)]
+
+    def knows(self, host: str, key: PKey) -> bool:
+        """Is this very key stored for the host?"""
+        return any(line.key == key.get_base64() for line in self._lines if not line.marker and line.is_for(host))
+
+    def revoked(self, host: str, key: PKey) -> bool:
+        """Is this key marked as one never to be trusted?"""
+        revoked = [line for line in self._lines if line.marker == "@revoked"]
+        return any(line.key == key.get_base64() and line.is_for(host) for line in revoked)
+
+    def add(self, host: str, key: PKey) -> None:
+        """Append the key; in one write, so that two runs do not mix their lines."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        line = f"{host} {key.get_name()} {key.get_base64()}\n"
+        if self.path.exists() and self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
+            line = "\n" + line
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+        self._lines.append(_parse(line.strip()))
+
+    def remove(self, host: str) -> None:
+        """Take the host out of all lines but those with markers; other names on its lines stay."""
+        if not self.kinds(host):
+            return
+        kept = [line for line in (_without(line, host) for line in self._lines) if line is not None]
+        path = self.path.resolve()
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write("".join(f"{line.text}\n" for line in kept).encode("utf-8", "surrogateescape"))
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        self._lines = kept
+
+
+def _parse(text: str) -> _Line:
+    words = text.split()
+    marker = words.pop(0) if words and words[0].startswith("@") else ""
+    if text.lstrip().startswith("#") or len(words) < 3:
+        return _Line(text)
+    return _Line(text, tuple(words[0].split(",")), words[1], words[2], marker)
+
+
+def _without(line: _Line, host: str) -> _Line | None:
+    if line.marker or not line.is_for(host):
+        return line
+    names = [name for name in line.names if not _matches(name, host)]
+    return _parse(line.text.replace(",".join(line.names), ",".join(names), 1)) if names else None
+
+
+def _matches(name: str, host: str) -> bool:
+    if name.startswith("|1|"):
+        return HostKeys.hash_host(host, name) == name
+    return name == host

@@ -1,0 +1,130 @@
+"""Options that several verbs share, and the request that they amount to."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from gpuready.cli.app import write_exit_codes
+from gpuready.cli.output import Target, targets
+from gpuready.errors import UsageError
+from gpuready.node import NODE
+from gpuready.report.render import FORMATS
+from gpuready.spec.inventory import HostEntry, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+COMPONENTS = tuple(item.name for item in NODE)
+
+
+class Verb(click.Command):
+    """A verb's help ends in the exit codes."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_exit_codes(formatter)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the hosts, the components (None: all), and where the result goes."""
+
+    verb: str
+    sources: tuple[str, ...]
+    entries: tuple[HostEntry, ...]
+    selected: frozenset[str] | None
+    outputs: tuple[Target, ...]
+    color: str
+    host_keys: str = "strict"
+    parallel: int = 64
+
+
+_HOSTS = (
+    click.option("-i", "--inventory", multiple=True, metavar="INVENTORY",
+                 help="Ansible YAML or JSON, an executable that prints it, or hosts: admin@10.0.0.7,  Repeatable."),
+    click.option("--limit", multiple=True, metavar="PATTERN",
+                 help="Only these: name, group, glob, !without. Repeatable."),
+    click.option("--allow-exec", is_flag=True, help="Run executable inventories and cmd: secrets."),
+    click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
+                 help="Default auto: on a terminal, unless NO_COLOR is set."),
+)  # fmt: skip
+_OUTPUT = click.option(
+    "--output", multiple=True, metavar="FORMAT[:PATH]",
+    help=f"{', '.join(FORMATS)}; to stdout or into a file. Repeatable.",
+)  # fmt: skip
+_COMPONENTS = (
+    click.option("--only", multiple=True, metavar="COMPONENT", help=f"One of {', '.join(COMPONENTS)}. Repeatable."),
+    click.option("--skip", multiple=True, metavar="COMPONENT", help="All but this one. Repeatable."),
+)
+_REACH = (
+    click.option("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
+                 help="accept-new stores the key of a host that is not known yet; for CI."),
+    click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
+                 help="Hosts at a time."),
+)  # fmt: skip
+STATE = click.option(
+    "--state", metavar="FILE", help="Judge recorded states (gpuready probe; - is stdin) instead of connecting."
+)
+
+
+def hosts(function: F) -> F:
+    """``-i``, ``--limit``, ``--allow-exec``, ``--color``."""
+    return _apply(function, _HOSTS)
+
+
+def run_options(function: F) -> F:
+    """All that verbs which connect and compare have in common."""
+    return _apply(function, (*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH))
+
+
+def probe_options(function: F) -> F:
+    """As :func:`run_options`, without components."""
+    return _apply(function, (*_HOSTS, _OUTPUT, *_REACH))
+
+
+def _apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def request(
+    verb: str,
+    *,
+    inventory: Sequence[str],
+    limit: Sequence[str],
+    allow_exec: bool,
+    color: str,
+    output: Sequence[str] = (),
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    host_keys: str = "strict",
+    parallel: int = 64,
+    default_output: str = "human",
+) -> Request:
+    """Check the command line first, then the inventory; nothing is connected yet."""
+    if not inventory:
+        raise UsageError(
+            "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
+        )
+    outputs = targets(output, default_output)
+    selected = selection(only, skip)
+    entries = load(inventory, limit=limit, allow_exec=allow_exec)
+    return Request(verb, tuple(inventory), entries, selected, outputs, color, host_keys, parallel)
+
+
+def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None:
+    """The chosen components; None is all of them. UsageError for a name that is none, or when nothing is left."""
+    for name in (*only, *skip):
+        if name not in COMPONENTS:
+            near = difflib.get_close_matches(name, COMPONENTS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"no component {name!r}{hint}", remedy=f"there are: {', '.join(COMPONENTS)}")
+    if not only and not skip:
+        return None
+    chosen = frozenset(only or COMPONENTS) - frozenset(skip)
+    if not chosen:
+        raise UsageError("--only and --skip leave no component")
+    return chosen

@@ -1,0 +1,179 @@
+"""``--output FORMAT[:PATH]``: where each rendering of the result goes.
+
+Stdout carries one rendering and nothing else. A file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuready.errors import UsageError
+from gpuready.report.exitcode import exit_code
+from gpuready.report.human import problem
+from gpuready.report.render import FORMATS, NOT_YET, render
+from gpuready.report.run import Run
+
+_IO_FAILED = 64
+_FOR_MACHINES = ("json", "jsonl", "junit", "human")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One rendering; without a path it goes to stdout."""
+
+    form: str
+    path: Path | None = None
+
+
+def parse(text: str) -> Target:
+    """``json`` or ``junit:report.xml``; UsageError for anything else."""
+    form, colon, path = text.partition(":")
+    if form in NOT_YET:
+        raise UsageError(f"--output {form}: not yet in this release", remedy=f"one of {', '.join(FORMATS)}")
+    if form not in FORMATS:
+        near = difflib.get_close_matches(form, FORMATS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"--output: no format {form!r}{hint}", remedy=f"one of {', '.join(FORMATS)}, then :PATH")
+    if colon and not path:
+        raise UsageError(f"--output {text}: the path after the colon is missing")
+    return Target(form, _writable(Path(path).expanduser()) if path and path != "-" else None)
+
+
+def _writable(path: Path) -> Path:
+    """Better refused now than after an hour; UsageError."""
+    if path.is_dir():
+        raise UsageError(f"--output: cannot write {path}: it is a directory")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UsageError(f"--output: cannot write {path}: {path.parent} is no directory that can be written")
+    return path
+
+
+def targets(texts: Sequence[str], default: str = "human") -> tuple[Target, ...]:
+    """All wanted outputs; where none goes to stdout, human text does. UsageError if they cannot all be."""
+    found = [parse(text) for text in texts]
+    if sum(target.path is None for target in found) > 1:
+        raise UsageError("only one --output can go to stdout", remedy="give the others a path: FORMAT:PATH")
+    paths = [target.path for target in found if target.path is not None]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UsageError(f"--output: {path} is given twice")
+    if len(paths) == len(found):
+        found.append(Target(default if not found else "human"))
+    return tuple(found)
+
+
+def requested(argv: Sequence[str]) -> tuple[Target, ...]:
+    """What a command line seems to want, right or wrong; for results of runs that never began."""
+    texts = [word for before, word in zip(["", *argv], argv, strict=False) if before == "--output"]
+    texts += [word.partition("=")[2] for word in argv if word.startswith("--output=")]
+    found: list[Target] = []
+    for text in texts:
+        with contextlib.suppress(UsageError):
+            found.append(parse(text))
+    default = "json" if "probe" in argv[:1] and not texts else "human"
+    forms = [target.form for target in found if target.path is None] or [default]
+    shown = min(forms, key=_FOR_MACHINES.index)
+    return (Target(shown), *(target for target in found if target.path is not None))
+
+
+def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed: bool = False) -> int:
+    """Write every rendering; the exit code."""
+    code = exit_code(run, detailed=detailed)
+    if run.error is not None:
+        _complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
+    elif run.interrupted:
+        _complain("gpuready: interrupted\n")
+    with _undisturbed():
+        for target in wanted:
+            if target.path is None and target.form == "human" and not run.hosts:
+                continue  # stderr has said it all
+            on = target.path is None and use_color(color, sys.stdout)
+            text = render(run, code, target.form, color=on)
+            try:
+                _write_stdout(text) if target.path is None else _write_file(target.path, text)
+            except OSError as e:
+                _complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
+                code = code or _IO_FAILED
+    return code
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No Ctrl-C between here and the end of a document: half of one is no JSON."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def use_color(choice: str, stream: object) -> bool:
+    """``auto``: only on a terminal, and not against NO_COLOR (https://no-color.org)."""
+    if choice != "auto":
+        return choice == "always"
+    isatty = getattr(stream, "isatty", None)
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and bool(isatty and isatty())
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(_encodable(text, sys.stderr.encoding))
+        sys.stderr.flush()
+
+
+def _write_stdout(text: str) -> None:
+    """A reader that has seen enough (``| head``) is no error."""
+    try:
+        sys.stdout.write(_encodable(text, sys.stdout.encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+    except OSError:
+        _abandon_stdout()
+        raise
+
+
+def _abandon_stdout() -> None:
+    """Python flushes once more at its end; let that go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    return text.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+
+
+def _write_file(path: Path, text: str) -> None:
+    data = text.encode("utf-8", "backslashreplace")
+    if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
+        with path.open("wb") as file:
+            file.write(data)
+        return
+    path = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

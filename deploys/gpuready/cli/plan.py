@@ -1,0 +1,32 @@
+"""``gpuready plan``: what would change, and whom it would hit. Reads only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gpuready.cli.offline import offline
+from gpuready.cli.online import online
+from gpuready.cli.options import STATE, Verb, request, run_options
+from gpuready.cli.output import deliver
+
+_HELP = """Show what apply would change, key by key, and whom it would hit. Nothing changes.
+
+\b
+  gpuready plan -i hosts.yaml
+  gpuready plan -i hosts.yaml --limit gpu13 --only docker
+  gpuready plan -i hosts.yaml --detailed-exitcode --output json:plan.json
+  gpuready plan -i hosts.yaml --state states.json
+"""
+
+
+@click.command("plan", cls=Verb, help=_HELP)
+@run_options
+@STATE
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when something would change.")
+def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
+    """The exit code."""
+    wanted = request("plan", **given)
+    run = offline(wanted, state) if state is not None else online(wanted)
+    return deliver(run, wanted.outputs, color=wanted.color, detailed=detailed_exitcode)

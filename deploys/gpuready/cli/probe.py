@@ -1,0 +1,32 @@
+"""``gpuready probe``: what the nodes are, as data. The states are masked; plan and verify take them with --state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gpuready.cli.online import online
+from gpuready.cli.options import Verb, probe_options, request
+from gpuready.cli.output import deliver
+
+_HELP = """Read the nodes and print their states as JSON, with secrets masked. Nothing changes.
+
+\b
+  gpuready probe -i hosts.yaml > states.json
+  gpuready probe -i hosts.yaml --output human
+  gpuready verify -i hosts.yaml --state states.json
+"""
+
+
+@click.command("probe", cls=Verb, help=_HELP)
+@probe_options
+def command(**given: Any) -> int:
+    """The exit code."""
+    wanted = request("probe", default_output="json", **given)
+    run = online(wanted, passive=True)
+    for host in run.hosts:  # a probe reads and never judges
+        host.components, host.checks = [], []
+        if host.state is not None and host.error is None:
+            host.outcome = "ok"
+    return deliver(run, wanted.outputs, color=wanted.color)

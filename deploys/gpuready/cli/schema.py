@@ -1,0 +1,31 @@
+"""``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for those who read it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from gpuready.cli.options import Verb
+
+_HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the result document.
+
+\b
+  gpuready schema > schema.json
+  gpuready schema result
+"""
+
+
+@click.command("schema", cls=Verb, help=_HELP)
+@click.argument("which", type=click.Choice(["inventory", "result"]), default="inventory")
+def command(which: str) -> int:
+    """Print it."""
+    if which == "result":
+        from gpuready.report.schema import result_schema
+
+        click.echo(json.dumps(result_schema(), indent=2))
+    else:
+        from gpuready.spec.schema import render
+
+        click.echo(render(), nl=False)
+    return 0

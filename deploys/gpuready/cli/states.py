@@ -1,0 +1,73 @@
+"""Recorded states: what ``gpuready probe`` printed, or one bare NodeState."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpuready.errors import GpureadyError
+from gpuready.report.document import SCHEMA
+from gpuready.state.model import NodeState
+
+
+class StateError(GpureadyError):
+    """A file that holds no states which this release can read."""
+
+    kind = "state"
+    exit_code = 5
+
+
+_REMEDY = "record it anew: gpuready probe -i INVENTORY > FILE"
+_FORMAT = int(NodeState.model_fields["format"].default)
+
+
+def read_states(path: str, names: Sequence[str]) -> dict[str, NodeState]:
+    """States by host name; a bare state belongs to the only host in ``names``. Raises :class:`StateError`."""
+    found = _read(path)
+    if not isinstance(found, dict):
+        raise StateError(f"{path}: a state document is a mapping", remedy=_REMEDY)
+    if "schema" not in found:
+        if len(names) != 1:
+            raise StateError(
+                f"{path}: a bare state names no host, and {len(names)} hosts are chosen",
+                remedy="choose one: --limit NAME",
+            )
+        return {names[0]: _state(path, found)}
+    if found["schema"] != SCHEMA:
+        raise StateError(f"{path}: it is {found['schema']!r}; this gpuready reads {SCHEMA!r}", remedy=_REMEDY)
+    hosts = found.get("hosts")
+    recorded = {
+        name: host["state"]
+        for name, host in (hosts.items() if isinstance(hosts, dict) else ())
+        if isinstance(host, dict) and "state" in host
+    }
+    if not recorded:
+        raise StateError(f"{path}: there is no state in it (only gpuready probe writes them)", remedy=_REMEDY)
+    return {name: _state(f"{path}: {name}", state) for name, state in recorded.items() if name in names}
+
+
+def _read(path: str) -> Any:
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return json.loads(data)
+    except OSError as e:
+        raise StateError(f"{path}: cannot be read: {e.strerror or e}") from None
+    except (ValueError, RecursionError) as e:
+        raise StateError(f"{path}: no JSON: {e}", remedy=_REMEDY) from None
+
+
+def _state(where: str, value: Any) -> NodeState:
+    if not isinstance(value, dict) or value.get("format") != _FORMAT:
+        given = value.get("format", "none") if isinstance(value, dict) else "none"
+        raise StateError(f"{where}: state format {given}; this gpuready reads format {_FORMAT}", remedy=_REMEDY)
+    try:
+        return NodeState.model_validate(value)
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the state"
+        raise StateError(f"{where}: {place}: {first['msg']}; another release wrote it", remedy=_REMEDY) from None

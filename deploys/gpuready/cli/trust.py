@@ -1,0 +1,120 @@
+"""``gpuready trust``: store the hosts' keys once somebody has looked at them. Nobody logs in."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from paramiko import PKey
+
+from gpuready.cli.hostkey import Target, fetch, target
+from gpuready.cli.knownhosts import KnownHosts
+from gpuready.cli.options import Verb, hosts, request
+from gpuready.errors import GpureadyError, UnreachableError, UsageError
+from gpuready.report.human import problem
+from gpuready.report.text import clean, count
+from gpuready.spec.inventory import HostEntry
+
+_HELP = """Show the hosts' SSH keys, and store them in known_hosts once confirmed. Nobody logs in.
+
+\b
+  gpuready trust -i hosts.yaml
+  gpuready trust -i hosts.yaml --limit gpu13 --replace     after a rebuild
+  gpuready trust -i hosts.yaml --yes                       in a network that you trust
+"""
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A host and the key that it shows, or why there is none."""
+
+    host: str
+    where: Target | None = None
+    key: PKey | None = None
+    status: str = ""
+    error: GpureadyError | None = None
+
+
+@click.command("trust", cls=Verb, help=_HELP)
+@hosts
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+@click.option("--replace", is_flag=True, help="Replace keys that have changed.")
+def command(yes: bool, replace: bool, **given: Any) -> int:
+    """The exit code: 4 when a host is not reachable or shows another key, 7 when nobody confirmed."""
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("trust without a terminal needs --yes", remedy="compare the fingerprints first")
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
+    entries = request("trust", **given).entries
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        offers = list(pool.map(_offer, entries))
+    for line in _table(offers):
+        click.echo(line)
+    wanted = [o for o in offers if o.status == "new" or (o.status == "CHANGED" and replace)]
+    refused = [o for o in offers if o.status == "REVOKED" or (o.status == "CHANGED" and not replace)]
+    for offer in refused:
+        click.echo(_refusal(offer), err=True, nl=False)
+    if wanted and not yes and not click.confirm(f"Trust {count(len(wanted), 'key')}?", err=True):
+        return 7
+    stored = sum(_store(offer) for offer in wanted)
+    click.echo(f"{count(stored, 'key')} stored")
+    return 4 if refused or any(offer.error is not None for offer in offers) else 0
+
+
+def _offer(entry: HostEntry) -> Offer:
+    try:
+        where = target(entry.connection)
+        known = KnownHosts(where.known_hosts)
+        key = fetch(where, known.kinds(where.name))
+    except OSError as e:
+        return Offer(entry.name, error=UnreachableError(f"{e.filename}: {e.strerror}"))
+    except GpureadyError as e:
+        return Offer(entry.name, error=e)
+    if known.revoked(where.name, key):
+        status = "REVOKED"
+    elif known.knows(where.name, key):
+        status = "known"
+    else:
+        status = "CHANGED" if known.kinds(where.name) else "new"
+    return Offer(entry.name, where, key, status)
+
+
+def _table(offers: Sequence[Offer]) -> list[str]:
+    width = max(map(len, (offer.host for offer in offers)))
+    found = []
+    for offer in offers:
+        if offer.where is None or offer.key is None:
+            found.append(f"{offer.host:<{width}}  UNREACHABLE  {clean(str(offer.error))}")
+            continue
+        key = f"{offer.key.get_name()} {offer.key.fingerprint}"
+        found.append(f"{offer.host:<{width}}  {offer.status:<7}  {offer.where.name}  {key}")
+    return found
+
+
+def _refusal(offer: Offer) -> str:
+    assert offer.where is not None
+    if offer.status == "REVOKED":
+        return problem(f"{offer.host}: its key is marked @revoked in {offer.where.known_hosts}")
+    return problem(
+        f"{offer.host}: the key of {offer.where.name} is not the one in {offer.where.known_hosts}; it was not touched",
+        "if the machine was rebuilt: gpuready trust --replace; otherwise somebody may be in between",
+    )
+
+
+def _store(offer: Offer) -> bool:
+    """Several hosts may be one machine: False when its key has come there meanwhile."""
+    assert offer.where is not None and offer.key is not None
+    known = KnownHosts(offer.where.known_hosts)
+    try:
+        if known.knows(offer.where.name, offer.key):
+            return False
+        known.remove(offer.where.name)
+        known.add(offer.where.name, offer.key)
+        return True
+    except OSError as e:
+        raise UnreachableError(f"{offer.where.known_hosts}: the key was not stored: {e.strerror or e}") from None

@@ -1,0 +1,147 @@
+"""What many hosts have in common, told once: equal diffs, equal verdicts, equal errors, each with its hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpuready.checks.base import Judged
+from gpuready.errors import GpureadyError
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.text import shown
+
+#: Verdicts that are shown, the worst first; the rest is only counted.
+TOLD = ("fail", "unknown", "warn")
+Names = list[str]
+ByText = dict[tuple[str, ...], Names]
+
+
+@dataclass
+class DiffBlock:
+    """One component with one diff and one fate, and the hosts that share all three."""
+
+    component: str
+    fate: str
+    keys: tuple[str, ...]
+    classes: dict[str, Names] = field(default_factory=dict)
+    hosts: Names = field(default_factory=list)
+    hits: ByText = field(default_factory=dict)
+    notes: ByText = field(default_factory=dict)
+    waits: ByText = field(default_factory=dict)
+    errors: ByText = field(default_factory=dict)
+
+
+@dataclass
+class VerdictBlock:
+    """One check with one verdict, and the hosts that share it."""
+
+    status: str
+    check: str
+    summary: str
+    evidence: str
+    remedy: str
+    hosts: Names = field(default_factory=list)
+
+
+def fate(run: Run, host: HostRun, item: ComponentRun) -> str:
+    """What became, or would become, of a component's difference; empty when there is none."""
+    if item.error is not None or item.found.error:
+        return "failed" if run.verb == "apply" and item.found.diff and not item.found.error else "cannot be compared"
+    if not item.found.diff:
+        return ""
+    if run.verb != "apply":
+        return "differs" if run.verb == "verify" else "would change"
+    if item.pending:
+        return "changed in part, the rest waits" if item.changed else "waits"
+    if item.changed:
+        return "changed"
+    if run.interrupted:
+        return "interrupted, look again"
+    return "not attempted" if not item.attempted or host.error is not None else "not changed"
+
+
+def diff_blocks(run: Run) -> list[DiffBlock]:
+    """Components in the order in which they are built, for each its distinct diffs."""
+    found: dict[tuple[str, str, tuple[str, ...]], DiffBlock] = {}
+    for host in run.hosts:
+        for item in host.components:
+            word = fate(run, host, item)
+            if word:
+                key = (item.found.name, word, keys(item))
+                _add(found.setdefault(key, DiffBlock(*key)), host, item)
+    order = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
+    return sorted(found.values(), key=lambda block: order.index(block.component))
+
+
+def keys(item: ComponentRun) -> tuple[str, ...]:
+    """The diff's lines, ``key: actual -> expected``."""
+    return tuple(f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}" for c in item.found.diff)
+
+
+def _add(block: DiffBlock, host: HostRun, item: ComponentRun) -> None:
+    found = item.found
+    block.hosts.append(host.name)
+    block.classes.setdefault(found.disruption.name, []).append(host.name)
+    for texts, into in ((found.hits, block.hits), (found.notes, block.notes)):
+        if texts:
+            into.setdefault(texts, []).append(host.name)
+    if item.pending:
+        block.waits.setdefault((item.pending,), []).append(host.name)
+    if item.error is not None:
+        block.errors.setdefault(told(item.error), []).append(host.name)
+    elif found.error:
+        block.errors.setdefault((found.error, ""), []).append(host.name)
+
+
+def told(error: GpureadyError) -> tuple[str, str]:
+    """An error as message and remedy."""
+    return str(error), error.remedy
+
+
+def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
+    """(outcome, message, remedy) -> hosts; errors that a component's block tells are left out."""
+    found: dict[tuple[str, str, str], Names] = {}
+    for host in run.hosts:
+        if host.error is not None and all(item.error is not host.error for item in host.components):
+            found.setdefault((host.outcome, *told(host.error)), []).append(host.name)
+    return found
+
+
+def note_blocks(run: Run) -> dict[str, Names]:
+    """Notes about hosts -> hosts."""
+    found: dict[str, Names] = {}
+    for host in run.hosts:
+        for note in dict.fromkeys(host.notes):
+            found.setdefault(note, []).append(host.name)
+    return found
+
+
+def verdict_blocks(run: Run) -> list[VerdictBlock]:
+    """Distinct verdicts worth reading, the worst first; without those of :func:`mended_by_apply`."""
+    found: dict[tuple[str, ...], VerdictBlock] = {}
+    for host in run.hosts:
+        for judged in _worth_telling(run, host):
+            verdict = judged.verdict
+            if not (verdict.status == "fail" and _may_be_mended(run, host)):
+                key = (verdict.status, judged.check.id, verdict.summary, verdict.evidence, verdict.remedy)
+                found.setdefault(key, VerdictBlock(*key)).hosts.append(host.name)
+    return sorted(found.values(), key=lambda block: TOLD.index(block.status))
+
+
+def mended_by_apply(run: Run) -> dict[tuple[str, ...], Names]:
+    """Of a plan: checks that fail on hosts which are not converged yet -> those hosts. No alarm, so no details."""
+    found: dict[tuple[str, ...], Names] = {}
+    for host in run.hosts:
+        ids = tuple(judged.check.id for judged in _worth_telling(run, host) if judged.verdict.status == "fail")
+        if ids and _may_be_mended(run, host):
+            found.setdefault(ids, []).append(host.name)
+    return found
+
+
+def _worth_telling(run: Run, host: HostRun) -> list[Judged]:
+    """``COMPONENT.config`` only repeats the diff that is shown anyway, and is counted alone."""
+    repeated = {f"{item.found.name}.config" for item in host.components if fate(run, host, item)}
+    return [judged for judged in host.checks if judged.verdict.status in TOLD and judged.check.id not in repeated]
+
+
+def _may_be_mended(run: Run, host: HostRun) -> bool:
+    return run.verb == "plan" and host.outcome == "would_change"

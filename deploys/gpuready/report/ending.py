@@ -1,0 +1,107 @@
+"""The end of the human report: one line a host, and the one line that says how it went, how deep, and on how many GPUs.
+
+"ready" is said only when every host had a GPU check that ran: without one, all that is known is that nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuready.report.exitcode import MEANING, counts
+from gpuready.report.reached import gpu_checks, run_level
+from gpuready.report.run import HostRun, Run
+from gpuready.report.text import Painter, clean, count
+
+_OUTCOMES = {
+    "ok": ("ok", "green"),
+    "would_change": ("would change", "yellow"),
+    "changed": ("changed", "green"),
+    "pending": ("pending", "yellow"),
+    "failed": ("FAILED", "red"),
+    "unreachable": ("UNREACHABLE", "red"),
+    "not_attempted": ("NOT ATTEMPTED", "red"),
+}
+
+
+def host_lines(run: Run, paint: Painter) -> list[str]:
+    """``lab1  changed  4 changes, 12 checks pass, 0 GPU checks  3 execs  4.1 s``, in columns."""
+    rows = [
+        (clean(host.name), _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
+        for host in run.hosts
+    ]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    return [
+        f"{row[0]:<{widths[0]}}  {paint(_style(run, host), f'{row[1]:<{widths[1]}}')}  {row[2]:<{widths[2]}}  "
+        f"{row[3]}  {row[4]}"
+        for row, host in zip(rows, run.hosts, strict=True)
+    ]
+
+
+def _word(run: Run, host: HostRun) -> str:
+    word = _OUTCOMES[host.outcome][0]
+    if run.verb == "verify" and host.outcome == "would_change":
+        return "differs"
+    if host.outcome == "would_change" and any(item.error is not None for item in host.components):
+        return "would change IN PART"
+    bad = {judged.verdict.status for judged in host.checks if counts(run.verb, host, judged)}
+    if bad and host.outcome in ("ok", "changed"):
+        finding = "CHECKS FAIL" if "fail" in bad else "CHECKS UNKNOWN"
+        return finding if host.outcome == "ok" else f"{word}, but {finding}"
+    return word
+
+
+def _style(run: Run, host: HostRun) -> str:
+    failing = any(counts(run.verb, host, judged) for judged in host.checks)
+    return "red" if failing else _OUTCOMES[host.outcome][1]
+
+
+def _counts(run: Run, host: HostRun) -> str:
+    if run.verb == "probe" or (host.state is None and not host.checks):
+        return "-"
+    changes = sum(len(item.found.diff) for item in host.components if run.verb != "apply" or item.changed)
+    seen = Counter(judged.verdict.status for judged in host.checks)
+    parts = [count(changes, "difference" if run.verb == "verify" else "change")]
+    parts.append(count(seen["pass"], "check passes", "checks pass"))
+    words = (("fail", "fails", "fail"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
+    parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
+    return ", ".join([*parts, count(gpu_checks(host), "GPU check")])
+
+
+def ending(run: Run, code: int, paint: Painter) -> str:
+    """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
+    depth = run_level(run)
+    reached = f"level {depth.name}" if depth is not None else "no level reached"
+    checks = _gpu_words(run)
+    if code not in (0, 2):
+        verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
+        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
+    if run.verb == "probe":
+        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
+    if any(host.outcome == "would_change" for host in run.hosts):
+        return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
+    failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
+    if failing:
+        return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}"
+    return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(run.hosts), 'host')})"
+
+
+def _praise(run: Run) -> str:
+    proved = run.hosts and all(map(gpu_checks, run.hosts))
+    return "ready" if proved and run.verb in ("apply", "verify") else "OK"
+
+
+def _gpu_words(run: Run) -> str:
+    total = sum(map(gpu_checks, run.hosts))
+    without = sum(not gpu_checks(host) for host in run.hosts)
+    blind = f", none on {count(without, 'host')}" if total and without else ""
+    return f"{count(total, 'GPU check')}{blind}"
+
+
+def _tally(run: Run) -> str:
+    seen = Counter(_word(run, host) for host in run.hosts)
+    words = ", ".join(
+        f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
+    )
+    if len(seen) == 1 and len(run.hosts) > 1:
+        words = f"all {words}"
+    return f"{count(len(run.hosts), 'host')}: {words}" if words else "no host was tried"

@@ -1,0 +1,57 @@
+"""From a run to its exit code; when several apply, the one that stands first in :data:`ORDER` wins."""
+
+from __future__ import annotations
+
+from gpuready.checks.base import Judged
+from gpuready.report.run import HostRun, Run
+
+ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 0)
+MEANING = {
+    0: "as wanted",
+    1: "converge failed on a host, or in a plan would",
+    2: "plan --detailed-exitcode: there are changes",
+    3: "verify: a difference, a failed or an unknown check",
+    4: "a host is unreachable",
+    5: "the inventory or a spec is invalid, or nothing matched",
+    6: "some hosts were not attempted",
+    7: "converged as far as allowed; something waits for consent",
+    64: "usage",
+    70: "a bug in gpuready",
+    130: "interrupted",
+}
+#: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
+_BAD = {"verify": ("fail", "unknown"), "apply": ("fail",)}
+
+
+def exit_code(run: Run, *, detailed: bool = False) -> int:
+    """The run's exit code; ``detailed`` is plan's ``--detailed-exitcode``."""
+    codes = {0}
+    if run.error is not None:
+        codes.add(run.error.exit_code)
+    if run.interrupted:
+        codes.add(130)
+    for host in run.hosts:
+        codes |= _of_host(run.verb, host, detailed)
+    return next(code for code in ORDER if code in codes)
+
+
+def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
+    codes = {
+        "unreachable": {4},
+        "not_attempted": {6},
+        "pending": {7},
+        "would_change": {2} if verb == "plan" and detailed else {3} if verb == "verify" else {0},
+    }.get(host.outcome, {0})
+    if host.outcome == "failed" and host.error is not None:
+        codes = codes | {host.error.exit_code}
+    elif host.outcome == "failed" or any(item.error is not None for item in host.components):
+        # What cannot be compared is not known to be as wanted; nothing was tried in a verify, so nothing failed.
+        codes = codes | {3 if verb == "verify" else 1}
+    if any(counts(verb, host, judged) for judged in host.checks):
+        codes = codes | {3}
+    return codes
+
+
+def counts(verb: str, host: HostRun, judged: Judged) -> bool:
+    """Does this verdict make the run fail? Not where something waits: the checks that need it cannot pass yet."""
+    return judged.verdict.status in _BAD.get(verb, ()) and host.outcome != "pending"

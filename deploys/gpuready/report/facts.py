@@ -1,0 +1,59 @@
+"""What ``gpuready probe`` shows to people: a node in a few lines. Scripts take the state in the JSON."""
+
+from __future__ import annotations
+
+from gpuready.report.run import HostRun
+from gpuready.report.text import Painter, clean, count
+from gpuready.state.model import Docker, NodeState, Unknown
+
+
+def lines_of(host: HostRun, paint: Painter) -> list[str]:
+    """The facts of one host, one a line."""
+    assert host.state is not None
+    state = host.state
+    facts = {
+        "system": f"{state.os.name or 'unknown'}, Linux {state.kernel} {state.machine}, init {state.init or 'unknown'}",
+        "driver": _driver(state),
+        "libcuda": _libcuda(state),
+        "docker": _docker(state.docker),
+        "containerd": _plain(state.containerd),
+        "toolkit": _toolkit(state),
+        "rdma": ", ".join(f"{name} {what}" for name, what in state.rdma.items()) or "none",
+        "asks": "a reboot" if state.reboot_required else "",
+    }
+    width = max(map(len, facts))
+    told = [f"  {name:<{width}}  {clean(text)}" for name, text in facts.items() if text]
+    return [paint("bold", clean(host.name)), *told]
+
+
+def _plain(value: str | Unknown | None) -> str:
+    if isinstance(value, Unknown):
+        return f"unknown: {value.unknown}"
+    return value or "none"
+
+
+def _driver(state: NodeState) -> str:
+    version = state.driver.proc_version or state.driver.module_version
+    gpus = f"{count(len(state.driver.gpus), 'GPU')}, {count(len(state.driver.pci), 'NVIDIA device')} on PCI"
+    return f"module {version}, {gpus}" if version else f"no module loaded, {gpus}"
+
+
+def _libcuda(state: NodeState) -> str:
+    if isinstance(state.linker, Unknown):
+        return _plain(state.linker)
+    return ", ".join(state.linker.cache.get("libcuda.so.1", ())) or "not in the linker cache"
+
+
+def _docker(docker: Docker | Unknown | None) -> str:
+    if not isinstance(docker, Docker):
+        return _plain(docker)
+    runtimes = ", ".join(sorted(docker.runtimes))
+    running = f"{len(docker.containers)} running, {sum(c.gpu for c in docker.containers)} with a GPU"
+    return f"{docker.version}, runtimes {runtimes} (default {docker.default_runtime}), containers: {running}"
+
+
+def _toolkit(state: NodeState) -> str:
+    if isinstance(state.packages, Unknown):
+        return _plain(state.packages)
+    package = state.packages.get("nvidia-container-toolkit")
+    return f"{package.version}{', held' if package.held else ''}" if package else "none"

@@ -1,0 +1,147 @@
+"""The result for people: what differs and why it matters first, one line a host, and one last line that decides.
+
+Whatever many hosts share is told once. Passes are only counted. Every colour repeats a word that is there anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuready.report import facts
+from gpuready.report.blocks import (
+    DiffBlock,
+    VerdictBlock,
+    diff_blocks,
+    error_blocks,
+    mended_by_apply,
+    note_blocks,
+    verdict_blocks,
+)
+from gpuready.report.document import INTERRUPTED
+from gpuready.report.ending import ending, host_lines
+from gpuready.report.hostlist import hostlist
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, clean, count, lines
+
+CLASSES = {
+    "none": "disturbs nothing",
+    "reload": "a service rereads its configuration, nothing stops",
+    "recreate": "nothing stops, but running GPU containers may lose their GPU",
+    "restart": "a service is restarted",
+    "reboot": "the node is rebooted",
+}
+_FATES = {"changed": "green", "failed": "red", "cannot be compared": "red", "not changed": "red"}
+_STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
+
+
+def human(run: Run, code: int, *, color: bool = False) -> str:
+    """The whole report, ending in a newline."""
+    paint = Painter(color)
+    parts = [[_headline(run)], _errors(run, paint), *_diffs(run, paint)]
+    if run.verb == "probe":
+        parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
+    else:
+        parts += [_verdict(block, paint) for block in verdict_blocks(run)]
+        parts += [_before_apply(run, paint)]
+    parts += [_notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
+    """An error of the whole run, as it stands on stderr."""
+    paint = Painter(color)
+    first, *rest = lines(message, "  ")
+    told = [f"{paint('red', 'error:')} {first}", *rest]
+    return "\n".join([*told, *_labelled("do", remedy, "  ")]) + "\n"
+
+
+def _headline(run: Run) -> str:
+    source = f" of {clean(run.probed)}" if run.probed else ""
+    looked = sum(host.state is not None for host in run.hosts)
+    return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
+
+
+def _errors(run: Run, paint: Painter) -> list[str]:
+    found: list[str] = []
+    if run.error is not None:
+        found += problem(str(run.error), run.error.remedy).rstrip().split("\n")
+    elif run.interrupted:
+        found += problem(INTERRUPTED["message"], INTERRUPTED["remedy"]).rstrip().split("\n")
+    for (outcome, message, remedy), hosts in error_blocks(run).items():
+        first, *rest = lines(message, "    ")
+        found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]
+        found += _labelled("do", remedy, "  ")
+    return found
+
+
+def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
+    for block in diff_blocks(run):
+        fate = paint(_FATES.get(block.fate, "yellow"), block.fate)
+        yield [
+            f"{paint('bold', block.component)}: {fate} on {hostlist(block.hosts)}",
+            *(_classes(block) if run.verb != "verify" else ()),
+            *(f"    {key}" for key in block.keys),
+            *(_shared("hits", block.hits, block) if run.verb != "verify" else ()),
+            *_shared("waits", block.waits, block),
+            *_shared("note", block.notes, block),
+            *_component_errors(block),
+        ]
+
+
+def _classes(block: DiffBlock) -> list[str]:
+    if not block.keys or block.fate == "cannot be compared":
+        return []
+    if len(block.classes) == 1:
+        name = next(iter(block.classes))
+        return [f"  class  {name}: {CLASSES[name]}"]
+    return [f"  class  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
+
+
+def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: DiffBlock) -> list[str]:
+    found: list[str] = []
+    for items, hosts in texts.items():
+        where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
+        separator, head = ("; ", 6) if label == "note" else (", ", 8)
+        more = f" and {len(items) - head} more" if len(items) > head else ""
+        found += _labelled(label, where + separator.join(items[:head]) + more, "  ")
+    return found
+
+
+def _component_errors(block: DiffBlock) -> list[str]:
+    found: list[str] = []
+    for (message, remedy), hosts in block.errors.items():
+        where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
+        found += _labelled("why", where + message, "  ") + _labelled("do", remedy, "  ")
+    return found
+
+
+def _labelled(label: str, text: str, indent: str) -> list[str]:
+    if not text.strip():
+        return []
+    first, *rest = lines(text, indent + " " * 7)
+    return [f"{indent}{label:<7}{first}", *rest]
+
+
+def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
+    word = paint(_STATUS[block.status], block.status.upper())
+    first, *rest = lines(block.summary, "       ")
+    return [
+        f"{word}  {paint('bold', block.check)} on {hostlist(block.hosts)}: {first}",
+        *rest,
+        *_labelled("seen", block.evidence, "  "),
+        *_labelled("do", block.remedy, "  "),
+    ]
+
+
+def _before_apply(run: Run, paint: Painter) -> list[str]:
+    return [
+        f"{paint('dim', 'before apply')} {count(len(ids), 'check fails', 'checks fail')} on {hostlist(hosts)}: "
+        + ", ".join(ids)
+        for ids, hosts in mended_by_apply(run).items()
+    ]
+
+
+def _notes(run: Run, paint: Painter) -> list[str]:
+    return [
+        line for note, hosts in note_blocks(run).items() for line in _labelled("note", f"{hostlist(hosts)}: {note}", "")
+    ]

@@ -1,0 +1,130 @@
+"""JUnit XML for CI: a suite for each host, a case for each component and each check.
+
+A case fails only where the exit code counts it, so that the two never disagree: in a plan nothing that apply would
+mend is a failure. What was not looked at is skipped, with the reason. Form: the schema of Jenkins' xUnit plugin, which
+GitLab and GitHub actions read, too.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.errors import GpureadyError
+from gpuready.report.blocks import fate, keys
+from gpuready.report.document import INTERRUPTED
+from gpuready.report.exitcode import counts
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.text import clean
+
+_COUNTED = ("failure", "error", "skipped")
+
+
+def junit(run: Run, code: int) -> str:
+    """The document, XML declaration included; valid on every exit."""
+    root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
+    whole = _whole_run(run)
+    if whole is not None or not run.hosts:
+        root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
+    for host in run.hosts:
+        root.append(_suite(host.name, host.seconds, _cases(run, host)))
+    for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _whole_run(run: Run) -> ET.Element | None:
+    if run.error is None and not run.interrupted:
+        return None
+    error = run.error.to_json() if run.error is not None else INTERRUPTED
+    return _with_error(_case("gpuready", "run"), error)
+
+
+def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
+    suite = ET.Element("testsuite", name=clean(name), tests=str(len(cases)), time=f"{seconds:.3f}")
+    for kind, plural in zip(_COUNTED, ("failures", "errors", "skipped"), strict=True):
+        suite.set(plural, str(sum(case.find(kind) is not None for case in cases)))
+    suite.extend(cases)
+    return suite
+
+
+def _cases(run: Run, host: HostRun) -> list[ET.Element]:
+    return [
+        _host_case(host),
+        *(_component_case(run, host, item) for item in host.components),
+        *_check_cases(run, host),
+    ]
+
+
+def _host_case(host: HostRun) -> ET.Element:
+    """Could the host be worked on at all?"""
+    case = _case(f"{host.name}.host", "host")
+    if host.error is not None and all(item.error is not host.error for item in host.components):
+        _with_error(case, host.error.to_json())
+    elif host.outcome == "not_attempted":
+        _add(case, "error", "not attempted")
+    return _output(case, "\n".join(host.notes))
+
+
+def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
+    case = _case(f"{host.name}.component", item.found.name)
+    word = fate(run, host, item)
+    lines = "\n".join(keys(item))
+    error: GpureadyError | None = item.error
+    if error is not None or item.found.error:
+        message = str(error) if error is not None else item.found.error
+        _add(case, "failure", message, f"{message}\n{error.remedy if error is not None else ''}\n{lines}".strip())
+    elif not item.found.applies:
+        _add(case, "skipped", item.found.reason or "does not apply")
+    elif item.pending:
+        _add(case, "skipped", f"waits {item.pending}")
+    elif word in ("differs", "not changed"):
+        _add(case, "failure", f"{word}: {len(item.found.diff)} keys", lines)
+    elif word == "not attempted":
+        _add(case, "skipped", word)
+    return _output(case, "\n".join([word, lines, *item.found.notes]) if word else "")
+
+
+def _check_cases(run: Run, host: HostRun) -> list[ET.Element]:
+    cases = []
+    for judged in host.checks:
+        verdict = judged.verdict
+        case = _case(f"{host.name}.check", judged.check.id)
+        if counts(run.verb, host, judged):
+            kind = "failure" if verdict.status == "fail" else "error"
+            _add(case, kind, verdict.summary, f"{verdict.summary}\n{verdict.remedy}".strip())
+        elif verdict.status not in ("pass", "warn"):
+            prefix = "" if verdict.status == "skip" else f"{verdict.status}: "
+            _add(case, "skipped", prefix + verdict.summary)
+        cases.append(_output(case, "\n".join(filter(None, (
+            f"{verdict.status}: {verdict.summary}", verdict.evidence, verdict.remedy)))))  # fmt: skip
+    return cases
+
+
+def _case(classname: str, name: str) -> ET.Element:
+    return ET.Element("testcase", classname=clean(classname), name=clean(name), time="0.000")
+
+
+def _with_error(case: ET.Element, error: Mapping[str, Any]) -> ET.Element:
+    _add(case, "error", str(error["message"]), f"{error['message']}\n{error['remedy']}".strip(), str(error["kind"]))
+    return case
+
+
+def _add(case: ET.Element, kind: str, message: str, text: str = "", type_: str = "") -> None:
+    found = ET.SubElement(case, kind, message=_xml(message))
+    if kind != "skipped":
+        found.set("type", type_ or kind)
+        found.text = _xml(text)
+
+
+def _output(case: ET.Element, text: str) -> ET.Element:
+    if text:
+        ET.SubElement(case, "system-out").text = _xml(text)
+    return case
+
+
+def _xml(text: str) -> str:
+    """Cleaned, lines kept: XML 1.0 has no way to write control characters."""
+    return "\n".join(clean(line) for line in text.split("\n")).replace("\ufffe", "?").replace("\uffff", "?")

@@ -1,0 +1,30 @@
+"""The output formats by name. Each is a rendering of one run and its exit code, as text."""
+
+from __future__ import annotations
+
+import json
+
+from gpuready.report.document import document, host_document, summary
+from gpuready.report.human import human
+from gpuready.report.junit import junit
+from gpuready.report.run import Run
+
+FORMATS = ("human", "json", "jsonl", "junit")
+NOT_YET = ("html",)
+
+
+def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
+    """``run`` in one of :data:`FORMATS`, ending in a newline. Only human text has colours."""
+    if form == "human":
+        return human(run, code, color=color)
+    if form == "junit":
+        return junit(run, code)
+    if form == "jsonl":
+        return _json_lines(run, code)
+    return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
+
+
+def _json_lines(run: Run, code: int) -> str:
+    """One line a host, with its name as ``host``; the last line is the summary, without hosts."""
+    lines = [{"host": host.name, **host_document(run, host)} for host in run.hosts]
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in (*lines, summary(run, code)))

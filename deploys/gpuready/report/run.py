@@ -1,0 +1,51 @@
+"""What one run found and did, host by host: the engine fills it, the renderers read it. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpuready.checks.base import Judged
+from gpuready.components.base import Comparison
+from gpuready.errors import GpureadyError
+from gpuready.state.model import NodeState
+
+#: Outcomes of a host, as they stand in the result document.
+OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted")
+
+
+@dataclass
+class ComponentRun:
+    """One component on one host. ``found`` is the comparison before anything was done."""
+
+    found: Comparison
+    changed: bool = False
+    pending: str = ""
+    error: GpureadyError | None = None
+    attempted: bool = True
+
+
+@dataclass
+class HostRun:
+    """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it."""
+
+    name: str
+    outcome: str = "not_attempted"
+    error: GpureadyError | None = None
+    execs: int = 0
+    seconds: float = 0.0
+    state: NodeState | None = None
+    components: list[ComponentRun] = field(default_factory=list)
+    checks: list[Judged] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt)."""
+
+    verb: str
+    hosts: list[HostRun] = field(default_factory=list)
+    error: GpureadyError | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+    probed: str = ""

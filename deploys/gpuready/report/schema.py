@@ -1,0 +1,101 @@
+"""The JSON Schema of the result document: what a consumer may rely on within ``gpuready/result/1``.
+
+Strict on what we write (no other keys), because a test holds every output against it. A consumer should still ignore
+keys that it does not know: a version grows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.checks.base import Level
+from gpuready.components.base import Disruption
+from gpuready.report.document import SCHEMA
+from gpuready.report.exitcode import ORDER
+from gpuready.report.run import OUTCOMES
+from gpuready.state.model import NodeState
+
+VERBS = ("plan", "apply", "verify", "probe", "explain", "schema", "trust")
+STATUSES = ("pass", "warn", "fail", "skip", "unknown")
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+FLAG = {"type": "boolean"}
+COUNT = {"type": "integer", "minimum": 0}
+SECONDS = {"type": "number", "minimum": 0}
+LEVEL = {"enum": [*(item.name for item in Level), None]}
+
+
+def result_schema() -> dict[str, Any]:
+    """The schema of one document, Draft 2020-12."""
+    state = NodeState.model_json_schema(ref_template="#/$defs/state.{model}")
+    parts = {f"state.{name}": part for name, part in state.pop("$defs", {}).items()}
+    hosts = {"type": "object", "additionalProperties": _ref("host")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        **_object(**_summary(), hosts=hosts),
+        "$defs": {**_parts(), "state": state, **parts},
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(name: str) -> dict[str, Any]:
+    return {"anyOf": [{"type": "null"}, _ref(name)]}
+
+
+def _object(_optional: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in _optional],
+        "additionalProperties": False,
+    }
+
+
+def _summary() -> dict[str, Any]:
+    return {
+        "schema": {"const": SCHEMA},
+        "gpuready": {**TEXT, "description": "the release that wrote this"},
+        "verb": {"enum": [*VERBS, None], "description": "null: none was recognised"},
+        "exit_code": {"enum": sorted(ORDER)},
+        "error": _or_null("error"),
+        "seconds": SECONDS,
+        "level": {**LEVEL, "description": "the level that every judged host reached"},
+        "gpu_checks": {**COUNT, "description": "checks that really saw a GPU, on all hosts"},
+    }
+
+
+def _parts() -> dict[str, Any]:
+    value = {"type": ["string", "integer", "boolean", "null"]}
+    unknown = _object(unknown=TEXT)
+    component = _object(
+        name=TEXT, applies=FLAG, reason=TEXT,
+        disruption={"enum": [item.name for item in Disruption]},
+        hits=TEXTS, notes=TEXTS, attempted=FLAG, changed=FLAG, pending=FLAG,
+        waits={**TEXT, "description": "why it is pending"},
+        error=_or_null("error"), diff={"type": "array", "items": _ref("change")},
+    )  # fmt: skip
+    check = _object(
+        id=TEXT, level={"enum": [item.name for item in Level]}, gpu=FLAG, status={"enum": list(STATUSES)},
+        summary=TEXT, evidence=TEXT, remedy=TEXT,
+    )  # fmt: skip
+    host = {
+        "outcome": {"enum": list(OUTCOMES)}, "error": _or_null("error"), "execs": COUNT, "seconds": SECONDS,
+        "level": LEVEL, "gpu_checks": COUNT, "notes": TEXTS,
+        "components": {"type": "array", "items": _ref("component")},
+        "checks": {"type": "array", "items": _ref("check")},
+        "state": {**_ref("state"), "description": "probe only"},
+    }  # fmt: skip
+    return {
+        "error": _object(kind={**TEXT, "minLength": 1}, message={**TEXT, "minLength": 1}, remedy=TEXT),
+        "value": {"anyOf": [value, TEXTS, unknown]},
+        "change": _object(key=TEXT, actual=_ref("value"), expected=_ref("value")),
+        "component": component,
+        "check": check,
+        "host": _object(("state",), **host),
+        "line": {**_object(("state",), host=TEXT, **host), "description": "jsonl: one host"},
+        "summary": {**_object(**_summary()), "description": "jsonl: the last line"},
+    }

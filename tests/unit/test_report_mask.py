@@ -1,0 +1,99 @@
+"""Secrets are hidden, syntax stays, and what is no secret is left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuready.report.mask import mask, mask_state, mask_text, mask_value
+from gpuready.state.model import File, NodeState
+
+HIDDEN = (
+    ("http://joe:S3KRET@proxy:3128/", "http://***@proxy:3128/"),
+    ("deb https://S3KRET@repo.example/deb ./", "deb https://***@repo.example/deb ./"),
+    ('Acquire::http::Proxy "http://a:S3KRET@p";', 'Acquire::http::Proxy "http://***@p";'),
+    ("https://joe:S3KRET@x@host/", "https://***@host/"),
+    (r'"http:\/\/joe:S3KRET@proxy"', r'"http:\/\/***@proxy"'),
+    ('{"auths": {"reg": {"auth": "S3KRET=="}}}', '{"auths": {"reg": {"auth": "***"}}}'),
+    ('{"auths": {"reg": {"identitytoken": "S3KRET"}}}', '{"auths": {"reg": {"identitytoken": "***"}}}'),
+    ('{"password": 5318008}', '{"password": "***"}'),
+    ('{"tokens": ["S3KRET", "b"], "x": 1}', '{"tokens": ["***"], "x": 1}'),
+    ('{"HttpHeaders": {"X-Auth-Token": "S3KRET\\"a"}}', '{"HttpHeaders": {"X-Auth-Token": "***"}}'),
+    ('{"api_key": "S3KRET"', '{"api_key": "***"'),
+    ('"password": "S3KRET', '"password": "***"'),
+    ('Environment="NGC_API_KEY=S3KRET" "A=b"', 'Environment="NGC_API_KEY=***" "A=b"'),
+    ("REGISTRY_TOKEN=S3KRET dockerd", "REGISTRY_TOKEN=*** dockerd"),
+    ('  password = "S3KRET"\n  insecure = true', '  password = "***"\n  insecure = true'),
+    ("  auth = 'S3KRET'", "  auth = '***'"),
+    ("dockerd --auth-token S3KRET -H fd://", "dockerd --auth-token *** -H fd://"),
+    ("dockerd --cluster-secret=S3KRET -H fd://", "dockerd --cluster-secret=*** -H fd://"),
+    ("machine h login joe password S3KRET", "machine h login joe password ***"),
+    ("machine h\nlogin joe\npassword S3KRET", "machine h\nlogin joe\npassword ***"),
+    ("curl -H 'Authorization: Bearer S3KRET'", "curl -H 'Authorization: Bearer ***'"),
+    ("ansible_password: S3KRET", "ansible_password: ***"),
+    ("x -----BEGIN RSA PRIVATE KEY-----\nS3KRET\n-----END RSA PRIVATE KEY-----",
+     "x -----BEGIN RSA PRIVATE KEY----- *** -----END RSA PRIVATE KEY-----"),
+)  # fmt: skip
+OPEN = (
+    "sudo asks for a password",
+    "a password is required; the login user may not use sudo",
+    "deb [signed-by=/etc/apt/keyrings/nvidia.asc] https://nvidia.github.io/x ./",
+    '{"authorization-plugins": ["opa"], "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}',
+    '{"log-opts": {"max-size": "10m"}, "insecure-registries": ["10.0.0.1:5000"]}',
+    "repository.key: (none) -> C95B321B61E88C1809C4F759DDCAE044F796ECB0",
+    'mode = "auto"\naccept-nvidia-visible-devices-envvar-when-unprivileged = true',
+    "admin@10.0.0.7: Permission denied (publickey)",
+    '{"password": ""}',
+)
+
+
+@pytest.mark.parametrize(("text", "masked"), HIDDEN)
+def test_hidden(text: str, masked: str) -> None:
+    assert mask_text(text) == masked
+    assert mask_text(masked) == masked
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_open(text: str) -> None:
+    assert mask_text(text) == text
+
+
+_NAMES = st.sampled_from(
+    ["password", "auth", "runtimes", "token", "path", "tokens", "key", "api-key", "features"]
+) | st.text(max_size=8)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+def test_json_stays_json(value: object) -> None:
+    for text in (json.dumps(value), json.dumps(value, indent=2), json.dumps(value, ensure_ascii=False)):
+        once = mask_text(text)
+        json.loads(once)
+        assert mask_text(once) == once
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_any_text_is_masked_once(text: str) -> None:
+    assert mask_text(mask_text(text)) == mask_text(text)
+
+
+def test_keys_hide_their_strings() -> None:
+    assert mask({"a": {"token": "x", "n": 1}, "b": ["http://u:p@h"]}) == {
+        "a": {"token": "***", "n": 1},
+        "b": ["http://***@h"],
+    }
+    assert mask_value("docker.auth", "x") == "***"
+    assert mask_value("docker.live-restore", False) is False
+
+
+def test_a_masked_state_is_marked_and_loads() -> None:
+    file = File(text='{"auth": "x"}', mode=0o644, uid=0, gid=0, mtime=0)
+    state = NodeState.model_validate(mask_state(NodeState(files={"/root/.docker/config.json": file})))
+    assert state.masked and state.files["/root/.docker/config.json"].text == '{"auth": "***"}'
