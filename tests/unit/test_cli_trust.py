@@ -13,7 +13,7 @@ from paramiko.hostkeys import HostKeys
 
 from gpuready.cli.app import run
 from gpuready.cli.hostkey import target
-from gpuready.cli.knownhosts import KnownHosts
+from gpuready.operations.knownhosts import KnownHosts
 from gpuready.errors import UnreachableError
 from gpuready.spec.inventory import Connection
 

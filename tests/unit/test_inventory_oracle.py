@@ -314,7 +314,9 @@ def test_limit_from_a_file(ask: Ask, tmp_path: Path) -> None:
 
 
 GROUPS = ("a", "b", "c", "d", "e")
-HOSTS = ("h1", "h2", "h3", "r[1:3]", "q[01:02]:2200", "a", "lone")
+# No host is named like a group here: directly below all, such a host drops out of Ansible's listing (it takes the
+# group for it when it fills "ungrouped"), though "ansible all" still runs on it.
+HOSTS = ("h1", "h2", "h3", "r[1:3]", "q[01:02]:2200", "h9", "lone")
 VALUES = st.sampled_from((1, "x", True, None, 0.5, [1, "off"], {"k": 1}, {"l": 2}, "yes", "1e3"))
 VARS = st.dictionaries(st.sampled_from(("v1", "v2", "v3")), VALUES, max_size=3)
 

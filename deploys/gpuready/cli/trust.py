@@ -13,7 +13,7 @@ import click
 from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
-from gpuready.cli.knownhosts import KnownHosts
+from gpuready.operations.knownhosts import KnownHosts
 from gpuready.cli.options import Verb, hosts, request
 from gpuready.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.report.human import problem

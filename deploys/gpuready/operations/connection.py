@@ -10,13 +10,20 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
+import itertools
 import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from paramiko import BadHostKeyException, SSHException
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.connectors.ssh_util import load_key_with_certificate
+
 from gpuready.errors import UnreachableError
+from gpuready.operations.knownhosts import KnownHosts
+from gpuready.spec.hostnames import split_port
 from gpuready.spec.inventory import Connection, HostEntry
 
 _POLICY = {"strict": "yes", "accept-new": "accept-new"}
@@ -24,18 +31,66 @@ _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
 def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, Any]:
     """pyinfra's ``ssh_*`` data for a host; ``host_keys`` is strict or accept-new."""
+    extra: dict[str, Any] = {"banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
+    if foreign := _foreign_kinds(connection):
+        extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = {
         "ssh_hostname": connection.address,
         "ssh_strict_host_key_checking": _POLICY[host_keys],
         "ssh_config_file": _config(connection, host_keys),
-        "ssh_paramiko_connect_kwargs": {"banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15},
+        "ssh_paramiko_connect_kwargs": extra,
     }
-    found = {
-        "ssh_user": connection.user,
-        "ssh_port": connection.port,
-        "ssh_key": str(Path(connection.key).expanduser()) if connection.key else None,
-    }
-    return data | {key: value for key, value in found.items() if value is not None}
+    if host_keys == "accept-new":
+        _known_hosts(connection).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = str(Path(connection.key).expanduser()) if connection.key else None
+    if key is not None and _encrypted(
+        key
+    ):  # pyinfra would ask for the passphrase on the terminal; the agent may have it
+        key, data["ssh_look_for_keys"] = None, False
+    found = {"ssh_user": connection.user, "ssh_port": connection.port, "ssh_key": key}
+    return data | {name: value for name, value in found.items() if value is not None}
+
+
+@functools.cache
+def _encrypted(key: str) -> bool:
+    try:
+        load_key_with_certificate(key, allow_prompt=False)
+    except PyinfraError as e:
+        return "is encrypted" in str(e)
+    except (OSError, ValueError, SSHException):  # told when it is used
+        return False
+    return False
+
+
+def _known_hosts(connection: Connection) -> Path:
+    files = [value for key, value in connection.options if key.lower() == "userknownhostsfile"]
+    return Path((files or ["~/.ssh/known_hosts"])[0].split()[0]).expanduser()
+
+
+_KINDS = {
+    "ssh-ed25519": ("ssh-ed25519",),
+    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
+    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
+    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
+    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa"),
+}
+
+
+def _foreign_kinds(connection: Connection) -> list[str]:
+    """Host key algorithms for which known_hosts has no key, where it has one of another kind.
+
+    ssh asks for the kinds that it knows; paramiko would take the server's first choice and call a host of which
+    only the RSA key is known a changed one.
+    """
+    known = set(_stored(_known_hosts(connection)).kinds(_known_name(connection)))
+    if not known & _KINDS.keys():
+        return []
+    return [algorithm for kind, algorithms in _KINDS.items() if kind not in known for algorithm in algorithms]
+
+
+@functools.cache
+def _stored(path: Path) -> KnownHosts:
+    return KnownHosts(path)
 
 
 @functools.cache
@@ -49,8 +104,8 @@ def _config(connection: Connection, host_keys: str) -> str:
     lines = ["Host *", f"  StrictHostKeyChecking {_POLICY[host_keys]}"]
     options = [(key, value) for key, value in connection.options if key.lower() != "stricthostkeychecking"]
     lines += [f"Host {connection.address}"] + [f"  {key} {value}" for key, value in options]
-    if connection.jump:
-        lines.append(f"  ProxyJump {connection.jump}")
+    if hops := _hops(connection):
+        lines.append(f"  ProxyJump {','.join(hops)}")
     known = [value for key, value in options if key.lower() == "userknownhostsfile"]
     if known:
         lines += ["Host *", f"  UserKnownHostsFile {known[0]}"]
@@ -64,26 +119,63 @@ def _config(connection: Connection, host_keys: str) -> str:
     return str(path)
 
 
+def _hops(connection: Connection) -> list[str]:
+    """The jump hosts; a group's variables often name one of its own hosts, which is then reached without itself."""
+    hops = connection.jump.split(",") if connection.jump else []
+    return list(itertools.takewhile(lambda hop: split_port(hop.rpartition("@")[2])[0] != connection.address, hops))
+
+
 def explain(entry: HostEntry, error: Exception) -> UnreachableError:
-    """One sentence for a connection that failed, and what to do."""
+    """One sentence for a connection that failed, and what to do. Which host it was may only stand in the text."""
     text = str(error) or type(error).__name__
-    where = entry.connection.address + (f":{entry.connection.port}" if entry.connection.port else "")
-    if "does not match" in text or "host key error" in text:
+    to, hops = entry.connection, _hops(entry.connection)
+    where = to.address + (f":{to.port}" if to.port else "")
+    if changed := _changed(error):
         return UnreachableError(
-            f"the host key of {where} has changed",
-            remedy=f"if the machine was rebuilt, remove the old key (ssh-keygen -R '{_known_name(entry)}'); "
+            f"the host key of {changed} has changed",
+            remedy=f"if the machine was rebuilt, remove the old key (ssh-keygen -R '{changed}'); "
             "otherwise somebody may be in between",
         )
-    if re.search(r"known_hosts|No host key|Host key verification", text, re.I):
+    if isinstance(error, AttributeError):
+        raise error
+    if unknown := re.search(r"No host key for (\S+) found", text):
+        hop = bool(hops) and unknown[1] not in (to.address, _known_name(to))
         return UnreachableError(
-            f"the host key of {where} is not known",
-            remedy="gpuready trust -i INVENTORY shows and stores it; in CI: --host-keys accept-new",
+            f"the host key of {'the jump host ' if hop else ''}{unknown[1]} is not known",
+            remedy=f"gpuready trust -i {unknown[1] + ',' if hop else 'INVENTORY'} shows and stores it; "
+            "in CI: --host-keys accept-new",
         )
-    if "Authentication" in text:
-        return UnreachableError(f"login at {where} as {entry.connection.user or 'you'} was refused ({text})")
-    return UnreachableError(f"{where}: {text}", remedy="is it up, and is the address right?")
+    way = f" (through {', '.join(hops)})" if hops else ""
+    if isinstance(error, RecursionError):
+        return UnreachableError(
+            f"{where}: its jump hosts lead in a circle", remedy="look at ProxyJump in ~/.ssh/config"
+        )
+    if re.search("Authentication|authentication|private key", text):
+        return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
+                                remedy=_login_remedy(to, hops))  # fmt: skip
+    return UnreachableError(f"{where}{way}: {text}", remedy="is it up, and is the address right?")
 
 
-def _known_name(entry: HostEntry) -> str:
-    port = entry.connection.port or 22
-    return entry.connection.address if port == 22 else f"[{entry.connection.address}]:{port}"
+def _changed(error: BaseException | None) -> str:
+    """Whose key is another one; pyinfra stumbles (AttributeError) while it words that for a jump host."""
+    while error is not None and not isinstance(error, BadHostKeyException):
+        error = error.__context__
+    return error.hostname if error is not None else ""
+
+
+def _cause(text: str) -> str:
+    """Without pyinfra's list of arguments: ``Authentication error (username=...) (Authentication failed.)``."""
+    wrapped = text.startswith(("Authentication error", "SSH error"))
+    return (text.removesuffix(")").rpartition("(")[2] if wrapped else text).rstrip(".")
+
+
+def _login_remedy(to: Connection, hops: list[str]) -> str:
+    if to.key and _encrypted(str(Path(to.key).expanduser())):
+        return f"{to.key} is encrypted, and nothing is asked for: ssh-add it to the agent"
+    if hops:
+        return "a jump host takes its user and key from ~/.ssh/config, or from the file that -F names"
+    return f"are the user and the key right? ssh -v {to.user + '@' if to.user else ''}{to.address} tells more"
+
+
+def _known_name(to: Connection) -> str:
+    return to.address if (to.port or 22) == 22 else f"[{to.address}]:{to.port}"

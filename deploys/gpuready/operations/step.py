@@ -16,12 +16,13 @@ from paramiko import SSHException
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
+from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT, Reply, Step
 from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
 from gpuready.operations import lock
-from gpuready.operations.transport import ConnectionLost, harden, run_script
+from gpuready.operations.transport import ConnectionLost, run_script
 
 #: Where the engine leaves its progress callback, beside the connection.
 PROGRESS = "gpuready.progress"
@@ -86,10 +87,10 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
         remedy="run again: it reads what the node is now",
     )
     lock.release(host)
+    get_host_keys.cache.clear()  # a key that accept-new stored in this run is a known one by now
     try:
         with gevent.Timeout(_RECONNECT, unknown):
             host.connector.connect()
-        harden(host)
         lines = run_script(
             host, resources.script("collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
         )

@@ -8,15 +8,20 @@ Output is ASCII between ``begin`` and ``end N``; what a login script prints befo
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from typing import Any
 
 import gevent
-from paramiko import SSHException
+from paramiko import Channel, ChannelFile, SSHClient, SSHException, Transport
 from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
 
 from gpuready.errors import UnreachableError
 
 EXECS = "gpuready.execs"
+#: Seconds between two questions to sshd whether it is there, and for which it may keep silent.
+BEAT, SILENCE = 10, 30
+_HARDENED = "gpuready_hardened"
 _ROOT_SHELL = (
     "LC_ALL=C; export LC_ALL; "
     'if [ "$(id -u)" = 0 ]; then sh -c \'eval "$(cat)"\'; else sudo -n -H sh -c \'eval "$(cat)"\'; fi; true'
@@ -32,6 +37,7 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 
     ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or :class:`ConnectionLost`.
     """
+    _harden(host)
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
     limit = gevent.Timeout(timeout)
     try:
@@ -67,13 +73,60 @@ def _refusal(lines: list[str]) -> UnreachableError:
     return UnreachableError(f"no root shell: {text}")
 
 
-def harden(host: Host) -> None:
-    """Let the kernel notice a peer that is gone: keepalive and a bound on unacknowledged data (tcp(7))."""
-    transport = getattr(getattr(host.connector, "client", None), "get_transport", lambda: None)()
-    sock = getattr(transport, "sock", None)
-    if sock is None or not hasattr(sock, "setsockopt"):  # a channel through a jump host is no socket
+class _Lines:
+    """A channel's stream as text. Login scripts print in any encoding; paramiko ends a stream at the first odd byte."""
+
+    def __init__(self, raw: ChannelFile) -> None:
+        self.channel, self._raw = raw.channel, raw
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._raw:
+            yield line.decode("utf-8", "replace")
+
+
+def _harden(host: Host) -> None:
+    """Make a fresh connection one that survives odd bytes, and that notices a peer which is gone or hangs."""
+    client = getattr(host.connector, "client", None)
+    if not isinstance(client, SSHClient) or hasattr(client, _HARDENED):
+        return
+    setattr(client, _HARDENED, True)
+    plain = client.exec_command
+
+    def exec_command(*words: Any, **options: Any) -> tuple[Any, _Lines, _Lines]:
+        stdin, out, _ = plain(*words, **options)
+        return stdin, _Lines(out.channel.makefile("rb")), _Lines(out.channel.makefile_stderr("rb"))
+
+    client.exec_command = exec_command  # type: ignore[method-assign, assignment]
+    transport = client.get_transport()
+    if transport is not None:
+        _keep_alive(transport)
+        gevent.spawn(_watch, transport)
+
+
+def _keep_alive(transport: Transport) -> None:
+    """Let the kernel notice a peer that is gone: a bound on idle and on unacknowledged data (tcp(7))."""
+    sock = transport.sock
+    while isinstance(sock, Channel):  # through a jump host: the connection to the first hop is the one that is a socket
+        sock = sock.get_transport().sock
+    if not hasattr(sock, "setsockopt"):
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, seconds in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30000)):
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+
+
+def _watch(transport: Transport) -> None:
+    """A kernel acknowledges for an sshd that hangs, and a jump host for a node that is gone: so ask sshd itself."""
+    while transport.is_active():
+        gevent.sleep(BEAT)
+        limit = gevent.Timeout(SILENCE)
+        try:
+            with limit:
+                transport.global_request("keepalive@openssh.com", wait=True)
+        except gevent.Timeout as e:
+            if e is not limit:
+                raise
+            transport.close()
+        except (OSError, EOFError, SSHException):
+            return
