@@ -1,0 +1,66 @@
+"""The lab's command line: python -m tests.lab up | inventory | status | down | prepare."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.lab import inventory
+from tests.lab.host import LabError
+from tests.lab.lab import DISTROS, Lab
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab", description="Real test machines for gpuready.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    up = verbs.add_parser("up", help="start machines and return when they are ready")
+    up.add_argument("--count", type=int, default=1)
+    up.add_argument("--distro", choices=DISTROS, default="debian13")
+    up.add_argument("--name", default="lab", metavar="PREFIX", help="machines are PREFIX1, PREFIX2, ...")
+    listing = verbs.add_parser("inventory", help="print an inventory of them that gpuready takes")
+    listing.add_argument("--plain", action="store_true", help="hosts and ssh only, no gpuready settings")
+    verbs.add_parser("status", help="print the machines there are")
+    down = verbs.add_parser("down", help="remove machines that `up` made, and leftovers of dead test runs")
+    down.add_argument("--name", default="", metavar="PREFIX", help="only machines with that prefix")
+    down.add_argument("--all", action="store_true", help="those of running tests, too")
+    verbs.add_parser("prepare", help="build and cache everything, start nothing")
+    return parser
+
+
+def _status(lab: Lab) -> None:
+    print(f"{'NAME':<16} {'ADDRESS':<15} {'DISTRO':<10} {'STATE':<8} OWNER")
+    for found in lab.machines():
+        state = "up" if found.running() else "down"
+        owner = f"pid {found.record.owner}" if found.record.owner else "-"
+        print(f"{found.name:<16} {found.address:<15} {found.distro:<10} {state:<8} {owner}")
+
+
+def main() -> int:
+    """Do what the command line says; 1 and one message when it cannot be done."""
+    arguments = _parser().parse_args()
+    lab = Lab()
+    try:
+        match arguments.verb:
+            case "prepare":
+                lab.prepare()
+            case "up":
+                lab.prepare([arguments.distro])
+                for made in lab.up(arguments.count, arguments.distro, arguments.name):
+                    print(f"{made.name} {made.address}")
+            case "down":
+                for name in lab.down(arguments.name, arguments.all):
+                    print(f"{name} removed")
+            case "status":
+                _status(lab)
+            case "inventory":
+                hosts = [found for found in lab.machines() if not found.record.owner]
+                plain = inventory.text([(found.name, found.address) for found in hosts], None)
+                print(plain if arguments.plain else lab.inventory(hosts), end="")
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Root images of the test machines: a small Debian with what a GPU host has before anyone has prepared it.
+
+There is no Python in it, because gpuready promises to need none. What only costs a test time (timers, gettys, mounts
+of the host's kernel file systems) is masked, and so is systemd-networkd, which must never meet an interface here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.lab import cache, host
+
+SUITES = {"debian13": "trixie", "debian12": "bookworm"}
+COMPONENTS = "main contrib non-free non-free-firmware"
+DOCKER_IMAGE = "busybox:lab"  # what every machine's Docker has
+PASSWORD = "lab"  # what sudo asks the user `pw` for
+
+_COMMON = "apt ca-certificates containerd dbus docker.io iproute2 iptables kmod openssh-server procps sudo systemd-sysv"
+# Debian 12's docker.io contains the client; in Debian 13 it is a package of its own.
+_EXTRA = {"debian13": " docker-cli", "debian12": ""}
+
+_MASKED = (
+    "systemd-networkd.service systemd-networkd.socket systemd-networkd-wait-online.service systemd-resolved.service "
+    "systemd-timesyncd.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer "
+    "e2scrub_all.timer e2scrub_reap.service systemd-pstore.service getty@tty1.service console-getty.service "
+    "sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount dev-hugepages.mount dev-mqueue.mount "
+    "systemd-modules-load.service systemd-journal-catalog-update.service systemd-hwdb-update.service"
+)
+# The last line tells systemd that /etc and /var are as new as /usr: else every boot would rebuild caches.
+_CUSTOMISE = f"""
+useradd -m -s /bin/bash -u 1000 gpu
+useradd -m -s /bin/bash -u 1001 -G sudo pw
+usermod -p '*' gpu
+echo 'pw:{PASSWORD}' | chpasswd
+echo 'gpu ALL=(ALL:ALL) NOPASSWD: ALL' > /etc/sudoers.d/gpu
+chmod 440 /etc/sudoers.d/gpu
+for unit in {_MASKED}; do ln -sf /dev/null /etc/systemd/system/$unit; done
+rm -f /etc/ssh/ssh_host_* /etc/docker/key.json /etc/resolv.conf /etc/hostname
+echo LANG=C.UTF-8 > /etc/default/locale
+echo 'HostKey /etc/ssh/ssh_host_ed25519_key' > /etc/ssh/sshd_config.d/lab.conf
+: > /etc/machine-id
+ldconfig
+apt-cache gencaches
+touch /etc/.updated /var/.updated
+"""
+
+
+def root_image(distro: str) -> Path:
+    """The cached root directory of a distribution."""
+    sources = _sources(distro)
+    options = _options(distro)
+    recipe = {"options": options, "sources": sources, "customise": _CUSTOMISE, "architecture": host.architecture()}
+
+    def build(into: Path) -> None:
+        root = into / "root"
+        # In a mount namespace of its own: what mmdebstrap mounts must not outlive it, whatever ends it.
+        host.sh(
+            "unshare",
+            "--mount",
+            "mmdebstrap",
+            *options,
+            SUITES[distro],
+            root,
+            *(["-"] if sources else []),
+            stdin=sources,
+        )
+        host.sh("chroot", root, "sh", "-euc", _CUSTOMISE, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+
+    return cache.cached(f"image-{distro}", recipe, build) / "root"
+
+
+def _options(distro: str) -> list[str]:
+    return [
+        "--quiet",
+        "--mode=root",
+        "--variant=minbase",
+        f"--components={COMPONENTS.replace(' ', ',')}",
+        f"--include={(_COMMON + _EXTRA[distro]).replace(' ', ',')}",
+        '--aptopt=Acquire::Languages "none"',
+        "--skip=cleanup/apt/lists",  # a test that runs apt must not wait for 10 MB of package lists
+    ]
+
+
+def _sources(distro: str) -> str | None:
+    """A sources.list for the distribution on the host's own mirror; None lets mmdebstrap take its default."""
+    found = host.archives()
+    if found is None:
+        return None
+    archive, security = found
+    suite = SUITES[distro]
+    rows = [(archive, suite), (archive, f"{suite}-updates")]
+    rows += [(security, f"{suite}-security")] if security else []
+    signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    return "".join(f"deb {signed} {uri} {name} {COMPONENTS}\n" for uri, name in rows)

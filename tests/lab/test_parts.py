@@ -1,0 +1,98 @@
+"""The lab's parts that need no machine: what is read from a host's apt, the cache, addresses, inventories."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from tests.lab import cache, golang, host, inventory, network
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sources.list", "# deb http://no.example/x bookworm main\ndeb http://mirror.example/debian/ bookworm main\n"),
+        ("sources.list", "deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n"),
+        (
+            "sources.list.d/a.list",
+            "deb-src http://no.example/ bookworm main\ndeb http://mirror.example/debian bookworm m",
+        ),
+        (
+            "sources.list.d/debian.sources",
+            "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\n\n"
+            "Enabled: no\nTypes: deb\nURIs: http://no.example/debian\nSuites: bookworm\n",
+        ),
+        ("sources.list.d/cloud.sources", "Types: deb\nURIs: mirror+file://{etc}/mirrors\nSuites: bookworm\n"),
+    ],
+)
+def test_sources_of_the_host(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "mirrors").write_text("# first one wins\nhttp://mirror.example/debian\tpriority:1\nhttp://b.example/\n")
+    (tmp_path / name).write_text(text.replace("{etc}", str(tmp_path)))
+    found = [(uri, suite) for uri, suite in host._sources(tmp_path) if suite == "bookworm"]
+    assert found == [("http://mirror.example/debian", "bookworm")]
+
+
+def test_a_recipe_is_built_once_and_a_failed_build_leaves_nothing() -> None:
+    builds = []
+
+    def build(into: Path) -> None:
+        builds.append(into)
+        (into / "part").write_text("x")
+        if len(builds) == 1:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        cache.cached("thing", {"a": 1}, build)
+    assert [path.name for path in host.cache_root().iterdir() if path.is_dir()] == []
+    first = cache.cached("thing", {"a": 1}, build)
+    assert cache.cached("thing", {"a": 1}, build) == first
+    assert cache.cached("thing", {"a": 2}, build) != first
+    assert (len(builds), (first / "part").read_text()) == (3, "x")
+
+
+def test_addresses_are_pairs_of_their_own_in_the_pool() -> None:
+    for index in (1, 2, 16_383, network.LAST - 1):
+        assert int(IPv4Address(network.address(index))) & 3 == 2
+        assert IPv4Address(network.gateway(index)) in network.POOL
+        assert len(network.link(index)) <= 15
+    assert network.address(1) == "198.18.0.6"
+    assert network.address(network.LAST - 1) < network.SERVER
+
+
+def test_overrides_are_laid_over_the_settings_key_by_key() -> None:
+    merged = inventory.settings(
+        {"url": "u", "key": "k"}, {"toolkit": {"version": "1", "repo": {"key": "other"}}, "ldso": []}
+    )
+    assert merged["toolkit"] == {"repo": {"url": "u", "key": "other"}, "version": "1"}
+    assert (merged["ldso"], merged["verify"]) == ([], {"image": "busybox:lab"})
+
+
+def test_a_go_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in ("1.19.8", "1.26.1"):
+        script = tmp_path / f"go{number}"
+        script.write_text(f"#!/bin/sh\necho go version go{number} linux/amd64\n")
+        script.chmod(0o755)
+
+    def candidates() -> Iterator[Path]:
+        yield from (tmp_path / "go1.19.8", tmp_path / "go1.26.1")
+
+    monkeypatch.setattr(golang, "_candidates", candidates)
+    assert golang.go() == tmp_path / "go1.26.1"
+
+
+def test_without_root_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert host.unavailable() == "test machines need root (namespaces and mounts)"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert host.unavailable() == "test machines need Linux, this is darwin"
