@@ -40,7 +40,7 @@ from gpuready.operations.connection import explain, host_data  # noqa: E402
 from gpuready.operations.node_state import forget, node_state  # noqa: E402
 from gpuready.operations.outcome import outcomes  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
-from gpuready.operations.transport import EXECS, harden  # noqa: E402
+from gpuready.operations.transport import EXECS  # noqa: E402
 from gpuready.report.run import ComponentRun, HostRun, Run  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
 
@@ -105,6 +105,9 @@ class Engine:
 
         def work() -> None:
             self._each(self._look)
+            for run in self.run.hosts:
+                if run.outcome == "failed" and run.error is None:
+                    run.error = next((c.error for c in run.components if c.error is not None), None)
             differing = [h for h in self._hosts() if self._runs[h.name].outcome == "would_change"]
             if differing:
                 self._converge(differing)
@@ -161,11 +164,10 @@ class Engine:
             if e is not limit:
                 raise
             raise UnreachableError(f"no SSH session within {CONNECT_LIMIT} s") from None
-        except (PyinfraError, SSHException, OSError, EOFError, ValueError) as e:
+        except (PyinfraError, SSHException, OSError, EOFError, ValueError, RecursionError, AttributeError) as e:
             raise explain(self.entries[host.name], e) from None
         host.connected = True
         self.state.activate_host(host)
-        harden(host)
 
     def _look(self, host: Host) -> None:
         run = self._runs[host.name]
@@ -199,9 +201,11 @@ class Engine:
 
     def _judge(self, run: HostRun) -> None:
         assert run.state is not None
-        spec = self.entries[run.name].spec
+        spec, active = self.entries[run.name].spec, bool(run.state.active)
+        selected = self.options.selected
+        left_out = [c.name for c in NODE if selected is not None and c.name not in selected]
         run.checks = list(
-            run_checks(CATALOGUE, spec, run.state, run.name, active=bool(run.state.active), today=date.today())
+            run_checks(CATALOGUE, spec, run.state, run.name, active=active, today=date.today(), left_out=left_out)
         )
 
     def _converge(self, hosts: list[Host]) -> None:

@@ -6,7 +6,7 @@ that does not concern the node says so instead of failing.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import IntEnum
@@ -55,6 +55,12 @@ class Check:
     active: bool = False
     after: tuple[str, ...] = ()
 
+    @property
+    def component(self) -> str:
+        """The component whose work it judges, told by its id; checks of the node itself name none of them."""
+        area = self.id.partition(".")[0]
+        return "ldso" if area == "libcuda" else area
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -97,14 +103,27 @@ def has_gpu(state: NodeState) -> bool:
 
 
 def run_checks(
-    catalogue: tuple[Check, ...], spec: NodeSpec, state: NodeState, host: str, *, active: bool, today: date
+    catalogue: tuple[Check, ...],
+    spec: NodeSpec,
+    state: NodeState,
+    host: str,
+    *,
+    active: bool,
+    today: date,
+    left_out: Collection[str] = (),
 ) -> tuple[Judged, ...]:
-    """Judge in order; a failure is told once, at its root. ``active``: judge those too that need the second exec."""
+    """Judge in order; a failure is told once, at its root. ``active``: judge those too that need the second exec.
+
+    ``left_out``: components that were not chosen; what is theirs is not judged.
+    """
     done: dict[str, Judged] = {}
     for check in catalogue:
         if check.active and not active:
             continue
-        done[check.id] = Judged(check, _waived(check, spec, host, today, _one(check, spec, state, done)))
+        if check.component in left_out:
+            done[check.id] = Judged(check, skip(f"{check.component} was not chosen"))
+        else:
+            done[check.id] = Judged(check, _waived(check, spec, host, today, _one(check, spec, state, done)))
     return tuple(done.values())
 
 
@@ -123,12 +142,14 @@ def _one(check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged]
 
 
 def _waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
-    for waiver in spec.verify.waive:
-        if waiver.check == check.id and fnmatchcase(host, waiver.host) and verdict.status in ("fail", "unknown"):
-            if waiver.until < today:
-                return replace(verdict, summary=f"{verdict.summary} (its waiver ended on {waiver.until})")
-            return warn(f"waived until {waiver.until}: {waiver.reason}; {verdict.summary}", verdict.remedy)
-    return verdict
+    mine = [w for w in spec.verify.waive if w.check == check.id and fnmatchcase(host, w.host)]
+    if not mine or verdict.status not in ("fail", "unknown"):
+        return verdict
+    last = max(mine, key=lambda w: w.until)
+    if last.until < today:
+        return replace(verdict, summary=f"{verdict.summary} (its waiver ended on {last.until})")
+    summary = f"waived until {last.until}: {last.reason}; {verdict.summary}"
+    return warn(summary, verdict.remedy, verdict.evidence)
 
 
 def unread(value: Unknown) -> Verdict:

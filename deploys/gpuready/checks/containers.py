@@ -78,7 +78,7 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
         if seen < want:
             return fail(f"the container has {seen} of {want} GPU device nodes", evidence=out)
-        return passed(f"a container under {RUNTIME} has {seen} GPUs")
+        return passed(f"a container under {RUNTIME} sees GPUs: {seen}")
     return passed("a container runs under the runtime nvidia (no GPU on this node)")
 
 
@@ -87,6 +87,8 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     if answer is None or "unknown" in answer:
         return unknown((answer or {}).get("unknown", "apt was not asked"))
     out = answer.get("out", "")
+    if answer.get("rc") in (124, 137):  # timeout(1)
+        return unknown(f"apt-cache policy: {' '.join(out.split())[-200:]}")
     url = re.sub(r"/\$\(ARCH\)$", "", spec.toolkit.repo.url)
     if f" {spec.toolkit.version}-1 " not in out or url not in out:
         return fail(f"apt does not know {spec.toolkit.version}-1 from {url}", evidence=" ".join(out.split())[:300])

@@ -64,7 +64,22 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
         )
     if seen != want:
         return fail(f"{seen} of {want} GPUs seen", evidence=", ".join(state.driver.gpus))
-    return passed(f"{seen} GPUs seen")
+    return passed(f"GPUs seen: {seen}")
+
+
+def _model(spec: NodeSpec, state: NodeState) -> Verdict:
+    want = spec.hardware.model
+    if want is None:
+        return skip("hardware.model is not set")
+    if isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
+    seen = re.findall(r"<product_name>([^<]*)</product_name>", state.driver.smi or "")
+    if not seen:
+        return unknown("nvidia-smi names no GPU", "see driver.loaded and gpu.count")
+    wrong = sorted({name for name in seen if want.lower() not in name.lower()})
+    if wrong:
+        return fail(f"expected {want}, found {', '.join(wrong)}")
+    return passed(f"{want}: {seen[0]}")
 
 
 CHECKS = (
@@ -96,6 +111,16 @@ CHECKS = (
         "nvidia-smi -L; ls /proc/driver/nvidia/gpus; lspci -d 10de:",
         "look for XID 79 in dmesg; power-cycle the node; if the GPU stays away, have it replaced",
         _count,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "gpu.model",
+        Level.effective,
+        "The node has another GPU than the spec says: a wrong machine type, or an inventory that fell behind.",
+        "nvidia-smi -L",
+        "order the right machine, or correct hardware.model in the spec",
+        _model,
         gpu=True,
         after=("driver.loaded",),
     ),

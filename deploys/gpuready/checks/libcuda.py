@@ -93,7 +93,7 @@ def _init(spec: NodeSpec, state: NodeState) -> Verdict:
     want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else None
     if count < 1 or (want is not None and count != want):
         return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs")
-    return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, {count} GPUs")
+    return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, GPUs: {count}")
 
 
 CHECKS = (

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 
 OLD = re.compile(r"nvidia\.github\.io/(libnvidia-container|nvidia-docker|nvidia-container-runtime)(/|\s|$)")
+_BLANK = re.compile(r"\n[ \t\r]*\n")
+_OFF = ("no", "false", "without", "off", "disable", "0")
 
 
 def names_repository(text: str, url: str) -> bool:
-    """Does an entry's text name the repository ``url`` or one of NVIDIA's own places for it?"""
-    wanted = re.sub(r"/\$\(ARCH\)$", "", url).rstrip("/")
+    """Does an entry's text name the repository ``url``, for any architecture, or one of NVIDIA's own places for it?"""
+    wanted = re.escape(url.rstrip("/")).replace(re.escape("/$(ARCH)"), "(/[^/]+)?")
     uris = re.findall(r"https?://[^\s\]]+", text)
-    return any(uri.rstrip("/") == wanted or uri.startswith(wanted + "/") or OLD.search(uri + "/") for uri in uris)
+    return any(re.fullmatch(wanted, uri.rstrip("/")) or OLD.search(uri + "/") for uri in uris)
 
 
 def without_repository(path: str, text: str, url: str) -> str | None:
@@ -30,25 +32,24 @@ def without_repository(path: str, text: str, url: str) -> str | None:
 
 def is_bare(text: str) -> bool:
     """True when nothing but blank lines and comments is left."""
-    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))
 
 
 def _cut_lines(text: str, url: str) -> str:
-    kept = [
+    return "\n".join(
         line
-        for line in text.splitlines(keepends=True)
+        for line in text.split("\n")
         if not (line.split("#")[0].split()[:1] in (["deb"], ["deb-src"]) and names_repository(line.split("#")[0], url))
-    ]
-    return "".join(kept)
+    )
 
 
 def stanzas(text: str) -> list[dict[str, str]]:
     """deb822 stanzas as field -> value (continuation lines joined by spaces); comments left out."""
     found: list[dict[str, str]] = []
-    for block in re.split(r"\n[ \t]*\n", text):
+    for block in _BLANK.split(text):
         fields: dict[str, str] = {}
         last = ""
-        for line in block.splitlines():
+        for line in block.split("\n"):
             if line.startswith("#"):
                 continue
             if line[:1] in (" ", "\t") and last:
@@ -63,14 +64,22 @@ def stanzas(text: str) -> list[dict[str, str]]:
 
 
 def _cut_stanzas(text: str, url: str) -> str:
-    def goes(block: str) -> bool:
-        parsed = stanzas(block)
-        return (
-            bool(parsed)
-            and parsed[0].get("Enabled", "yes").lower() not in ("no", "false")
-            and names_repository(parsed[0].get("Uris", ""), url)
-        )
+    blocks = _BLANK.split(text)
+    kept = [_cut_stanza(block, url) for block in blocks]
+    if kept == blocks:
+        return text
+    return "".join(f"{block.strip(chr(10))}\n\n" for block in kept if block.strip()).removesuffix("\n")
 
-    blocks = re.split(r"(\n[ \t]*\n)", text)
-    kept = [block for block in blocks[::2] if not goes(block)]
-    return text if len(kept) == len(blocks[::2]) else "\n\n".join(kept)
+
+def _cut_stanza(block: str, url: str) -> str:
+    """A stanza may name several repositories: then only ours is taken out of it."""
+    fields = next(iter(stanzas(block)), {})
+    uris = fields.get("Uris", "").split()
+    ours = [uri for uri in uris if names_repository(uri, url)]
+    if not ours or fields.get("Enabled", "yes").lower() in _OFF:
+        return block
+    if len(ours) == len(uris):
+        return ""
+    for uri in ours:
+        block = re.sub(rf"\s*{re.escape(uri)}(?=\s|$)", "", block, count=1)
+    return block

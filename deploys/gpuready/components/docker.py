@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson
+from gpuready.components import daemonjson, dockerd
 from gpuready.components.base import (
     Applies,
     Change,
@@ -67,12 +67,12 @@ class Docker(Component):
         clash = [
             f"--{FLAGS[k.split('.')[0]]}"
             for k in want
-            if FLAGS[k.split(".")[0]] in flags(state) and not k.startswith("runtimes.")
+            if FLAGS[k.split(".")[0]] in dockerd.flags(state) and not k.startswith("runtimes.")
         ]
         if clash:
             raise NotComparable(
                 f"dockerd is started with {', '.join(sorted(set(clash)))}, which it does not take together with the "
-                "same key in daemon.json; take the flag out of the unit, or the key out of the spec"
+                f"same key in {CONFIG}; take the flag out of the unit, or the key out of the spec"
             )
         keys: dict[str, Value] = {f"docker.{k}": v for k, v in want.items()}
         if isinstance(state.docker, Engine):
@@ -85,7 +85,7 @@ class Docker(Component):
         document = _document(state)
         running = state.docker
         found: dict[str, Value] = {
-            "docker.runtimes.nvidia.path": _path(document) or _flag_path(state),
+            "docker.runtimes.nvidia.path": _path(document) or _alike(dockerd.added_runtime(state, "nvidia")),
             "docker.default-runtime": _scalar(document.get("default-runtime")),
             "docker.live-restore": _scalar(document.get("live-restore", False)),
             "docker.default-shm-size": _shm(document),
@@ -112,10 +112,10 @@ class Docker(Component):
         return tuple(group for group in (rest, restart) if group)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        stays = isinstance(state.docker, Engine) and (
-            state.docker.live_restore or any(c.key == "docker.live-restore" and c.expected is True for c in diff)
-        )
-        if self.disruption(diff, state) < Disruption.restart or stays or not isinstance(state.docker, Engine):
+        if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
+            return ()
+        changed = [c.expected for c in diff if c.key == "docker.running.live-restore"]  # by the reload that comes first
+        if changed[0] if changed else state.docker.live_restore:
             return ()
         return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
 
@@ -156,20 +156,33 @@ class Docker(Component):
                 "docker-install",
                 path=CONFIG,
                 before=file.sha256 if file else "absent",
-                content=daemonjson.write(merged) if merged != document else b"",
-                flags=_validation_flags(state),
+                content=b"" if daemonjson.write(merged) == daemonjson.write(document) else daemonjson.write(merged),
+                flags=dockerd.validation_flags(state),
                 effective=EFFECTIVE,
                 reload="1" if running and keys != {"docker.running.default-shm-size"} else "",
                 restart="1" if self.disruption(diff, state) == Disruption.restart else "",
+                undo=daemonjson.write(_undone(document, ours, state)) if running else b"",
                 runtime="nvidia",
+                paths=tuple(_SAME),
                 default=str(want.get("default-runtime", "")),
-                live="true" if want.get("live-restore") is True else "",
+                live=str(want.get("live-restore", "")).lower(),
                 shm=str(_shm(merged)),
                 shm_now=str(running_shm(state) if running else ""),
             ),
             timeout=300,
             summary="install daemon.json",
         )
+
+
+def _undone(document: Document, ours: dict[tuple[str, ...], object], state: NodeState) -> Document:
+    """The user's document that says by name what was in force before us: at a reload, a missing key changes nothing."""
+    engine = state.docker if isinstance(state.docker, Engine) else Engine()
+    before = {
+        "runtimes": document.get("runtimes") or {},
+        "default-runtime": engine.default_runtime,
+        "live-restore": engine.live_restore,
+    }
+    return daemonjson.merge(document, {(path[0],): before[path[0]] for path in ours if path[0] in before})
 
 
 def _written(key: str, value: Value, spec: NodeSpec) -> Value:
@@ -195,14 +208,15 @@ def _refuse(state: NodeState) -> Document:
         raise NotComparable("Docker runs rootless here, which gpuready does not manage")
     if CONFIG in state.not_files:
         raise NotComparable(f"{CONFIG} is no regular file")
-    other = flags(state).get("config-file")
+    other = dockerd.flags(state).get("config-file")
     if other and other != CONFIG:
         raise NotComparable(
             f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far"
         )
-    if "add-runtime" in flags(state) and not _flag_path(state):
+    if "add-runtime" in dockerd.flags(state) and _alike(dockerd.added_runtime(state, "nvidia")) != RUNTIME:
         raise NotComparable(
-            "dockerd is started with --add-runtime, which it does not take together with runtimes in daemon.json"
+            f"dockerd is started with --add-runtime, which it does not take together with runtimes in {CONFIG}; "
+            "move those runtimes from the unit to the file"
         )
     file = state.files.get(CONFIG)
     try:
@@ -226,44 +240,19 @@ def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, V
     want: dict[str, Value] = {"runtimes.nvidia.path": RUNTIME}
     if docker.default_runtime:
         want["default-runtime"] = "nvidia"
-    elif "default_runtime" in docker.model_fields_set and document.get("default-runtime") == "nvidia":
+    elif "default_runtime" in docker.model_fields_set and "nvidia" in (
+        document.get("default-runtime"),
+        state.docker.default_runtime if isinstance(state.docker, Engine) else "",
+    ):
         want["default-runtime"] = "runc"  # deleting the key would change nothing at a reload
     swarm = isinstance(state.docker, Engine) and state.docker.swarm
     if docker.live_restore != "auto":
         want["live-restore"] = bool(docker.live_restore)
-    elif not swarm and "live-restore" not in flags(state) and document.get("live-restore") is not False:
+    elif not swarm and "live-restore" not in dockerd.flags(state) and document.get("live-restore") is not False:
         want["live-restore"] = True
     if docker.shm_size is not None:
         want["default-shm-size"] = to_bytes(docker.shm_size)
     return want
-
-
-def flags(state: NodeState) -> dict[str, str]:
-    """dockerd's own flags (long ones, without dashes -> value), from its process, else from its unit."""
-    found: dict[str, str] = {}
-    words = list(dockerd_command(state)[1:])
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word.startswith("--"):
-            key, eq, value = word[2:].partition("=")
-            found[key] = value if eq else ("" if following.startswith("-") else following)
-    return found
-
-
-def dockerd_command(state: NodeState) -> tuple[str, ...]:
-    """The command line of the dockerd that runs; its unit's ExecStart when none does."""
-    if state.dockerd_command:
-        return state.dockerd_command
-    unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
-    return tuple(w for w in unit.exec_start if not w.startswith("$")) if unit else ()
-
-
-def _validation_flags(state: NodeState) -> tuple[str, ...]:
-    return tuple(w for w in dockerd_command(state)[1:] if not w.startswith("--config-file"))
-
-
-def _flag_path(state: NodeState) -> str | None:
-    name, _, path = flags(state).get("add-runtime", "").partition("=")
-    return _alike(path) if name == "nvidia" else None
 
 
 def _alike(path: str | None) -> str | None:
@@ -271,7 +260,7 @@ def _alike(path: str | None) -> str | None:
 
 
 def _scalar(value: object) -> Value:
-    return value if isinstance(value, (str, int, bool)) or value is None else json.dumps(value)
+    return value if isinstance(value, (str, bool)) or value is None else json.dumps(value)
 
 
 def _path(document: Document) -> str | None:

@@ -50,11 +50,11 @@ class Ldso(Component):
             raise NotComparable(f"the linker's cache cannot be read: {linker.unknown}")
         dirs = tuple(spec.ldso) if isinstance(spec.ldso, (list, tuple)) else _auto(state, linker)
         for d in dirs:
-            real = next((r for path, r in linker.libs.items() if path.rpartition("/")[0] == d), d)
-            if _FORBIDDEN & set(real.split("/")):
-                raise NotComparable(
-                    f"{d} is really {real.rpartition('/')[0]}: a stubs or compat directory is never listed"
-                )
+            for path, real in linker.libs.items():
+                if path.rpartition("/")[0] == d and _FORBIDDEN & set(real.split("/")):
+                    raise NotComparable(
+                        f"{d} is really {real.rpartition('/')[0]}: a stubs or compat directory is never listed"
+                    )
         want: dict[str, Value] = {"ldso.conf": dirs}
         return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
 
@@ -66,10 +66,7 @@ class Ldso(Component):
         dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
         found: dict[str, Value] = {"ldso.conf": dirs}
         for d in {path.rpartition("/")[0] for path in linker.libs}:
-            cached = {
-                path.rpartition("/")[2] for paths in linker.cache.values() for path in paths if path.startswith(f"{d}/")
-            }
-            found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if name in cached)
+            found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if _listed(linker, d, name))
         return found
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -98,6 +95,12 @@ def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
     )
 
 
+def _listed(linker: Linker, directory: str, name: str) -> bool:
+    """Is this very file in the cache? ldconfig lists a place once, under the first of its names."""
+    path, listed = f"{directory}/{name}", linker.cache.get(name, ())
+    return path in listed or (path in linker.libs and linker.libs[path] in [linker.libs.get(p) for p in listed])
+
+
 def library_version(realpath: str) -> str:
     """``libcuda.so.580.159.04`` -> ``580.159.04``; empty for a name without a version."""
     m = re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", realpath)
@@ -105,13 +108,14 @@ def library_version(realpath: str) -> str:
 
 
 def _candidates(state: NodeState, linker: Linker) -> set[str]:
-    """Known directories with a libcuda of the loaded module's version, one name for each real place."""
+    """Known directories with a libcuda of the loaded module's version, one name (the usual) for each real place."""
     version = state.driver.module_version or state.driver.proc_version
     places: dict[str, str] = {}
-    for path, real in sorted(linker.libs.items()):
-        directory, name = path.rpartition("/")[::2]
-        if directory in DRIVER_DIRS and name.startswith("libcuda.so.") and version and library_version(real) == version:
-            places.setdefault(real.rpartition("/")[0], directory)
+    for known in DRIVER_DIRS:
+        for path, real in linker.libs.items():
+            directory, _, name = path.rpartition("/")
+            if directory == known and name.startswith("libcuda.so.") and version and library_version(real) == version:
+                places.setdefault(real.rpartition("/")[0], directory)
     return set(places.values())
 
 

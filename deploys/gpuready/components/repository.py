@@ -18,12 +18,14 @@ from gpuready.components.base import Applies, Change, Component, NotComparable, 
 from gpuready.components.openpgp import KeyFileError, fingerprints
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.secrets import resolve
+from gpuready.spec.secrets import is_reference, resolve
 from gpuready.state.model import File, NodeState
 
 SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
 KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
 PROXY = "/etc/apt/apt.conf.d/90gpuready-proxy"
+#: What our stanza consists of; any further field is an option, of which Trusted and Allow-Insecure undo the key.
+_FIELDS = ("Types", "Uris", "Suites", "Signed-By", "Enabled")
 
 
 class Repository(Component):
@@ -44,6 +46,7 @@ class Repository(Component):
             "repository.uri": repo.url,
             "repository.suite": "/",
             "repository.signed_by": KEYRING,
+            "repository.options": (),
             "repository.entries": 1,
             "repository.key": (repo.fingerprint,),
             "repository.conflicts": (),
@@ -58,6 +61,7 @@ class Repository(Component):
             "repository.uri": first.get("Uris") if on else None,
             "repository.suite": first.get("Suites"),
             "repository.signed_by": first.get("Signed-By"),
+            "repository.options": tuple(f"{k}: {v}" for k, v in sorted(first.items()) if k not in _FIELDS),
             "repository.entries": len(entries),
             "repository.key": _key(state.files.get(KEYRING)),
             "repository.conflicts": tuple(_conflicts(spec, state)),
@@ -88,6 +92,7 @@ class Repository(Component):
                 drops.append((path, _sha(state, path)))
             else:
                 puts.append((path, _sha(state, path), kept.encode("utf-8", "surrogateescape")))
+        puts = [put for put in puts if put[0] not in state.files or state.files[put[0]].data != put[2]]
         yield Step("repository", resources.script("repository", puts=puts, drops=drops), summary="write the source")
 
     def _fetch(self, spec: NodeSpec) -> Generator[Step, Reply, bytes]:
@@ -103,7 +108,10 @@ class Repository(Component):
             )
             data = base64.b64decode(reply.out)
         else:
-            data = Path(repo.key).read_bytes()
+            try:
+                data = Path(repo.key).read_bytes()
+            except OSError as e:
+                raise ConvergeError(f"{repo.key} cannot be read: {e.strerror}; nothing was written") from None
         try:
             found = fingerprints(data)
         except KeyFileError as e:
@@ -151,7 +159,7 @@ def _proxy_line(spec: NodeSpec) -> str | None:
 
 
 def _shown(line: str | None, spec: NodeSpec) -> str | None:
-    """A proxy that the spec gives as a secret reference appears in a diff by its hash alone."""
-    if line is None or not spec.toolkit.repo.proxy or "://" in spec.toolkit.repo.proxy:
+    """A proxy with a password, or one that the spec gives by reference, appears in a diff by its hash alone."""
+    if line is None or ("@" not in line and not is_reference(spec.toolkit.repo.proxy or "")):
         return line
     return f"a secret, sha256 {hashlib.sha256(line.encode()).hexdigest()[:12]}"

@@ -37,7 +37,7 @@ class Toolkit(Component):
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if isinstance(state.packages, Unknown):
-            return {f"toolkit.{name}": state.packages for name in PACKAGES}
+            return dict.fromkeys(self.expected(spec, state), state.packages)
         found: dict[str, Value] = {}
         for name in PACKAGES:
             package = state.packages.get(name)

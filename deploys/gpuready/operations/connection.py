@@ -13,11 +13,14 @@ import hashlib
 import itertools
 import re
 import shutil
+import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from paramiko import BadHostKeyException, SSHException
+from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
 
@@ -153,19 +156,37 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
     if re.search("Authentication|authentication|private key", text):
         return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
                                 remedy=_login_remedy(to, hops))  # fmt: skip
-    return UnreachableError(f"{where}{way}: {text}", remedy="is it up, and is the address right?")
+    return UnreachableError(f"{where}{way}: {_obstacle(error)}", remedy="is it up, and is the address right?")
 
 
-def _changed(error: BaseException | None) -> str:
-    """Whose key is another one; pyinfra stumbles (AttributeError) while it words that for a jump host."""
-    while error is not None and not isinstance(error, BadHostKeyException):
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it was raised for: pyinfra's words leave out what the system said."""
+    while error is not None:
+        yield error
         error = error.__context__
-    return error.hostname if error is not None else ""
+
+
+def _changed(error: Exception) -> str:
+    """Whose key is another one; pyinfra stumbles (AttributeError) while it words that for a jump host."""
+    return next((e.hostname for e in _chain(error) if isinstance(e, BadHostKeyException)), "")
+
+
+def _obstacle(error: Exception) -> str:
+    for e in _chain(error):
+        if isinstance(e, NoValidConnectionsError):
+            return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))
+        if isinstance(e, socket.gaierror):
+            return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
+        if isinstance(e, TimeoutError):
+            return "the connection timed out"
+        if re.search("No existing session|protocol banner", str(e)):
+            return "something takes the connection, but no SSH session comes about"
+    return _cause(str(error) or type(error).__name__)
 
 
 def _cause(text: str) -> str:
     """Without pyinfra's list of arguments: ``Authentication error (username=...) (Authentication failed.)``."""
-    wrapped = text.startswith(("Authentication error", "SSH error"))
+    wrapped = re.match("(Authentication|SSH|EOF) error|Could not connect", text)
     return (text.removesuffix(")").rpartition("(")[2] if wrapped else text).rstrip(".")
 
 

@@ -22,6 +22,7 @@ EXECS = "gpuready.execs"
 #: Seconds between two questions to sshd whether it is there, and for which it may keep silent.
 BEAT, SILENCE = 10, 30
 _HARDENED = "gpuready_hardened"
+_AGAIN = "is the network all right? then run again"
 _ROOT_SHELL = (
     "LC_ALL=C; export LC_ALL; "
     'if [ "$(id -u)" = 0 ]; then sh -c \'eval "$(cat)"\'; else sudo -n -H sh -c \'eval "$(cat)"\'; fi; true'
@@ -46,16 +47,32 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
     except gevent.Timeout as e:
         if e is not limit:
             raise
+        _hang_up(host)
         raise ConnectionLost(f"no answer within {timeout:.0f} s", remedy="is the node overloaded or hung?") from None
     except (OSError, EOFError, SSHException) as e:
-        raise ConnectionLost(f"the connection broke ({e or type(e).__name__})") from None
+        raise ConnectionLost(f"the connection broke ({e or type(e).__name__})", remedy=_AGAIN) from None
     lines = [line.rstrip("\r") for line in output.stdout_lines]
+    answer = lines[lines.index("begin") + 1 :] if "begin" in lines else []
+    if answer and answer[-1].startswith("end "):
+        return answer
+    if not _is_up(host):
+        raise ConnectionLost("the connection broke", remedy=_AGAIN)
     if "begin" not in lines:
         raise _refusal(output.stderr_lines or lines)
-    lines = lines[lines.index("begin") + 1 :]
-    if not lines or not lines[-1].startswith("end "):
-        raise ConnectionLost("the answer is cut: the connection broke, or the script was killed")
-    return lines
+    raise ConnectionLost("the answer is cut: the script was killed on the node", remedy=_AGAIN)
+
+
+def _is_up(host: Host) -> bool:
+    transport = getattr(getattr(host.connector, "client", None), "get_transport", lambda: None)()
+    return transport is None or bool(transport.is_active())
+
+
+def _hang_up(host: Host) -> None:
+    """Close the connection, so that what still reads from it ends now and not with the program."""
+    client = getattr(host.connector, "client", None)
+    if client is not None:
+        client.close()
+        gevent.sleep(0)
 
 
 def _refusal(lines: list[str]) -> UnreachableError:
@@ -69,7 +86,7 @@ def _refusal(lines: list[str]) -> UnreachableError:
     if "not in the sudoers" in text or "may not run sudo" in text or "not allowed to" in text:
         return UnreachableError("the login user may not use sudo", remedy="give it NOPASSWD in sudoers")
     if not text:
-        return ConnectionLost("the connection closed before the script began")
+        return ConnectionLost("the node closed the session without a word", remedy=_AGAIN)
     return UnreachableError(f"no root shell: {text}")
 
 

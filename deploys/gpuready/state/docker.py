@@ -13,12 +13,12 @@ def docker(r: Records) -> Docker | Unknown | None:
     answer = r.run("docker")
     if answer is None or isinstance(answer, Unknown):
         return answer
-    info, *inspected = answer.splitlines() or [""]
+    info, *inspected = [line for line in answer.split("\n") if line.strip()] or [""]
     try:
         found = json.loads(info)
         rows = [json.loads(line) for line in inspected]
         return _docker_model(found, rows)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as e:
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as e:
         return Unknown(unknown=f"docker: its answer is not understood ({type(e).__name__}: {str(e)[:120]})")
 
 

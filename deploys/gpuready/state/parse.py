@@ -18,6 +18,8 @@ __all__ = ["ProbeError", "parse"]
 def parse(lines: list[str]) -> NodeState:
     """Read one probe's output (its lines, without newlines); raises :class:`ProbeError`."""
     r = Records(lines)
+    if not r.text("values"):
+        raise ProbeError("the probe's output holds nothing of the node")
     values = _pairs(r.text("values"))
     proc = _proc(r.text("proc"))
     links = dict(v.split(" ", 1) for v in values.get("link", []) if " " in v)

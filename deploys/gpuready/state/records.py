@@ -97,10 +97,14 @@ def _first(text: str) -> str:
 
 
 def _untar(data: bytes) -> dict[str, File]:
+    if not data.endswith(bytes(1024)):  # tar's own end mark, without which Python's reader is content, too
+        raise ProbeError("the probe's files are damaged (their end is missing)")
     found: dict[str, File] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
             for member in tar:
+                if member.size > len(data):
+                    raise ProbeError(f"the probe's files are damaged ({member.name!r} says {member.size} bytes)")
                 body = tar.extractfile(member) if member.isreg() else None
                 if body is not None:
                     found["/" + member.name.lstrip("/")] = File(
@@ -110,6 +114,6 @@ def _untar(data: bytes) -> dict[str, File]:
                         gid=member.gid,
                         mtime=int(member.mtime),
                     )
-    except (tarfile.TarError, EOFError, ValueError, OSError, OverflowError) as e:
+    except (tarfile.TarError, EOFError, ValueError, OSError, OverflowError, RecursionError) as e:
         raise ProbeError(f"the probe's files are damaged ({e})") from None
     return found
