@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson, dockerd
+from gpuready.components import daemonjson, dockerd, shmsize
 from gpuready.components.base import (
     Applies,
     Change,
@@ -32,8 +32,6 @@ from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
 
 CONFIG = "/etc/docker/daemon.json"
-#: What the engine last took over at a start, as our own transaction recorded it: "INVOCATION SHM-BYTES".
-EFFECTIVE = "/var/lib/gpuready/docker.effective"
 RUNTIME = "nvidia-container-runtime"
 _SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
 #: Keys of daemon.json -> the flag that means the same; dockerd refuses to start when both are given.
@@ -43,7 +41,7 @@ FLAGS = {
     "live-restore": "live-restore",
     "default-shm-size": "default-shm-size",
 }
-_DEFAULT_SHM = 64 << 20
+_OLD_ALIAS = "io.containerd.runtime.v1.linux"
 
 
 class Docker(Component):
@@ -88,7 +86,7 @@ class Docker(Component):
             "docker.runtimes.nvidia.path": _path(document) or _alike(dockerd.added_runtime(state, "nvidia")),
             "docker.default-runtime": _scalar(document.get("default-runtime")),
             "docker.live-restore": _scalar(document.get("live-restore", False)),
-            "docker.default-shm-size": _shm(document),
+            "docker.default-shm-size": shmsize.configured(document),
         }
         if isinstance(running, Unknown):
             return found | {"docker.running": running}
@@ -97,7 +95,7 @@ class Docker(Component):
                 "docker.running.runtimes.nvidia.path": _alike(running.runtimes.get("nvidia")),
                 "docker.running.default-runtime": running.default_runtime,
                 "docker.running.live-restore": running.live_restore,
-                "docker.running.default-shm-size": running_shm(state),
+                "docker.running.default-shm-size": shmsize.running(state, state.files.get(CONFIG), document),
             }
         return found
 
@@ -128,6 +126,11 @@ class Docker(Component):
         )
         if any(c.key == "docker.live-restore" and c.expected is True for c in diff):
             notes.append("live-restore: containers keep running when dockerd is restarted")
+        if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
+            notes.append(
+                "Docker 20.10 forgets its own names for runc, io.containerd.runc.v2 and the like, when it reloads "
+                "runtimes: until its next start, nothing starts under them"
+            )
         return tuple(notes)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -158,31 +161,41 @@ class Docker(Component):
                 before=file.sha256 if file else "absent",
                 content=b"" if daemonjson.write(merged) == daemonjson.write(document) else daemonjson.write(merged),
                 flags=dockerd.validation_flags(state),
-                effective=EFFECTIVE,
+                effective=shmsize.EFFECTIVE,
                 reload="1" if running and keys != {"docker.running.default-shm-size"} else "",
                 restart="1" if self.disruption(diff, state) == Disruption.restart else "",
-                undo=daemonjson.write(_undone(document, ours, state)) if running else b"",
+                **_ways_back(document, ours, state),
                 runtime="nvidia",
                 paths=tuple(_SAME),
                 default=str(want.get("default-runtime", "")),
                 live=str(want.get("live-restore", "")).lower(),
-                shm=str(_shm(merged)),
-                shm_now=str(running_shm(state) if running else ""),
+                shm=str(shmsize.configured(merged)),
+                shm_now=str(shmsize.running(state, file, document) if running else ""),
             ),
             timeout=300,
             summary="install daemon.json",
         )
 
 
-def _undone(document: Document, ours: dict[tuple[str, ...], object], state: NodeState) -> Document:
-    """The user's document that says by name what was in force before us: at a reload, a missing key changes nothing."""
+def _ways_back(document: Document, ours: dict[tuple[str, ...], object], state: NodeState) -> dict[str, bytes]:
+    """The user's document that says by name what was in force before us, because a reload forgets no missing key.
+
+    ``undo`` takes back what a reload may have brought; ``alive`` and ``quiet`` switch live-restore on for a start that
+    must not stop containers, and back to what it was.
+    """
     engine = state.docker if isinstance(state.docker, Engine) else Engine()
     before = {
         "runtimes": document.get("runtimes") or {},
         "default-runtime": engine.default_runtime,
         "live-restore": engine.live_restore,
     }
-    return daemonjson.merge(document, {(path[0],): before[path[0]] for path in ours if path[0] in before})
+    live = () if "live-restore" in dockerd.flags(state) else (("live-restore",),)
+    ways: dict[str, dict[tuple[str, ...], object]] = {
+        "undo": {(path[0],): before[path[0]] for path in ours if path[0] in before},
+        "alive": dict.fromkeys(live, True),
+        "quiet": dict.fromkeys(live, engine.live_restore),
+    }
+    return {name: daemonjson.write(daemonjson.merge(document, values)) for name, values in ways.items()}
 
 
 def _written(key: str, value: Value, spec: NodeSpec) -> Value:
@@ -267,35 +280,6 @@ def _path(document: Document) -> str | None:
     entry = (document.get("runtimes") or {}).get("nvidia") if isinstance(document.get("runtimes"), dict) else None
     path = entry.get("path") if isinstance(entry, dict) else None
     return _alike(path) if isinstance(path, str) else None
-
-
-def _shm(document: Document) -> int:
-    try:
-        return to_bytes(document.get("default-shm-size", _DEFAULT_SHM))
-    except ValueError:
-        return -1
-
-
-def running_shm(state: NodeState) -> Value:
-    """Bytes of /dev/shm that the running engine gives, which it does not tell.
-
-    Known from our own record of this very start, or when daemon.json is older than the engine's start.
-    """
-    unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
-    record = state.files[EFFECTIVE].text.split() if EFFECTIVE in state.files else []
-    if unit and len(record) == 2 and record[0] == unit.invocation and record[1].isdecimal():
-        return int(record[1])
-    file = state.files.get(CONFIG)
-    if file is None:
-        return _DEFAULT_SHM
-    if (
-        unit
-        and unit.started_us
-        and state.clock
-        and file.mtime < state.clock - (state.uptime - unit.started_us // 10**6)
-    ):
-        return _shm(_document(state))
-    return "not known: daemon.json is younger than the engine's start"
 
 
 def _staged_path(text: str) -> str:

@@ -38,11 +38,13 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 
     ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or :class:`ConnectionLost`.
     """
-    _harden(host)
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
+    if not _is_up(host):
+        raise ConnectionLost("there is no connection any more", remedy=_AGAIN)
     limit = gevent.Timeout(timeout)
     try:
         with limit:
+            _harden(host)
             _, output = host.run_shell_command(StringCommand(_ROOT_SHELL), _stdin=script)
     except gevent.Timeout as e:
         if e is not limit:
@@ -63,8 +65,11 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 
 
 def _is_up(host: Host) -> bool:
-    transport = getattr(getattr(host.connector, "client", None), "get_transport", lambda: None)()
-    return transport is None or bool(transport.is_active())
+    client = getattr(host.connector, "client", None)
+    if not isinstance(client, SSHClient):  # a connector without connections
+        return True
+    transport = client.get_transport()
+    return transport is not None and transport.is_active()
 
 
 def _hang_up(host: Host) -> None:

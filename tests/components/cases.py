@@ -1,0 +1,138 @@
+"""From a case file to a spec and a state. The words that a case may use are in README.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
+
+HERE = Path(__file__).parent
+KEYS = HERE.parent / "unit" / "data" / "openpgp"
+DAEMON_JSON = "/etc/docker/daemon.json"
+WORDS = {"spec", "state", "diff", "disruption", "hits", "notes", "error", "not_applies"}
+WORDS |= {"steps", "writes", "removes", "stays_open", "staged", "fetches"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: ``component`` is the folder, the rest is as it stands in the file."""
+
+    component: str
+    file: str
+    title: str
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.component}/{self.file}: {self.title}"
+
+
+class _Loader(yaml.SafeLoader):
+    """A case that stands twice in a file would be lost without a word."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    twice = {str(key) for key in keys if keys.count(key) > 1}
+    if twice:
+        raise ValueError(f"{node.start_mark}: twice: {', '.join(twice)}")
+    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """One YAML file."""
+    found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
+    return found
+
+
+def cases() -> list[Case]:
+    """All cases of all components, in file order."""
+    found = []
+    for folder in sorted(p for p in HERE.iterdir() if p.is_dir() and not p.name.startswith("__")):
+        common = read(folder / "common.yaml")
+        for path in sorted(folder.glob("*.yaml")):
+            if path.name != "common.yaml":
+                found += [Case(folder.name, path.stem, t, _over(common, data)) for t, data in read(path).items()]
+    return found
+
+
+def _over(base: Any, top: Any) -> Any:
+    """Mappings are merged key by key, all else replaces; ``!`` before a key replaces a mapping whole."""
+    if not isinstance(base, dict) or not isinstance(top, dict):
+        return top
+    merged = dict(base)
+    for key, value in top.items():
+        if key.startswith("!"):
+            merged[key[1:]] = value
+        else:
+            merged[key] = _over(base.get(key), value)
+    return merged
+
+
+def spec_of(case: Case) -> NodeSpec:
+    """The case's spec, validated as an inventory's would be."""
+    return NodeSpec.model_validate(case.data.get("spec", {}))
+
+
+def state_of(case: Case) -> NodeState:
+    """The case's state, shortcuts spelled out."""
+    given = dict(case.data.get("state", {}))
+    files = {path: _file(value) for path, value in (given.pop("files", None) or {}).items() if value is not None}
+    if "daemon_json" in given:
+        files[DAEMON_JSON] = _file(given.pop("daemon_json"))
+    fields: dict[str, Any] = {"files": files}
+    fields["docker"] = _engine(given.pop("docker", None))
+    if "dockerd_flags" in given:
+        fields["dockerd_command"] = ("/usr/bin/dockerd", *given.pop("dockerd_flags"))
+    fields["packages"] = _unless_unknown(given.pop("packages", {}), _package)
+    fields["tools"] = _unless_unknown(given.pop("tools", {}), lambda path: Tool(path=path))
+    fields["units"] = _unless_unknown(given.pop("units", {}), _unit)
+    if "unit_flags" in given:
+        docker = fields["units"].get("docker.service", _unit({}))
+        command = ("/usr/bin/dockerd", *given.pop("unit_flags"))
+        fields["units"]["docker.service"] = docker.model_copy(update={"exec_start": command})
+    fields["driver"] = Driver(module_version=given.pop("module", ""), **given.pop("driver", {}))
+    if isinstance(given.get("linker"), dict):
+        fields["linker"] = given.pop("linker")
+    else:
+        cached: dict[str, tuple[str, ...]] = {}
+        for path in given.pop("cached", []):
+            cached[Path(path).name] = (*cached.get(Path(path).name, ()), path)
+        fields["linker"] = Linker(cache=cached, libs=given.pop("libs", None) or {})
+    return NodeState.model_validate(fields | given)
+
+
+def _file(value: Any) -> File:
+    given = value if isinstance(value, dict) else {"text": value}
+    given = {"mode": 0o644, "uid": 0, "gid": 0, "mtime": 1_000, **given}
+    if "key" in given:
+        given["text"] = (KEYS / given.pop("key")).read_bytes().decode("utf-8", "surrogateescape")
+    return File(**given)
+
+
+def _engine(value: Any) -> Any:
+    if value is None or value == "stopped":
+        return None
+    if "unknown" in value:
+        return value
+    plain = {"version": "26.1.5", "runtimes": {"runc": "runc"}, "default_runtime": "runc", "cgroup_driver": "systemd"}
+    return Docker.model_validate(_over(plain, value))
+
+
+def _package(value: Any) -> Package:
+    return Package.model_validate({"arch": "amd64", **(value if isinstance(value, dict) else {"version": value})})
+
+
+def _unit(value: dict[str, Any]) -> Unit:
+    return Unit.model_validate({"load": "loaded", "active": "active", **value})
+
+
+def _unless_unknown(given: dict[str, Any], make: Any) -> Any:
+    return given if "unknown" in given else {name: make(value) for name, value in given.items() if value is not None}

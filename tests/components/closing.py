@@ -1,0 +1,162 @@
+"""A model of the node, just enough to close a difference: what a component's scripts write, and what follows from it.
+
+The scripts themselves run on real machines in the other suites; here their values are read, and the state that they
+would leave behind is compared again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuready.components import daemonjson
+from gpuready.components.base import Component, Reply, Step
+from gpuready.components.docker import CONFIG
+from gpuready.components.shmsize import EFFECTIVE
+from gpuready.components.toolkit import PACKAGES
+from gpuready.spec.model import NodeSpec
+from gpuready.spec.sizes import to_bytes
+from gpuready.state.model import Docker, File, Linker, NodeState, Package, Unknown
+
+STAGED = '{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}'
+
+
+@dataclass
+class Closed:
+    """What the steps did: their names, files written (path -> content) and removed."""
+
+    steps: list[Step] = field(default_factory=list)
+    writes: dict[str, str] = field(default_factory=dict)
+    removes: list[str] = field(default_factory=list)
+    given: bytes | None = None
+
+    def script(self, name: str) -> str:
+        return next(step.script for step in self.steps if step.name == name)
+
+
+def close(
+    component: Component,
+    spec: NodeSpec,
+    state: NodeState,
+    diff: tuple[Any, ...],
+    staged: str = STAGED,
+    key: bytes = b"",
+) -> Closed:
+    """Run ``converge`` to its end with the answers that a node gives."""
+    closed = Closed()
+    steps = component.converge(diff, spec, state)
+    try:
+        step = next(steps)
+        while True:
+            closed.steps.append(step)
+            _read(step, closed)
+            out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
+            step = steps.send(Reply(0, out))
+    except StopIteration:
+        return closed
+
+
+def _read(step: Step, closed: Closed) -> None:
+    values: dict[str, str] = {}
+    for line in step.script.splitlines():
+        for word in _words(line):
+            name, eq, value = word.partition("=")
+            if eq and name.isupper():
+                values[name] = value.removesuffix(";")
+        line = re.sub(r"^if \[ -n 1 \]; then (.*); fi$", r"\1", line)
+        words = _words(line)
+        if words[:1] == ["put"] and len(words) == 4:
+            closed.writes[words[1]] = _decoded(words[3])
+        elif words[:1] == ["drop"] and len(words) == 3:
+            closed.removes.append(words[1])
+    if step.name == "docker" and values.get("CONTENT"):
+        closed.writes[values["F"]] = _decoded(values["CONTENT"])
+    if step.name == "docker-stage":
+        found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
+        assert found, step.script
+        closed.given = base64.b64decode(shlex.split(found[1])[0])
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return []
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+
+
+def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed) -> NodeState:
+    """The state that the steps leave behind."""
+    files = {path: file for path, file in state.files.items() if path not in closed.removes}
+    for path, text in closed.writes.items():
+        files[path] = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock + 10)
+    state = state.model_copy(update={"files": files})
+    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt}
+    return effects[component.name](state, closed) if component.name in effects else state
+
+
+def _docker(state: NodeState, closed: Closed) -> NodeState:
+    """dockerd takes over what a reload takes over; a restart is recorded for its shm size."""
+    if not isinstance(state.docker, Docker):
+        return state
+    document = daemonjson.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
+    flags = json.dumps(state.dockerd_command)
+    update: dict[str, Any] = {"runtimes": {"runc": "runc", **runtimes}}
+    if "--default-runtime" not in flags:
+        update["default_runtime"] = document.get("default-runtime", "runc")
+    if "--live-restore" not in flags:
+        update["live_restore"] = document.get("live-restore", False)
+    if "--add-runtime" in flags:
+        update["runtimes"] = state.docker.runtimes
+    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    files = dict(state.files)
+    if "docker.service" in units and "default-shm-size" in document:
+        units["docker.service"] = units["docker.service"].model_copy(update={"invocation": "after"})
+        text = f"after {to_bytes(document['default-shm-size'])}\n"
+        files[EFFECTIVE] = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock + 10)
+    docker = state.docker.model_copy(update=update)
+    return state.model_copy(update={"docker": docker, "units": units, "files": files})
+
+
+def _ldconfig(state: NodeState, closed: Closed) -> NodeState:
+    """ldconfig lists the directories of the configuration in their order, each real place once."""
+    assert isinstance(state.linker, Linker)
+    cache: dict[str, tuple[str, ...]] = {}
+    places = []
+    for path, file in state.glob("/etc/ld.so.conf").items():
+        if path != "/etc/ld.so.conf":
+            places += [line.strip() for line in file.text.splitlines() if line.startswith("/")]
+    seen = set()
+    for place in places:
+        libs = {path: real for path, real in state.linker.libs.items() if path.rpartition("/")[0] == place}
+        real_places = {real.rpartition("/")[0] for real in libs.values()}
+        if real_places & seen:
+            continue
+        seen |= real_places
+        for base in ("libcuda.so", "libnvidia-ml.so"):
+            if any(f"/{base}." in path for path in libs):
+                cache[f"{base}.1"] = (*cache.get(f"{base}.1", ()), f"{place}/{base}.1")
+    return state.model_copy(update={"linker": state.linker.model_copy(update={"cache": cache})})
+
+
+def _apt(state: NodeState, closed: Closed) -> NodeState:
+    """apt-get installs what is pinned; apt-mark holds or unholds."""
+    script = closed.script("toolkit")
+    held = re.search(r"^apt-mark (\w+) (.*?) >", script, re.M)
+    assert held and set(held[2].split()) == set(PACKAGES), script
+    packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
+    if re.search(r"^INSTALL=1$", script, re.M):
+        for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
+            packages[name] = Package(version=version, arch="amd64")
+    for name in PACKAGES:
+        if name in packages:
+            packages[name] = packages[name].model_copy(update={"held": held[1] == "hold"})
+    return state.model_copy(update={"packages": packages})

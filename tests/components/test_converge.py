@@ -1,0 +1,364 @@
+"""What the steps carry, where a case file cannot say it: answers of the node that are wrong, and values of scripts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuready.components import daemonjson
+from gpuready.components.base import Disruption, Reply, Step, compare
+from gpuready.components.docker import Docker
+from gpuready.components.ldso import Ldso
+from gpuready.components.repository import KEYRING, Repository
+from gpuready.components.toolkit import Toolkit
+from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from tests.components.cases import KEYS, Case, spec_of, state_of
+from tests.components.closing import STAGED, Closed, close
+
+ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
+DOCKER: dict[str, Any] = {
+    "tools": {"dockerd": "/usr/bin/dockerd"},
+    "docker": {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": True},
+    "daemon_json": '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}, "live-restore": true}',
+    "clock": 100_000,
+    "uptime": 50_000,
+    "units": {"docker.service": {"started_us": 10_000_000_000, "invocation": "abc"}},
+}
+
+
+def built(spec: dict[str, Any], state: dict[str, Any], component: str = "docker") -> tuple[NodeSpec, NodeState]:
+    case = Case(component, "here", "", {"spec": spec, "state": state})
+    return spec_of(case), state_of(case)
+
+
+def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
+    given = {k: v for k, v in DOCKER.items() if k != "daemon_json" or "files" not in state} | state
+    node_spec, node_state = built({"runtimes": {"docker": spec or {}}}, given)
+    return close(Docker(), node_spec, node_state, compare(Docker(), node_spec, node_state).diff)
+
+
+def value(script: str, name: str) -> str:
+    found = re.search(rf"(?:^|; ){name}=(.*?)(?:; [A-Z]+=|$)", script, re.M)
+    assert found, name
+    return " ".join(shlex.split(found[1]))
+
+
+# --- docker: what nvidia-ctk is given, and what becomes of its answer -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("daemon_json", "given"),
+    [
+        ('{"debug": true}', b'{"debug": true}'),
+        ('{"label": "gr\u00fcn"}', '{"label": "gr\u00fcn"}'.encode()),
+        ("", b"{}"),
+        ("\ufeff{}", b"{}"),
+        ('\ufeff{"debug": true}', b"{}"),
+        ('{"runtimes": null}', b"{}"),
+    ],
+)
+def test_nvidia_ctk_gets_the_users_file_or_an_empty_one(daemon_json: str, given: bytes) -> None:
+    assert docker(daemon_json=daemon_json).given == given
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "{}",
+        "[]",
+        "no JSON",
+        '{"runtimes": null}',
+        '{"runtimes": []}',
+        '{"runtimes": {"nvidia": {}}}',
+        '{"runtimes": {"nvidia": []}}',
+        '{"runtimes": {"nvidia": {"path": ""}}}',
+        '{"runtimes": {"nvidia": {"path": null}}}',
+        '{"runtimes": {"nvidia": {"path": "\udcff"}}}',
+    ],
+)
+def test_an_answer_of_nvidia_ctk_without_a_path_ends_before_anything_is_written(answer: str) -> None:
+    spec, state = built({}, DOCKER | {"daemon_json": "{}"})
+    steps = Docker().converge(compare(Docker(), spec, state).diff, spec, state)
+    assert next(steps).name == "docker-stage"
+    with pytest.raises(ConvergeError, match="nothing was changed"):
+        steps.send(Reply(0, answer))
+
+
+def test_of_nvidia_ctks_document_only_the_path_is_taken() -> None:
+    spec, state = built(
+        {}, DOCKER | {"daemon_json": '{"features": {"cdi": true, "buildkit": false}, "n": 9007199254740993}'}
+    )
+    staged = '{"features": {"cdi": true}, "n": 9007199254740992, "runtimes": {"nvidia": {"args": [], "path": "/x/y"}}}'
+    written = close(Docker(), spec, state, compare(Docker(), spec, state).diff, staged).writes[
+        "/etc/docker/daemon.json"
+    ]
+    assert "9007199254740993" in written
+    assert '"buildkit": false' in written
+    assert '"path": "/x/y"' in written
+    assert "args" not in written
+
+
+# --- docker: the install step ---------------------------------------------------------------------------------
+
+
+def test_a_running_engine_is_reloaded_and_not_restarted() -> None:
+    script = docker({"default_runtime": True}).script("docker")
+    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "DEFAULT")) == ("1", "", "nvidia")
+    assert value(script, "LIVE") == "true"
+
+
+def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
+    script = docker({"default_runtime": True}, docker="stopped").script("docker")
+    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("", "")
+
+
+def test_a_size_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
+    text = DOCKER["daemon_json"].replace("}}", '}}, "default-shm-size": "8g"')
+    closed = docker({"shm_size": "8g"}, files={"/etc/docker/daemon.json": {"text": text, "mtime": 90_000}})
+    script = closed.script("docker")
+    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "CONTENT")) == ("", "1", "")
+
+
+def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
+    spec, state = built({"runtimes": {"docker": {"default_runtime": True}}}, DOCKER)
+    script = docker({"default_runtime": True}).script("docker")
+    assert f'same "$F" {state.files["/etc/docker/daemon.json"].sha256}\n' in script
+    without = {k: v for k, v in DOCKER.items() if k != "daemon_json"}
+    spec, state = built({}, without)
+    closed = close(Docker(), spec, state, compare(Docker(), spec, state).diff, STAGED)
+    assert 'same "$F" absent\n' in closed.script("docker")
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [
+        (["-H", "fd://", "--containerd=/run/c.sock"], ["-H", "fd://", "--containerd=/run/c.sock"]),
+        (["--config-file=/etc/docker/daemon.json", "-D"], ["-D"]),
+        (["-D", "--config-file", "/etc/docker/daemon.json", "-H", "fd://"], ["-D", "-H", "fd://"]),
+        (["--label", "a b$(touch x)"], ["--label", "a b$(touch x)"]),
+        ([], []),
+    ],
+)
+def test_the_new_file_is_validated_with_the_flags_of_the_engine(flags: list[str], kept: list[str]) -> None:
+    script = docker({"default_runtime": True}, dockerd_flags=flags).script("docker")
+    found = re.search(r"^ +dockerd (.*?) ?--validate", script, re.M)
+    assert found
+    assert shlex.split(found[1]) == kept
+
+
+def test_a_size_of_the_running_engine_that_is_not_known_is_not_recorded() -> None:
+    for mtime, known in ((1_000, "67108864"), (90_000, "")):
+        file = {"text": DOCKER["daemon_json"], "mtime": mtime}
+        script = docker({"default_runtime": True}, files={"/etc/docker/daemon.json": file}).script("docker")
+        found = re.search(r"^case (.*) in ''\|", script, re.M)
+        assert found
+        recorded = shlex.split(found[1])[0]
+        assert recorded == known or (not known and not recorded.isdecimal())
+
+
+def test_what_needs_no_restart_is_closed_first() -> None:
+    spec, state = built({"runtimes": {"docker": {"shm_size": "8g", "default_runtime": True}}}, DOCKER)
+    found = compare(Docker(), spec, state)
+    first, second = Docker().groups(found.diff)
+    assert {c.key for c in second} == {"docker.running.default-shm-size"}
+    assert set(first) | set(second) == set(found.diff)
+    assert Docker().disruption(first, state) == Disruption.reload
+    assert Docker().disruption(first + second, state) == Disruption.restart
+    script = close(Docker(), spec, state, first).script("docker")
+    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("1", "")
+    assert '"default-shm-size": "8g"' in close(Docker(), spec, state, first).writes["/etc/docker/daemon.json"]
+
+
+@pytest.mark.parametrize(
+    ("daemon_json", "undo"),
+    [
+        ("{}", {"runtimes": {}, "live-restore": False, "default-runtime": "runc"}),
+        (
+            '{"debug": true, "runtimes": {"crun": {"path": "/usr/bin/crun"}}, "default-runtime": "crun"}',
+            {
+                "debug": True,
+                "runtimes": {"crun": {"path": "/usr/bin/crun"}},
+                "live-restore": False,
+                "default-runtime": "crun",
+            },
+        ),
+    ],
+)
+def test_the_way_back_names_what_a_missing_key_would_leave_as_it_is(daemon_json: str, undo: dict[str, Any]) -> None:
+    before = {"default_runtime": undo["default-runtime"], "live_restore": False}
+    script = docker({"default_runtime": True}, daemon_json=daemon_json, docker=before).script("docker")
+    assert json.loads(base64.b64decode(value(script, "UNDO"))) == undo
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: bool) -> None:
+    engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
+    closed = docker({"shm_size": "8g", "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
+    script = closed.script("docker")
+    documents = {n: json.loads(base64.b64decode(value(script, n))) for n in ("ALIVE", "QUIET")}
+    assert documents == {
+        "ALIVE": {"debug": True, "live-restore": True},
+        "QUIET": {"debug": True, "live-restore": before},
+    }
+
+
+def test_the_way_back_leaves_alone_what_a_flag_says() -> None:
+    script = docker({"shm_size": "8g"}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"]).script(
+        "docker"
+    )
+    for name in ("ALIVE", "QUIET"):
+        assert json.loads(base64.b64decode(value(script, name))) == {"debug": True}
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=6), v, max_size=3),
+    max_leaves=6,
+)
+_OURS = st.sampled_from(["runtimes", "default-runtime", "live-restore", "default-shm-size"])
+
+
+@given(st.dictionaries(_OURS, _JSON | st.dictionaries(st.just("nvidia"), _JSON)).map(json.dumps) | st.text(max_size=30))
+def test_no_daemon_json_makes_a_comparison_crash(text: str) -> None:
+    spec, state = built(
+        {"runtimes": {"docker": {"default_runtime": True, "shm_size": "1g"}}}, DOCKER | {"daemon_json": text}
+    )
+    found = compare(Docker(), spec, state)
+    assert set(Docker().actual(spec, state)) > {"docker.runtimes.nvidia.path", "docker.running.live-restore"}
+    if not found.error:
+        after = close(Docker(), spec, state, found.diff).writes.get("/etc/docker/daemon.json", text)
+        document = json.loads(after)
+        assert document["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
+        assert document["default-runtime"] == "nvidia"
+        assert document["live-restore"] is (daemonjson.read(text.encode()).get("live-restore") is not False)
+
+
+# --- repository: the key is checked before anything is written ------------------------------------------------
+
+REPO = {"url": "https://mirror.example/deb", "key": "https://mirror.example/key", "fingerprint": ED25519}
+APT = {"have": ["apt-get"]}
+
+
+def key_step(repo: dict[str, Any]) -> tuple[Step, Any]:
+    spec, state = built({"toolkit": {"repo": REPO | repo}}, APT, "repository")
+    steps = Repository().converge(compare(Repository(), spec, state).diff, spec, state)
+    return next(steps), steps
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((KEYS / "other-with-headers.asc").read_bytes(), "holds the key 6E77DEE03441CFF7BA224E772DFBF182B1F37779"),
+        ((KEYS / "two.gpg").read_bytes(), f"holds the key {ED25519}, 6E77DEE0"),
+        (b"<html>moved</html>", "HTML page"),
+        (b"", "no OpenPGP key"),
+        ((KEYS / "ed25519.gpg").read_bytes()[:40], "cut"),
+    ],
+)
+def test_a_wrong_key_ends_before_anything_is_written(answer: bytes, why: str) -> None:
+    step, steps = key_step({})
+    assert (step.name, step.survives) == ("repository-key", False)
+    with pytest.raises(ConvergeError, match=why) as caught:
+        steps.send(Reply(0, base64.b64encode(answer).decode()))
+    assert "nothing was written" in caught.value.message
+
+
+def test_the_right_key_is_written_as_it_came() -> None:
+    _, steps = key_step({})
+    raw = (KEYS / "rsa3072-subkeys.gpg").read_bytes()
+    with pytest.raises(ConvergeError):
+        steps.send(Reply(0, base64.b64encode(raw).decode()))
+    _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
+    step = steps.send(Reply(0, base64.b64encode(raw).decode()))
+    assert f"put {KEYRING} absent {base64.b64encode(raw).decode()}\n" in step.script
+    assert step.survives
+
+
+def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes((KEYS / "ed25519.asc").read_bytes())
+    step, _ = key_step({"key": str(file)})
+    assert step.name == "repository"
+    assert base64.b64encode(file.read_bytes()).decode() in step.script
+
+
+def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(GpureadyError, match="cannot be read") as caught:
+        key_step({"key": str(tmp_path / "gone")})
+    assert caught.value.kind == "converge"
+
+
+def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
+    step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
+    assert value(step.script, "PROXY") == "http://me:secret@proxy.example:3128"
+    assert value(step.script, "URL") == "https://mirror.example/key"
+    assert "secret" not in step.summary
+
+
+def test_all_files_are_compared_before_the_first_is_written() -> None:
+    spec, state = built(
+        {"toolkit": {"repo": REPO}},
+        APT
+        | {
+            "files": {
+                "/etc/apt/sources.list.d/a.list": "deb https://mirror.example/deb /\n",
+                "/etc/apt/sources.list.d/b.list": "deb https://mirror.example/deb /\ndeb http://other.example x y\n",
+            }
+        },
+        "repository",
+    )
+    key = (KEYS / "ed25519.asc").read_bytes()
+    script = close(Repository(), spec, state, compare(Repository(), spec, state).diff, key=key).script("repository")
+    words = [line.split()[0] for line in script.splitlines() if re.match(r"(same|put|drop) ", line)]
+    assert words.count("same") == words.count("put") + words.count("drop") == 4
+    assert "same" not in words[4:]
+
+
+# --- toolkit, ldso --------------------------------------------------------------------------------------------
+
+
+def test_the_toolkits_packages_go_in_one_transaction() -> None:
+    spec, state = built({"toolkit": {"version": "1.19.1"}}, {}, "toolkit")
+    (step,) = close(Toolkit(), spec, state, compare(Toolkit(), spec, state).diff).steps
+    (line,) = [line for line in step.script.splitlines() if "--force-confdef" in line]
+    assert re.findall(r"\S+=1\.19\.1-1", line) == [
+        "nvidia-container-toolkit=1.19.1-1",
+        "nvidia-container-toolkit-base=1.19.1-1",
+        "libnvidia-container-tools=1.19.1-1",
+        "libnvidia-container1=1.19.1-1",
+    ]
+    assert step.survives
+    assert step.timeout >= 900
+
+
+def test_holds_alone_call_no_apt_get() -> None:
+    packages = dict.fromkeys(
+        (
+            "nvidia-container-toolkit",
+            "nvidia-container-toolkit-base",
+            "libnvidia-container-tools",
+            "libnvidia-container1",
+        ),
+        "1.20.0-1",
+    )
+    spec, state = built({}, {"packages": packages}, "toolkit")
+    closed = close(Toolkit(), spec, state, compare(Toolkit(), spec, state).diff)
+    assert value(closed.script("toolkit"), "INSTALL") == ""
+
+
+def test_ldso_names_the_directories_that_must_exist() -> None:
+    spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
+    script = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff).script("ldso")
+    assert "for d in /a/lib64 /b/lib; do" in script

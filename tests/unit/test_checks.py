@@ -1,0 +1,643 @@
+"""Every check with every verdict that it can give, the recorded machine, waivers, and failures told once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import pytest
+
+from gpuready.checks import BY_ID, CATALOGUE
+from gpuready.checks.base import Check, Judged, Level, Verdict, fail, has_gpu, passed, run_checks, skip, unknown, warn
+from gpuready.node import NODE
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unknown
+from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
+
+TODAY = date(2026, 11, 21)
+GPU = "0000:00:06.0 0x030200 0x2335"
+LIB = f"{LIB64}/libcuda.so.1"
+REAL = f"{LIB64}/libcuda.so.{DRIVER}"
+UNREADABLE = Unknown(unknown="it could not be read")
+STATUSES = {"pass", "warn", "fail", "skip", "unknown"}
+IDS = [check.id for check in CATALOGUE]
+
+
+def spec(**blocks: Any) -> NodeSpec:
+    return NodeSpec.model_validate(blocks)
+
+
+def state(driver: Mapping[str, Any] | None = None, **fields: Any) -> NodeState:
+    return NodeState(driver=Driver(**(driver or {})), **fields)
+
+
+def file(text: str) -> File:
+    return File(text=text, mode=0o644, uid=0, gid=0, mtime=1)
+
+
+def one(id: str, node: NodeState, node_spec: NodeSpec | None = None) -> Verdict:
+    """The verdict of one check alone, as ``run_checks`` gives it."""
+    judged = run_checks((BY_ID[id],), node_spec or spec(), node, "n1", active=True, today=TODAY)
+    return judged[0].verdict
+
+
+# --- the catalogue --------------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_found_by_id() -> None:
+    assert len(set(IDS)) == len(IDS)
+    assert [BY_ID[id] for id in IDS] == list(CATALOGUE)
+
+
+@pytest.mark.parametrize("check", CATALOGUE, ids=lambda c: c.id)
+def test_each_check_explains_itself(check: Check) -> None:
+    for text in (check.cause, check.confirm, check.fix):
+        assert text.strip() == text
+        assert len(text) > 5
+    assert check.cause.endswith(".")
+    area, _, name = check.id.partition(".")
+    assert area.isidentifier() and name.isidentifier()
+    assert check.level in (Level.config, Level.effective, Level.smoke)
+
+
+@pytest.mark.parametrize("check", CATALOGUE, ids=lambda c: c.id)
+def test_roots_exist_and_come_before(check: Check) -> None:
+    for root in check.after:
+        assert IDS.index(root) < IDS.index(check.id)
+
+
+def test_every_component_has_its_check() -> None:
+    assert {f"{component.name}.config" for component in NODE} <= set(IDS)
+    assert {check.component for check in CATALOGUE} <= {c.name for c in NODE} | {"node", "driver", "gpu"}
+
+
+def test_what_the_first_release_promises() -> None:
+    wanted = {"driver.loaded", "driver.match", "libcuda.ldcache", "libcuda.stub", "gpu.count", "docker.runtime"}
+    assert wanted | {"libcuda.init", "docker.smoke"} <= set(IDS)
+    assert {check.id for check in CATALOGUE if check.active} >= {"libcuda.init", "docker.smoke"}
+
+
+# --- each verdict ---------------------------------------------------------------------------------------------
+
+CONF = "/etc/ld.so.conf.d/x.conf"
+STUB = "/usr/local/cuda/lib64/stubs/libcuda.so"
+
+
+def linker(*cached: str, libs: Mapping[str, str] | None = None, loader: str = "") -> Linker:
+    return Linker(cache={"libcuda.so.1": cached} if cached else {}, libs=dict(libs or {}), loader=loader)
+
+
+def docker(**fields: Any) -> Docker:
+    return Docker(**{"version": "26.1.5", "runtimes": {"runc": "runc"}, "default_runtime": "runc", **fields})
+
+
+NVIDIA = docker(runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"})
+LOADED = {"module_version": DRIVER, "proc_version": DRIVER}
+SMOKE = {"verify": {"image": "debian:13"}}
+APT_KNOWS = (
+    "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
+    "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
+)
+
+VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
+    # node.reboot
+    ("node.reboot", "pass", state(), {}, "no reboot"),
+    ("node.reboot", "warn", state(reboot_required=True), {}, "/run/reboot-required"),
+    # driver.loaded
+    ("driver.loaded", "pass", state(LOADED), {}, DRIVER),
+    ("driver.loaded", "pass", state({"proc_version": "570.86.15"}), {}, "570.86.15"),
+    ("driver.loaded", "fail", state({"pci": (GPU,)}), {}, "no nvidia module"),
+    ("driver.loaded", "fail", state({"pci": ("0000:01:00.0 0x030000 0x1234",)}), {}, "no nvidia module"),
+    ("driver.loaded", "skip", state(), {}, "no NVIDIA GPU"),
+    ("driver.loaded", "skip", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)}), {}, "no NVIDIA GPU"),
+    ("driver.loaded", "skip", state({"pci": (GPU,)}), {"hardware": {"gpus": "none"}}, "hardware.gpus: none"),
+    # driver.match
+    ("driver.match", "skip", state(), {}, "no nvidia module"),
+    ("driver.match", "unknown", state(LOADED, linker=UNREADABLE), {}, "could not be read"),
+    ("driver.match", "pass", state(LOADED, linker=linker(LIB, libs={LIB: REAL})), {}, DRIVER),
+    ("driver.match", "pass", state(LOADED, linker=linker()), {}, DRIVER),
+    (
+        "driver.match",
+        "fail",
+        state(LOADED, linker=linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"})),
+        {},
+        "libraries are not",
+    ),
+    (
+        "driver.match",
+        "fail",
+        state(LOADED, linker=Linker(cache={"libnvidia-ml.so.1": ("/l/libnvidia-ml.so.550.54.15",)})),
+        {},
+        "libraries are not",
+    ),
+    (
+        "driver.match",
+        "warn",
+        state(LOADED | {"on_disk_version": "590.1.2"}, linker=linker()),
+        {},
+        "next boot loads 590.1.2",
+    ),
+    # gpu.count
+    ("gpu.count", "pass", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 2}}, "2"),
+    ("gpu.count", "fail", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 8}}, "2 of 8"),
+    ("gpu.count", "fail", state(), {"hardware": {"gpus": 1}}, "0 of 1"),
+    ("gpu.count", "fail", state({"smi": '<gpu id="a">', "gpus": ("a", "b")}), {"hardware": {"gpus": 2}}, "1 of 2"),
+    ("gpu.count", "warn", state({"gpus": ("a",)}), {}, "does not say how many"),
+    ("gpu.count", "unknown", state(), {}, "leaves no trace"),
+    (
+        "gpu.count",
+        "unknown",
+        state({"smi": UNREADABLE, "gpus": ("a",)}),
+        {"hardware": {"gpus": 1}},
+        "could not be read",
+    ),
+    ("gpu.count", "skip", state({"gpus": ("a",)}), {"hardware": {"gpus": "none"}}, "hardware.gpus: none"),
+    # gpu.model
+    ("gpu.model", "skip", h200(), {}, "not set"),
+    ("gpu.model", "pass", h200(), {"hardware": {"model": "h200"}}, "NVIDIA H200"),
+    ("gpu.model", "fail", h200(), {"hardware": {"model": "B200"}}, "expected B200, found NVIDIA H200"),
+    ("gpu.model", "unknown", state({"smi": UNREADABLE}), {"hardware": {"model": "H200"}}, "could not be read"),
+    ("gpu.model", "unknown", state(), {"hardware": {"model": "H200"}}, "names no GPU"),
+    # libcuda.stub
+    ("libcuda.stub", "pass", h200(), {}, "no stub"),
+    ("libcuda.stub", "pass", state(files={CONF: file("# /usr/local/cuda/lib64/stubs\n")}), {}, "no stub"),
+    ("libcuda.stub", "pass", state(files={CONF: file("/opt/compat-tools/lib\n")}), {}, "no stub"),
+    ("libcuda.stub", "fail", state(files={CONF: file("/usr/local/cuda/lib64/stubs\n")}), {}, "stubs or compat"),
+    ("libcuda.stub", "fail", state(files={CONF: file("/usr/local/cuda-13.0/compat # x\n")}), {}, "stubs or compat"),
+    (
+        "libcuda.stub",
+        "fail",
+        state(files={"/etc/ld.so.conf": file("/usr/local/cuda/compat/\n")}),
+        {},
+        "stubs or compat",
+    ),
+    (
+        "libcuda.stub",
+        "fail",
+        state(linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": STUB})),
+        {},
+        "stubs or compat",
+    ),
+    ("libcuda.stub", "fail", state(linker=linker("/usr/local/cuda/compat/libcuda.so.1")), {}, "stubs or compat"),
+    ("libcuda.stub", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
+    # libcuda.ldcache
+    ("libcuda.ldcache", "pass", h200(), {}, LIB),
+    ("libcuda.ldcache", "skip", state(), {}, "no NVIDIA driver"),
+    ("libcuda.ldcache", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
+    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}), {}, "does not list"),
+    ("libcuda.ldcache", "fail", state(linker=linker(libs={LIB: REAL})), {}, "does not list"),
+    ("libcuda.ldcache", "fail", state(), {"ldso": ["/opt/lib"]}, "does not list"),
+    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "not there"),
+    (
+        "libcuda.ldcache",
+        "fail",
+        state(LOADED, linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": "/l/libcuda.so.535.1.2"})),
+        {},
+        "535.1.2",
+    ),
+    (
+        "libcuda.ldcache",
+        "fail",
+        state({"module_version": "9.9"}, linker=linker(LIB, libs={LIB: REAL})),
+        {},
+        "module is 9.9",
+    ),
+    ("libcuda.ldcache", "pass", state(linker=linker(LIB, libs={LIB: REAL})), {}, LIB),
+    # libcuda.loader
+    ("libcuda.loader", "pass", h200(), {}, LIB),
+    ("libcuda.loader", "skip", state(), {}, "no NVIDIA driver"),
+    ("libcuda.loader", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
+    ("libcuda.loader", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "loader does not find"),
+    # libcuda.init
+    ("libcuda.init", "skip", state(), {}, "no nvidia module"),
+    ("libcuda.init", "unknown", state(LOADED), {}, "was not tried"),
+    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"unknown": "lost"}}), {}, "lost"),
+    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 1, "out": "no python3\n"}}), {}, "no python3"),
+    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 124, "out": ""}}), {}, "no answer"),
+    (
+        "libcuda.init",
+        "pass",
+        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=1 version=13000\n"}}),
+        {},
+        "13.0",
+    ),
+    (
+        "libcuda.init",
+        "fail",
+        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=803 count=-1 version=0\n"}}),
+        {},
+        "803",
+    ),
+    (
+        "libcuda.init",
+        "fail",
+        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=5 count=-1 version=0\n"}}),
+        {},
+        "answers 5",
+    ),
+    (
+        "libcuda.init",
+        "fail",
+        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=0 version=13000\n"}}),
+        {},
+        "0 of",
+    ),
+    (
+        "libcuda.init",
+        "fail",
+        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=7 version=13000\n"}}),
+        {"hardware": {"gpus": 8}},
+        "7 of 8",
+    ),
+    # toolkit.floor
+    ("toolkit.floor", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
+    ("toolkit.floor", "skip", state(), {}, "no toolkit package"),
+    *(
+        ("toolkit.floor", status, state(packages={"nvidia-container-toolkit": Package(version=v, arch="amd64")}), {}, v)
+        for v, status in (
+            ("1.19.1-1", "pass"),
+            ("1.20.0~rc.1-1", "pass"),
+            ("1.100.0-1", "pass"),
+            ("1.19.0-1", "warn"),
+            ("1.9.9-1", "warn"),
+        )
+    ),
+    # toolkit.version
+    ("toolkit.version", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
+    ("toolkit.version", "fail", state(), {}, "no nvidia-ctk"),
+    *(
+        (
+            "toolkit.version",
+            status,
+            state(tools={"nvidia-ctk": Tool(path="/p/nvidia-ctk", version_line=v)}),
+            {},
+            "/p/nvidia-ctk",
+        )
+        for v, status in (
+            ("NVIDIA Container Toolkit CLI version 1.20.0", "pass"),
+            ("NVIDIA Container Toolkit CLI version 1.19.1", "fail"),
+            ("NVIDIA Container Toolkit CLI version 11.20.0", "fail"),
+            ("Segmentation fault", "fail"),
+            ("", "fail"),
+        )
+    ),
+    # repository.candidate
+    ("repository.candidate", "unknown", state(), {}, "apt was not asked"),
+    ("repository.candidate", "unknown", state(active={"apt": {"unknown": "lost"}}), {}, "lost"),
+    (
+        "repository.candidate",
+        "unknown",
+        state(active={"apt": {"rc": 124, "out": "no answer within 20 s"}}),
+        {},
+        "no answer",
+    ),
+    (
+        "repository.candidate",
+        "fail",
+        state(active={"apt": {"rc": 100, "out": "E: Malformed entry 1"}}),
+        {},
+        "does not know",
+    ),
+    ("repository.candidate", "pass", state(active={"apt": {"rc": 0, "out": APT_KNOWS}}), {}, "apt has 1.20.0-1"),
+    ("repository.candidate", "fail", state(active={"apt": {"rc": 0, "out": ""}}), {}, "does not know"),
+    (
+        "repository.candidate",
+        "fail",
+        state(active={"apt": {"rc": 0, "out": APT_KNOWS}}),
+        {"toolkit": {"version": "1.19.1"}},
+        "does not know 1.19.1-1",
+    ),
+    (
+        "repository.candidate",
+        "fail",
+        state(active={"apt": {"rc": 0, "out": APT_KNOWS}}),
+        {"toolkit": {"repo": {"url": "https://mirror.example/deb"}}},
+        "from https://mirror.example/deb",
+    ),
+    # docker.runtime
+    ("docker.runtime", "skip", state(docker=NVIDIA), {"runtimes": {"docker": "absent"}}, "absent"),
+    ("docker.runtime", "skip", state(), {}, "no Docker"),
+    ("docker.runtime", "unknown", state(), {"runtimes": {"docker": {}}}, "there is none"),
+    ("docker.runtime", "unknown", state(tools={"dockerd": Tool(path="/d")}), {}, "does not run"),
+    ("docker.runtime", "unknown", state(docker=UNREADABLE), {}, "could not be read"),
+    ("docker.runtime", "fail", state(docker=docker()), {}, "lists runc, not nvidia"),
+    ("docker.runtime", "pass", state(docker=NVIDIA), {}, "nvidia-container-runtime"),
+    (
+        "docker.runtime",
+        "fail",
+        state(docker=NVIDIA),
+        {"runtimes": {"docker": {"default_runtime": True}}},
+        "asks for nvidia",
+    ),
+    (
+        "docker.runtime",
+        "pass",
+        state(docker=NVIDIA.model_copy(update={"default_runtime": "nvidia"})),
+        {"runtimes": {"docker": {"default_runtime": True}}},
+        "the default",
+    ),
+    # docker.smoke
+    ("docker.smoke", "skip", state(docker=NVIDIA), {"verify": {"level": "smoke"}}, "no image"),
+    ("docker.smoke", "skip", state(docker=NVIDIA), {}, "deeper than"),
+    ("docker.smoke", "skip", state(), SMOKE, "no Docker"),
+    ("docker.smoke", "unknown", state(docker=NVIDIA), SMOKE, "no container was started"),
+    ("docker.smoke", "unknown", state(docker=NVIDIA, active={"smoke": {"unknown": "lost"}}), SMOKE, "lost"),
+    (
+        "docker.smoke",
+        "pass",
+        state(docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
+        SMOKE,
+        "no GPU on this node",
+    ),
+    (
+        "docker.smoke",
+        "fail",
+        state(docker=NVIDIA, active={"smoke": {"rc": 125, "out": "a\nunknown runtime"}}),
+        SMOKE,
+        "unknown runtime",
+    ),
+    ("docker.smoke", "fail", state(docker=NVIDIA, active={"smoke": {"rc": 125, "out": ""}}), SMOKE, "exit 125"),
+    (
+        "docker.smoke",
+        "fail",
+        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
+        SMOKE,
+        "0 of 1",
+    ),
+    (
+        "docker.smoke",
+        "pass",
+        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=1"}}),
+        SMOKE,
+        "1",
+    ),
+    (
+        "docker.smoke",
+        "fail",
+        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=7 memlock=64"}}),
+        SMOKE | {"hardware": {"gpus": 8}},
+        "7 of 8",
+    ),
+    (
+        "docker.smoke",
+        "pass",
+        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
+        SMOKE | {"hardware": {"gpus": "none"}},
+        "runs under the runtime nvidia",
+    ),
+    # NAME.config: the component's own comparison
+    ("ldso.config", "skip", state(), {"ldso": "off"}, "ldso: off"),
+    ("ldso.config", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
+    ("ldso.config", "fail", state(), {"ldso": ["/opt/lib"]}, "ldso.conf"),
+    (
+        "ldso.config",
+        "pass",
+        state(files={"/etc/ld.so.conf.d/gpuready-nvidia.conf": file("/opt/lib\n")}),
+        {"ldso": ["/opt/lib"]},
+        "as the spec says",
+    ),
+    ("toolkit.config", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
+    ("toolkit.config", "fail", state(), {}, "8 differences"),
+    ("repository.config", "unknown", state(), {}, "has no apt"),
+    ("repository.config", "fail", state(have=("apt-get",)), {}, "repository.uri"),
+    ("docker.config", "skip", state(), {}, "no Docker"),
+    ("docker.config", "unknown", state(docker=UNREADABLE), {}, "could not be read"),
+    ("docker.config", "fail", state(docker=docker()), {}, "docker.runtimes.nvidia.path"),
+    (
+        "docker.config",
+        "pass",
+        state(
+            docker=NVIDIA.model_copy(update={"live_restore": True}),
+            files={
+                "/etc/docker/daemon.json": file(
+                    '{"live-restore": true, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}'
+                )
+            },
+        ),
+        {},
+        "as the spec says",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("id", "status", "node", "blocks", "part"), VERDICTS, ids=[f"{v[0]}-{v[1]}-{n}" for n, v in enumerate(VERDICTS)]
+)
+def test_verdict(id: str, status: str, node: NodeState, blocks: dict[str, Any], part: str) -> None:
+    verdict = one(id, node, spec(**blocks))
+    assert (verdict.status, part in verdict.summary) == (status, True), verdict
+    assert "\n" not in verdict.summary
+    if status == "fail":
+        assert verdict.remedy, "a failure without a remedy"
+
+
+def test_every_check_is_seen_passing_and_failing() -> None:
+    seen: dict[str, set[str]] = {}
+    for id, status, *_ in VERDICTS:
+        seen.setdefault(id, set()).add(status)
+    assert set(seen) == set(IDS)
+    without_pass = {"toolkit.config", "repository.config"}  # their whole node stands in tests/components
+    assert {id for id, statuses in seen.items() if "pass" not in statuses} == without_pass
+    assert {id for id, statuses in seen.items() if not statuses & {"fail", "warn"}} == set()
+
+
+def test_evidence_of_failures() -> None:
+    assert one("driver.loaded", state({"pci": (GPU,)})).evidence == "PCI: 0000:00:06.0"
+    lies = one("libcuda.ldcache", state(linker=linker(libs={LIB: REAL}))).evidence
+    assert lies == f"it lies in {LIB64}"
+    wrong = one("driver.match", state(LOADED, linker=linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"}))).evidence
+    assert wrong == f"libcuda.so.1 -> {LIB} is 535.1.2"
+    assert STUB not in one("libcuda.stub", h200()).evidence
+    assert CONF in one("libcuda.stub", state(files={CONF: file("/x/stubs\n")})).evidence
+
+
+# --- the recorded machine -------------------------------------------------------------------------------------
+
+
+def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
+    node = h200().model_copy(update={"active": {"cuda": {"rc": 0, "out": "cuInit=0 count=1 version=13000\n"}}})
+    judged = run_checks(CATALOGUE, spec(hardware={"gpus": 1, "model": "H200"}), node, "n1", active=True, today=TODAY)
+    wanted = [j for j in judged if j.check.id.startswith(("driver.", "libcuda.", "gpu."))]
+    assert {j.check.id: j.verdict.status for j in wanted} == {
+        "driver.loaded": "pass",
+        "driver.match": "pass",
+        "gpu.count": "pass",
+        "gpu.model": "pass",
+        "libcuda.stub": "pass",
+        "libcuda.ldcache": "pass",
+        "libcuda.loader": "pass",
+        "libcuda.init": "pass",
+    }
+    assert len(wanted) == 8
+
+
+def test_the_recorded_machine_misses_the_rest_and_none_crashes() -> None:
+    judged = run_checks(CATALOGUE, spec(), h200(), "n1", active=True, today=TODAY)
+    assert [j.check.id for j in judged] == IDS
+    assert all(j.verdict.status in STATUSES for j in judged)
+
+
+def test_no_check_crashes_on_an_empty_node_or_one_of_which_nothing_is_known() -> None:
+    blind = NodeState(
+        packages=UNREADABLE,
+        units=UNREADABLE,
+        docker=UNREADABLE,
+        containerd=UNREADABLE,
+        tools=UNREADABLE,
+        linker=UNREADABLE,
+        driver=Driver(smi=UNREADABLE),
+    )
+    for node in (NodeState(), blind):
+        judged = run_checks(CATALOGUE, spec(**SMOKE), node, "n1", active=True, today=TODAY)
+        assert len(judged) == len(CATALOGUE)
+    assert not [j.check.id for j in judged if j.verdict.status == "pass" and j.check.id != "node.reboot"]
+
+
+@pytest.mark.parametrize(
+    ("pci", "gpus", "expected"),
+    [
+        ((GPU,), (), True),
+        (("0000:01:00.0 0x030000 0x2684",), (), True),
+        (("0000:01:00.0 0x040300 0x22ba", "0000:05:00.0 0x068000 0x22a3"), (), False),
+        (("broken",), (), False),
+        ((), ("0000:00:06.0",), True),
+        ((), (), False),
+    ],
+)
+def test_what_a_gpu_is(pci: tuple[str, ...], gpus: tuple[str, ...], expected: bool) -> None:
+    assert has_gpu(state({"pci": pci, "gpus": gpus})) is expected
+
+
+def test_the_count_of_the_recorded_nvidia_smi() -> None:
+    smi = recorded("nvidia-smi-q-x.xml")
+    assert smi.count("<gpu id=") == 1
+    assert one("gpu.count", state({"smi": smi, "gpus": ("a", "b")}), spec(hardware={"gpus": 1})).status == "pass"
+
+
+# --- how they are run -----------------------------------------------------------------------------------------
+
+
+def made(id: str, verdict: Verdict, **fields: Any) -> Check:
+    return Check(id, fields.pop("level", Level.config), "cause.", "confirm", "the fix", lambda *_: verdict, **fields)
+
+
+def judged(*checks: Check, active: bool = True, **blocks: Any) -> dict[str, Verdict]:
+    found = run_checks(checks, spec(**blocks), NodeState(), "gpu01.rack-b", active=active, today=TODAY)
+    assert all(isinstance(j, Judged) for j in found)
+    return {j.check.id: j.verdict for j in found}
+
+
+@pytest.mark.parametrize(("root", "judged_too"), [(fail("x"), False), (unknown("x"), False), (passed("x"), True)])
+def test_a_failure_is_told_once_at_its_root(root: Verdict, judged_too: bool) -> None:
+    effect = made("b.effect", fail("because of a"), after=("a.root",))
+    found = judged(made("a.root", root), effect)
+    assert found["a.root"].status == root.status
+    assert found["b.effect"] == (fail("because of a", "the fix") if judged_too else skip("see a.root"))
+
+
+@pytest.mark.parametrize("root", [warn("x"), skip("x")])
+def test_a_warning_or_a_skip_hides_no_effect(root: Verdict) -> None:
+    found = judged(made("a.root", root), made("b.effect", fail("y"), after=("a.root",)))
+    assert found["b.effect"].status == "fail"
+
+
+def test_a_root_that_was_not_judged_hides_nothing() -> None:
+    assert judged(made("b.effect", fail("y"), after=("a.root",)))["b.effect"].status == "fail"
+
+
+def test_active_checks_need_the_second_exec() -> None:
+    checks = (made("a.one", passed("x")), made("b.two", passed("x"), active=True))
+    assert list(judged(*checks, active=False)) == ["a.one"]
+    assert list(judged(*checks, active=True)) == ["a.one", "b.two"]
+
+
+@pytest.mark.parametrize(
+    ("level", "run"),
+    [
+        ("config", {"config"}),
+        ("effective", {"config", "effective"}),
+        ("smoke", {"config", "effective", "smoke"}),
+        ("fabric", {"config", "effective", "smoke", "fabric"}),
+    ],
+)
+def test_levels(level: str, run: set[str]) -> None:
+    checks = [made(f"a.{name}", passed("x"), level=Level[name]) for name in ("config", "effective", "smoke", "fabric")]
+    found = judged(*checks, verify={"level": level})
+    assert {id.partition(".")[2] for id, verdict in found.items() if verdict.status == "pass"} == run
+    assert all(f"verify.level: {level}" in v.summary for v in found.values() if v.status == "skip")
+
+
+def test_a_named_image_asks_for_the_smoke_container() -> None:
+    found = judged(made("a.smoke", passed("x"), level=Level.smoke), verify={"image": "debian:13"})
+    assert found["a.smoke"].status == "pass"
+
+
+def test_without_gpus_by_the_spec_gpu_checks_are_skipped() -> None:
+    check = made("a.gpu", fail("x"), gpu=True)
+    assert judged(check, hardware={"gpus": "none"})["a.gpu"] == skip("hardware.gpus: none")
+    assert judged(check, hardware={"gpus": 1})["a.gpu"].status == "fail"
+
+
+def test_which_checks_say_nothing_without_a_gpu() -> None:
+    found = run_checks(CATALOGUE, spec(hardware={"gpus": "none"}), h200(), "n", active=True, today=TODAY)
+    skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
+    assert skipped == {"driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"}
+
+
+def test_components_that_were_not_chosen_are_not_judged() -> None:
+    checks = (made("docker.x", fail("x")), made("libcuda.x", fail("x")), made("node.x", fail("x")))
+    found = run_checks(checks, spec(), NodeState(), "n", active=True, today=TODAY, left_out={"docker", "ldso"})
+    assert {j.check.id: j.verdict.status for j in found} == {"docker.x": "skip", "libcuda.x": "skip", "node.x": "fail"}
+
+
+def test_a_failure_has_the_checks_fix_unless_it_has_its_own() -> None:
+    assert judged(made("a.x", fail("x")))["a.x"].remedy == "the fix"
+    assert judged(made("a.x", fail("x", "my own")))["a.x"].remedy == "my own"
+
+
+# --- waivers --------------------------------------------------------------------------------------------------
+
+
+def waiver(**fields: Any) -> dict[str, Any]:
+    return {"check": "a.x", "reason": "spare part ordered", "until": "2026-12-31", **fields}
+
+
+@pytest.mark.parametrize("verdict", [fail("broken", "r", "e"), unknown("broken", "r")])
+@pytest.mark.parametrize("host", ["*", "gpu*", "gpu01.rack-?", "gpu01.rack-b"])
+def test_a_waiver_makes_a_failure_a_warning(verdict: Verdict, host: str) -> None:
+    found = judged(made("a.x", verdict), verify={"waive": [waiver(host=host)]})["a.x"]
+    assert found.status == "warn"
+    for part in ("waived until 2026-12-31", "spare part ordered", "broken"):
+        assert part in found.summary
+    assert (found.remedy, found.evidence) == (verdict.remedy, verdict.evidence)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"host": "gpu02*"}, {"host": "gpu01"}, {"host": "GPU*"}, {"check": "a.y"}, {"check": "a.*"}]
+)
+def test_a_waiver_of_something_else_changes_nothing(fields: dict[str, str]) -> None:
+    found = judged(made("a.x", fail("broken")), verify={"waive": [waiver(**fields)]})["a.x"]
+    assert found == fail("broken", "the fix")
+
+
+@pytest.mark.parametrize("verdict", [passed("x"), warn("x"), skip("x")])
+def test_a_waiver_changes_no_verdict_that_is_not_bad(verdict: Verdict) -> None:
+    assert judged(made("a.x", verdict), verify={"waive": [waiver()]})["a.x"] == verdict
+
+
+def test_a_waiver_holds_on_its_last_day_and_not_after() -> None:
+    def at(until: str) -> Verdict:
+        return judged(made("a.x", fail("broken")), verify={"waive": [waiver(until=until)]})["a.x"]
+
+    assert at("2026-11-21").status == "warn"
+    ended = at("2026-11-20")
+    assert ended.status == "fail"
+    assert ended.summary == "broken (its waiver ended on 2026-11-20)"
+
+
+def test_of_several_waivers_the_one_that_holds_counts() -> None:
+    waivers = [waiver(until="2026-01-01"), waiver(host="gpu02"), waiver(until="2027-01-01", reason="again")]
+    found = judged(made("a.x", fail("broken")), verify={"waive": waivers})["a.x"]
+    assert found.status == "warn"
+    assert "again" in found.summary
