@@ -1,7 +1,7 @@
 """./dev bench [N]: execs, wall and CPU time of plan and of a converged apply over N loopback hosts.
 
-The floor is the same connection with one exec of ``true``: pyinfra's connector, the same pool, the same sshd, in the same
-run. All N hosts are one sshd on loopback with a key made for this run. Figures are of this machine; quote the ratios.
+The floor is the same connection with one exec of ``true``: pyinfra's connector, the same pool and sshd, in the same run.
+All N hosts are one sshd on loopback with a key made for this run. Figures are of this machine; quote the ratios.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, in
     bad = [h for h in run.hosts if h.outcome in ("unreachable", "failed", "not_attempted")]
     if bad:
         raise SystemExit(f"bench: {name}: {bad[0].name}: {bad[0].outcome}: {bad[0].error}")
-    return name, wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, sum(h.execs for h in run.hosts)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return name, wall, cpu, sum(h.execs for h in run.hosts)
 
 
 def main() -> int:
@@ -105,7 +106,7 @@ def main() -> int:
     ldso = frozenset({"ldso"})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.chmod(folder, 0o755)
+        folder.chmod(0o755)
         with _sshd(folder) as port:
             entries = _inventory(folder, port, count)
 

@@ -13,8 +13,8 @@ from paramiko.hostkeys import HostKeys
 
 from gpuready.cli.app import run
 from gpuready.cli.hostkey import target
-from gpuready.operations.knownhosts import KnownHosts
 from gpuready.errors import UnreachableError
+from gpuready.operations.knownhosts import KnownHosts
 from gpuready.spec.inventory import Connection
 
 OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"

@@ -13,9 +13,9 @@ import click
 from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
-from gpuready.operations.knownhosts import KnownHosts
 from gpuready.cli.options import Verb, hosts, request
 from gpuready.errors import GpureadyError, UnreachableError, UsageError
+from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.human import problem
 from gpuready.report.text import clean, count
 from gpuready.spec.inventory import HostEntry
