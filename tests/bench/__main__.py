@@ -1,6 +1,6 @@
 """./dev bench [N]: execs, wall and CPU time of plan and of a converged apply over N loopback hosts.
 
-The floor is the same connection with one exec of ``true``: pyinfra's connector, the same pool and sshd, in the same run.
+The floor is the same connection with one exec of ``true``: pyinfra's connector, the same pool and sshd, one run.
 All N hosts are one sshd on loopback with a key made for this run. Figures are of this machine; quote the ratios.
 """
 
