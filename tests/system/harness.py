@@ -1,0 +1,194 @@
+"""What all system tests share: running the real command line, reading its result, counting sessions on the node.
+
+Every document is validated against the result schema, whatever the run came to.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from gpuready.report.schema import result_schema
+from tests.lab import Lab, Machine, Repository
+
+GPUREADY = str(Path(sys.executable).parent / "gpuready")
+PYINFRA = str(Path(sys.executable).parent / "pyinfra")
+ROOT = Path(__file__).parents[2]
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(result_schema())
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: exit code, the result document (empty when it was not asked for), and stderr."""
+
+    code: int
+    document: dict[str, Any]
+    stderr: str
+    stdout: str = ""
+
+    def host(self, name: str = "") -> dict[str, Any]:
+        """That host's part of the document; without a name, the only host's."""
+        hosts: dict[str, dict[str, Any]] = self.document["hosts"]
+        if not name:
+            (name,) = hosts
+        return hosts[name]
+
+    def component(self, name: str, host: str = "") -> dict[str, Any]:
+        """A component's part of a host."""
+        return next(item for item in self.host(host)["components"] if item["name"] == name)
+
+    def diff(self, name: str, host: str = "") -> dict[str, Any]:
+        """A component's differences: key -> (actual, expected)."""
+        return {c["key"]: (c["actual"], c["expected"]) for c in self.component(name, host)["diff"]}
+
+    def changed(self, host: str = "") -> set[str]:
+        """The components that changed the host."""
+        return {item["name"] for item in self.host(host)["components"] if item["changed"]}
+
+    def checks(self, *statuses: str, host: str = "") -> set[str]:
+        """The ids of the checks with one of these statuses."""
+        return {item["id"] for item in self.host(host)["checks"] if item["status"] in statuses}
+
+    def explain(self) -> str:
+        """All of it, for the message of a failed assertion."""
+        return f"exit {self.code}\n{self.stderr}\n{json.dumps(self.document, indent=1)[:20000] or self.stdout}"
+
+
+class Gpuready:
+    """``gpuready(*args, inventory=...)``: one run of the command line, in a home directory of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def start(
+        self, *args: str, inventory: Path | str | None = None, json_output: bool = True, env: Mapping[str, str] = {}
+    ) -> subprocess.Popen[str]:
+        """Begin a run; :meth:`finish` waits for it."""
+        words = [GPUREADY, *args]
+        words += ["-i", str(inventory)] if inventory is not None else []
+        words += ["--output", "json"] if json_output else []
+        own = {key: value for key, value in os.environ.items() if key not in ("SSH_AUTH_SOCK", "NO_COLOR")}
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.home,
+            env={**own, "HOME": str(self.home), **env},
+        )
+
+    def finish(self, process: subprocess.Popen[str], check_json: bool = True, timeout: float = 240) -> Result:
+        """The result of a run that :meth:`start` began."""
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        finally:
+            process.kill()
+        document: dict[str, Any] = {}
+        if check_json:
+            assert stdout.strip(), f"no document on stdout; exit {process.returncode}\n{stderr}"
+            document = json.loads(stdout)
+            errors = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in _validator().iter_errors(document)]
+            assert not errors, "the document does not fit its schema:\n" + "\n".join(errors)
+            assert document["exit_code"] == process.returncode
+        assert "Traceback" not in stderr or process.returncode == 70, stderr
+        return Result(process.returncode, document, stderr, stdout)
+
+    def __call__(
+        self,
+        *args: str,
+        inventory: Path | str | None = None,
+        check_json: bool = True,
+        env: Mapping[str, str] = {},
+        timeout: float = 240,
+    ) -> Result:
+        """Run it to its end. ``check_json=False`` leaves out ``--output json``."""
+        process = self.start(*args, inventory=inventory, json_output=check_json, env=env)
+        return self.finish(process, check_json, timeout)
+
+
+class Inventories:
+    """``inventory(machines, **spec)``: an inventory file whose spec is laid over the lab's own.
+
+    The lab's own spec: no GPU is expected, the lab's repository, the image that every machine has.
+    """
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.lab, self.folder, self.made = lab, folder, 0
+
+    def __call__(
+        self, machines: Machine | Iterable[Machine], repo: Repository | None = None, user: str = "gpu", **spec: object
+    ) -> Path:
+        """Write it, and return where it lies."""
+        listed = [machines] if isinstance(machines, Machine) else list(machines)
+        self.made += 1
+        path = self.folder / f"inventory{self.made}.yaml"
+        path.write_text(self.lab.inventory(listed, repo, user, **{"hardware": {"gpus": "none"}, **spec}), "utf-8")
+        return path
+
+
+class Sessions:
+    """Counts the commands that a user began over SSH, as the machine's sshd logs them."""
+
+    def __init__(self, machine: Machine, user: str = "gpu") -> None:
+        self.machine, self.user = machine, user
+        drop_in = machine.root / "etc/ssh/sshd_config.d/verbose.conf"
+        if not drop_in.exists():
+            drop_in.write_text("LogLevel VERBOSE\n", "utf-8")
+            machine.run("systemctl restart ssh")  # which returns when it listens; a reload would not wait
+        self.before = self._all()
+
+    def _all(self) -> int:
+        mark = f"Starting session: .* for {self.user} from"
+        log = "journalctl -q --no-pager -o cat -t sshd -t sshd-session"
+        return int(self.machine.run(f"journalctl --sync; {log} | grep -c '{mark}' || true").stdout)
+
+    def count(self) -> int:
+        """How many there were since the last count, or since the beginning."""
+        before, self.before = self.before, self._all()
+        return self.before - before
+
+
+#: All of a machine that lasts. /run is memory, /dev and /proc are the kernel's.
+LASTING = ("/boot", "/etc", "/home", "/opt", "/root", "/usr", "/var", "/tmp")
+#: What logging in writes by itself: journal, sshd's and sudo's session records.
+LOGINS = ("/var/log/journal", "/var/log/lastlog", "/var/log/wtmp", "/var/log/btmp")
+
+
+def listing(machine: Machine) -> frozenset[str]:
+    """One line for every file that lasts: path, type, mode, owner, size, inode, both times, target of a link."""
+    leave_out = " -o ".join(f"-path {path}" for path in LOGINS)
+    row = r"%p %y %m %U:%G %s %i %T@ %C@ %l\n"
+    # The files of a container that runs are mounted below Docker's data a second time, with its own /proc.
+    script = (
+        rf"find {' '.join(LASTING)} \( {leave_out} -o -path '/var/lib/docker/*/merged' \) -prune -o -printf '{row}'"
+    )
+    return frozenset(machine.run(script).stdout.splitlines())
+
+
+def processes(machine: Machine) -> frozenset[str]:
+    """Pid and command line of every process but the kernel's and those of sessions over SSH."""
+    rows = machine.run("ps -eo pid=,args=").stdout.splitlines()
+    return frozenset(row for row in rows if "sshd" not in row and " ps -eo" not in row and "[" not in row.split()[1])
+
+
+def await_processes(machine: Machine, before: frozenset[str]) -> None:
+    """No process is there that was not there before; an SSH session takes a moment to end."""
+    deadline = time.monotonic() + 5
+    while left := processes(machine) - before:
+        assert time.monotonic() < deadline, f"still there: {sorted(left)}"
+        time.sleep(0.05)

@@ -1,0 +1,86 @@
+"""The probe: fast, the same bytes for every host, and without a trace."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from gpuready.state import probe
+from tests.lab import DISTROS, Machine
+from tests.lab.fixtures import MachineFactory
+from tests.system.harness import Gpuready, Inventories, await_processes, listing, processes
+
+#: What is promised of an idle machine, and what a busy CI machine is allowed (milliseconds).
+PROMISED, ALLOWED = 150, 400
+_MEASURE = """
+for i in 1 2 3 4 5 6 7 8 9; do
+  a=$(date +%s%N); sh -c 'eval "$(cat)"' </root/probe.sh >/root/out; b=$(date +%s%N)
+  tail -n 1 /root/out | grep -qx 'end 1' && echo $(( (b - a) / 1000 ))
+done
+"""
+_CAPTURE = """Match User gpu
+  ForceCommand tee /home/gpu/stdin | sh -c "$SSH_ORIGINAL_COMMAND"
+"""
+
+
+@pytest.mark.parametrize("distro", DISTROS)
+def test_how_long_it_takes(distro: str, module_machine: MachineFactory, capsys: pytest.CaptureFixture[str]) -> None:
+    node = module_machine(distro)
+    (node.root / "root/probe.sh").write_text(probe.script(), "utf-8")
+    times = [int(row) / 1000 for row in node.run(_MEASURE).stdout.split()]
+    assert len(times) == 9
+    took = statistics.median(times)
+    with capsys.disabled():
+        print(
+            f"\nprobe on {distro}: median {took:.0f} ms, least {min(times):.0f} ms (promised: {PROMISED} ms when idle)"
+        )
+    assert took <= ALLOWED
+
+
+def test_every_host_is_sent_the_same_bytes(
+    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    specs = {
+        "debian13": {"ldso": ["/srv/driver"], "toolkit": {"version": "1.19.1"}},
+        "debian12": {"runtimes": {"docker": {"shm_size": "1g", "default_runtime": True}}},
+    }
+    sent = []
+    for distro, spec in specs.items():
+        node = module_machine(distro)
+        (node.root / "etc/ssh/sshd_config.d/capture.conf").write_text(_CAPTURE, "utf-8")
+        node.run("systemctl restart ssh")
+        assert gpuready("plan", inventory=inventory(node, **spec)).code == 0
+        sent.append((node.root / "home/gpu/stdin").read_bytes())
+        node.run("rm /etc/ssh/sshd_config.d/capture.conf /home/gpu/stdin; systemctl restart ssh")
+    assert sent[0] == sent[1]
+    assert probe.script().encode() in sent[0]
+    assert sent[0].isascii()
+
+
+def memory(machine: Machine) -> set[str]:
+    """Every name in /run, /tmp and /dev/shm but systemd's and sudo's own records of the session that asks."""
+    names = machine.run("find /run /tmp /dev/shm").stdout.splitlines()
+    return {name for name in names if not name.startswith(("/run/systemd/", "/run/user/", "/run/sudo/"))}
+
+
+def modules(machine: Machine) -> set[str]:
+    """The kernel's modules that a careless probe loads: the driver's and RDMA's (others may load theirs meanwhile)."""
+    listed = machine.run("cat /proc/modules 2>/dev/null || true").stdout  # some kernels have no modules at all
+    names = {row.split()[0] for row in listed.splitlines()}
+    return {name for name in names if name.startswith(("nvidia", "nouveau", "ib_", "rdma", "mlx"))}
+
+
+@pytest.mark.parametrize("distro", DISTROS)
+def test_it_leaves_nothing_behind(
+    distro: str, module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    node = module_machine(distro)
+    where = inventory(node)
+    before = memory(node), modules(node), listing(node)
+    running = processes(node)
+    assert gpuready("probe", inventory=where).code == 0
+    await_processes(node, running)
+    assert memory(node) - before[0] == set()
+    assert modules(node) == before[1]
+    assert before[2] ^ listing(node) == frozenset()

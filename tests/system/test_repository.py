@@ -1,0 +1,159 @@
+"""apt's sources on a node with a history: old lists go, keys are rotated, a proxy is really used."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from gpuready.components.repository import KEYRING, PROXY, SOURCE
+from tests.lab import Lab, Machine, Repository
+from tests.lab.fixtures import MachineFactory
+from tests.lab.network import SERVER
+from tests.system.harness import Gpuready, Inventories
+
+LISTS = "/etc/apt/sources.list.d"
+BACKUP = "/var/lib/gpuready/backup"
+NVIDIA = "https://nvidia.github.io"
+OLD = {
+    # As NVIDIA's own guides of several years told people to write them.
+    "nvidia-container-toolkit.list": f"deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] "
+    f"{NVIDIA}/libnvidia-container/stable/deb/$(ARCH) /\n"
+    f"#deb {NVIDIA}/libnvidia-container/experimental/deb/$(ARCH) /\n",
+    "libnvidia-container.list": f"deb {NVIDIA}/libnvidia-container/stable/debian11/$(ARCH) /\n",
+    "nvidia-docker.list": f"deb {NVIDIA}/libnvidia-container/stable/debian11/$(ARCH) /\n"
+    f"deb {NVIDIA}/nvidia-container-runtime/stable/debian11/$(ARCH) /\n"
+    f"deb {NVIDIA}/nvidia-docker/debian11/$(ARCH) /\n",
+    "toolkit.sources": f"Types: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n"
+    "Signed-By: /usr/share/keyrings/nvidia.gpg\n",
+    "mixed.list": "# our mirror\ndeb [trusted=yes] file:/srv/ours ./\n"
+    "deb [signed-by=/usr/share/keyrings/other.gpg] {url} /\n",
+    "mixed.sources": "# our mirror\nTypes: deb\nURIs: file:/srv/ours\nSuites: ./\nTrusted: yes\n\n"
+    "Types: deb\nURIs: {url}/\nSuites: /\nSigned-By: /usr/share/keyrings/other.gpg\n",
+    "off.sources": f"Enabled: no\nTypes: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n",
+}
+GONE = {"nvidia-container-toolkit.list", "libnvidia-container.list", "nvidia-docker.list", "toolkit.sources"}
+
+
+@pytest.fixture(scope="module")
+def repo(lab: Lab) -> Iterator[Repository]:
+    """A repository of our own, whose key can be rotated."""
+    with lab.publish() as published:
+        yield published
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, repo: Repository) -> Iterator[Machine]:
+    """A machine with all the lists that somebody may have left."""
+    with lab.machine() as machine:
+        machine.run("mkdir -p /srv/ours && : >/srv/ours/Packages")
+        for name, text in old(repo).items():
+            (machine.root / LISTS.lstrip("/") / name).write_text(text, "utf-8")
+        yield machine
+
+
+def old(repo: Repository) -> dict[str, str]:
+    """The lists' names and texts."""
+    return {name: text.replace("{url}", str(repo.settings()["url"])) for name, text in OLD.items()}
+
+
+def test_old_lists_are_taken_out_and_kept(
+    node: Machine, repo: Repository, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    where = inventory(node, repo)
+    planned = gpuready("plan", inventory=where)
+    assert len(planned.component("repository")["notes"]) == len(OLD) - 1
+    result = gpuready("apply", "--yes", inventory=where)
+    assert result.code == 0, result.explain()
+    assert set(node.run(f"ls {LISTS}").stdout.split()) & set(OLD) == set(OLD) - GONE
+    assert node.run(f"cat {LISTS}/mixed.list").stdout == "# our mirror\ndeb [trusted=yes] file:/srv/ours ./\n"
+    kept = node.run(f"cat {LISTS}/mixed.sources").stdout
+    assert "file:/srv/ours" in kept and str(repo.settings()["url"]) not in kept
+    assert node.run(f"cat {LISTS}/off.sources").stdout == OLD["off.sources"]
+    for name, text in old(repo).items():
+        if name != "off.sources":
+            assert node.run(f"cat {BACKUP}{LISTS}/{name}.original").stdout == text
+    node.run("apt-get update -q -o APT::Update::Error-Mode=any")
+    assert gpuready("plan", "--detailed-exitcode", inventory=where).code == 0
+
+
+def test_the_key_is_rotated_when_the_spec_says_so(
+    node: Machine, repo: Repository, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    assert gpuready("apply", "--yes", inventory=inventory(node, repo)).code == 0
+    before, signer = node.run(f"cat {KEYRING}").stdout, repo.fingerprint
+    update = f"apt-get update -q -o Dir::Etc::sourcelist={SOURCE} -o Dir::Etc::sourceparts=- "
+    update += "-o APT::Update::Error-Mode=any"
+    repo.rotate("other")
+    assert node.run(update, check=False).returncode != 0
+    rotated = inventory(node, repo)
+    result = gpuready("apply", "--yes", inventory=rotated)
+    assert (result.code, result.changed()) == (0, {"repository"}), result.explain()
+    assert result.diff("repository") == {"repository.key": ([signer], [repo.fingerprint])}
+    assert node.run(f"cat {KEYRING}").stdout != before
+    node.run(update)
+    assert gpuready("plan", "--detailed-exitcode", inventory=rotated).code == 0
+
+
+@contextmanager
+def proxy() -> Iterator[tuple[str, list[str]]]:
+    """An HTTP proxy on the lab's address, and the list of the URLs that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            url = urlsplit(self.path)
+            onward = http.client.HTTPConnection(url.netloc, timeout=20)
+            onward.request("GET", url.path, headers={"Host": url.netloc})
+            answer = onward.getresponse()
+            body = answer.read()
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Proxy(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def server_bind(self) -> None:
+            TCPServer.server_bind(self)  # without looking up its own name
+            self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+    with Proxy((SERVER, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://{SERVER}:{server.server_port}", asked
+        server.shutdown()
+
+
+def test_a_proxy_is_used_for_the_key_the_lists_and_the_packages(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    node = machine()
+    with proxy() as (address, asked):
+        where = inventory(node, toolkit={"repo": {"proxy": address}})
+        result = gpuready("apply", "--yes", inventory=where)
+        assert result.code == 0, result.explain()
+        names = {url.rpartition("/")[2] for url in asked}
+        assert {"gpgkey", "InRelease"} <= names
+        assert sum(name.endswith(".deb") for name in names) == 4
+        assert address in node.run(f"cat {PROXY}").stdout
+        # For this repository alone.
+        assert all(url.startswith(f"http://{SERVER}:") for url in asked)
+        assert gpuready("plan", "--detailed-exitcode", inventory=where).code == 0
+
+    direct = inventory(node)
+    assert gpuready("apply", "--yes", inventory=direct).changed() == {"repository"}
+    assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
+    assert gpuready("plan", "--detailed-exitcode", inventory=direct).code == 0
