@@ -27,7 +27,11 @@ def text(hosts: Iterable[tuple[str, str]], settings: Settings | None, user: str 
 
 def settings(repository: Settings, overrides: Settings) -> dict[str, object]:
     """The `gpuready` variable that points at a repository of the lab, with a test's own values laid over it."""
-    base: dict[str, object] = {"toolkit": {"repo": dict(repository)}, "verify": {"image": DOCKER_IMAGE}}
+    base: dict[str, object] = {
+        "hardware": {"gpus": "none"},  # said, or a GPU that nobody sees is a failure, as it should be
+        "toolkit": {"repo": dict(repository)},
+        "verify": {"image": DOCKER_IMAGE},
+    }
     return _merged(base, overrides)
 
 

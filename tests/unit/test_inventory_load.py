@@ -67,14 +67,15 @@ def test_proxy_command_with_consent(tmp_path: Path) -> None:
 
 
 def test_notes(tmp_path: Path) -> None:
-    row = (
-        "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, gpu_ready: {}, other: '{{ x }}'"
-    )
+    row = "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, other: '{{ x }}'"
     entry = one(tmp_path, row)
-    assert entry.notes == (
-        "ignored: ansible_become, ansible_python_interpreter, ansible_ssh_pass",
-        f"{tmp_path}/hosts.yaml:1: gpu_ready is not gpuready, and ignored",
-    )
+    assert entry.notes == ("ignored: ansible_become, ansible_python_interpreter, ansible_ssh_pass",)
+
+
+@pytest.mark.parametrize("name", ["gpuredy", "gpu_ready", "GPUready"])
+def test_a_misspelt_gpuready_is_no_empty_spec(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SpecErrors, match=rf"hosts\.yaml:1: unknown variable {name}; .*did you mean 'gpuready'"):
+        one(tmp_path, f"{name}: {{hardware: {{gpus: 8}}}}")
 
 
 def test_values_that_we_do_not_use_may_be_anything(tmp_path: Path) -> None:

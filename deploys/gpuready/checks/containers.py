@@ -71,7 +71,8 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
     out = answer.get("out", "").strip()
     if answer.get("rc"):
         why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
-        return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why[:300]}")
+        remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in why else ""
+        return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why[:300]}", remedy)
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
     if has_gpu(state) and spec.hardware.gpus != "none":
@@ -131,7 +132,7 @@ CHECKS = (
         Level.effective,
         "The source is written, but apt has no package list from it: it was never updated, or is refused.",
         "apt-cache policy nvidia-container-toolkit; apt-get update",
-        "run apt-get update and read its errors",
+        "gpuready apply; after that, run apt-get update on the node and read its errors",
         _candidate,
         active=True,
     ),

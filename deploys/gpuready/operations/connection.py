@@ -136,8 +136,8 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
     if changed := _changed(error):
         return UnreachableError(
             f"the host key of {changed} has changed",
-            remedy=f"if the machine was rebuilt, remove the old key (ssh-keygen -R '{changed}'); "
-            "otherwise somebody may be in between",
+            remedy="if the machine was rebuilt: gpuready trust -i INVENTORY --replace "
+            f"(or ssh-keygen -R '{changed}'); otherwise somebody may be in between",
         )
     if isinstance(error, AttributeError):
         raise error

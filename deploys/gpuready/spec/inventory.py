@@ -152,7 +152,9 @@ class _HostLoader:
                 remarks.append(f"{layer[VAULT].where}: encrypted with ansible-vault, not read")
             for key, value in layer.items():
                 if isinstance(key, str) and key != "gpuready" and self._looks_like_ours(key):
-                    remarks.append(f"{value.where}: {label(key)} is not gpuready, and ignored")
+                    # Ignored, it would let a host be converged by the defaults instead of by its spec.
+                    problem = f"unknown variable {label(key)}"
+                    self.errors.append(SpecError(problem, where=value.where, allowed="gpuready", near="gpuready"))
         return remarks
 
     def _looks_like_ours(self, key: str) -> bool:

@@ -1,0 +1,190 @@
+"""The daemon.json files that users have, and what must become of each: data of test_daemon_json.py.
+
+Which engine starts with which file was tried on both: 26.1 (Debian 13) and 20.10 (Debian 12). A file that an engine
+does not start with is put in place under an engine that runs already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.system.docker_node import DOCKERD
+
+BOTH = ("debian13", "debian12")
+OURS: dict[str, object] = {"runtimes.nvidia.path": "nvidia-container-runtime", "live-restore": True}
+_RUNTIME = {"runtimes.nvidia.path": "nvidia-container-runtime"}
+_LIVE = {"live-restore": True}
+_ELSEWHERE = "mkdir -p /srv/docker/conf; mv /etc/docker/daemon.json /srv/docker/conf/engine.json; ln -s {} {}"
+
+
+def _json(value: object, **options: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, **options).encode()  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row. ``error`` (a pattern of the message) set: nothing may change; else ``ours`` is what the file gains.
+
+    ``starts`` names the engines that start with the file; ``replaced`` those that had to try it to refuse it.
+    """
+
+    name: str
+    content: bytes | None = None
+    ours: Mapping[str, object] = field(default_factory=lambda: OURS)
+    error: str = ""
+    arrange: str = ""
+    dockerd: str = DOCKERD
+    flags: str = ""
+    spec: Mapping[str, object] = field(default_factory=dict)
+    starts: tuple[str, ...] = BOTH
+    replaced: tuple[str, ...] = ()
+
+
+def _docker(**settings: object) -> dict[str, object]:
+    return {"runtimes": {"docker": settings}}
+
+
+RICH = {
+    "shutdown-timeout": 17,
+    "features": {"containerd-snapshotter": False, "buildkit": True},
+    "log-opts": {"max-size": "10m", "max-file": "3", "tag": "{{.Name}}/<&>"},
+    "log-driver": "json-file",
+    "labels": ["ort=München", "名前=ノード", 'a=b\\c"d\u2028'],
+    "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}, {"size": 26, "base": "172.31.0.0/16"}],
+    "default-ulimits": {"cpu": {"Name": "cpu", "Soft": 9007199254740993, "Hard": 2**63 - 1}},
+    "registry-mirrors": ["https://mirror.example/"],
+    "insecure-registries": ["10.0.0.0/8"],
+    "node-generic-resources": ["gpu=GPU-1", "gpu=GPU-2"],
+    "runtimes": {"kept": {"path": "runc", "since": 2**63, "ratio": 1.10}},
+    "debug": True,
+}
+OTHERS = {
+    "default-runtime": "slow",
+    "runtimes": {
+        "alt": {"path": "/usr/sbin/runc"},
+        "slow": {"path": "runc", "runtimeArgs": ["--debug", "--log=/dev/null"]},
+    },
+}
+OTHER_PATH = {
+    "runtimes": {
+        "nvidia": {"runtimeArgs": ["--debug"], "path": "/usr/local/nvidia/toolkit/nvidia-container-runtime"},
+        "alt": {"path": "runc"},
+    }
+}
+ABSOLUTE = {"path": "/usr/bin/nvidia-container-runtime", "args": []}
+
+CONVERGED = (
+    Case("absent"),
+    Case("no-directory", arrange="rm -rf /etc/docker"),
+    Case("empty", b"", starts=("debian13",)),
+    Case("byte-order-mark", b"\xef\xbb\xbf" + _json({"debug": True}), starts=("debian13",)),
+    Case("escapes", b'{\r\n\t"labels" : ["half=\\ud800", "amp=\\u003c&>\\u2028", "slash=\\/"]}\r\n'),
+    Case("rich", _json(RICH, indent=3)),
+    Case("runtimes-of-others", _json(OTHERS)),
+    Case("nvidia-other-path", _json(OTHER_PATH)),
+    Case("nvidia-absolute-path", _json({"runtimes": {"nvidia": ABSOLUTE}}), ours=_LIVE),
+    Case("nothing-to-do", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}),
+    Case("edited-not-loaded", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}, starts=()),
+    Case("runtimes-null", _json({"runtimes": None, "debug": True})),
+    Case("live-restore-false", _json({"live-restore": False, "max-concurrent-uploads": 2}), ours=_RUNTIME),
+    Case(
+        "default-nvidia-asked",
+        _json(OTHERS),
+        ours={**OURS, "default-runtime": "nvidia"},
+        spec=_docker(default_runtime=True),
+    ),
+    Case("default-nvidia-unasked", _json({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}), ours=_LIVE),
+    Case(
+        "default-nvidia-taken-back",
+        _json({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}),
+        ours={**_LIVE, "default-runtime": "runc"},
+        spec=_docker(default_runtime=False),
+    ),
+    Case(
+        "live-restore-off-by-spec",
+        _json({"live-restore": True}),
+        ours={**_RUNTIME, "live-restore": False},
+        spec=_docker(live_restore=False),
+    ),
+    Case(
+        "relative-link",
+        _json({"debug": True}),
+        arrange=_ELSEWHERE.format("../../srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
+    ),
+    Case(
+        "absolute-link",
+        _json({"debug": True}),
+        arrange=_ELSEWHERE.format("/srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
+    ),
+    Case(
+        "dangling-link", arrange="mkdir -p /srv/docker/conf; ln -s /srv/docker/conf/engine.json /etc/docker/daemon.json"
+    ),
+    Case(
+        "mode-0600-other-owner",
+        _json({"debug": True}),
+        arrange="chown nobody:docker /etc/docker/daemon.json; chmod 600 /etc/docker/daemon.json",
+    ),
+    Case("hosts-key", _json({"hosts": ["unix:///run/other.sock", "fd://"]}), dockerd="/usr/sbin/dockerd"),
+    Case("flag-default-runtime", flags="--default-runtime=runc"),
+    Case("flag-live-restore", flags="--live-restore", ours=_RUNTIME),
+    Case(
+        "flag-add-runtime",
+        flags="--add-runtime nvidia=/usr/bin/nvidia-container-runtime --add-runtime=alt=runc",
+        ours=_LIVE,
+    ),
+    Case("flag-config-file-same", _json({"debug": True}), flags="--config-file /etc/docker/daemon.json"),
+)
+_LINE = "/etc/docker/daemon.json: line {}, column {}: "
+ERRORS = (
+    Case("runtimes-list", _json({"runtimes": []}), error="daemon.json: runtimes is a list, not an object", starts=()),
+    Case("trailing-comma", b'{\n  "debug": true,\n}\n', error=_LINE.format(3, 1), starts=()),
+    Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="the key 'debug' stands there twice"),
+    Case("list", b'["debug"]', error="it holds a list, not an object", starts=()),
+    Case("trailing-data", b'{"debug": true}\n{"debug": false}\n', error=_LINE.format(2, 1), starts=("debian12",)),
+    Case("latin-1", '{"labels": ["ort=München"]}'.encode("latin-1"), error="it is not UTF-8", starts=("debian12",)),
+    Case("unknown-key", _json({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
+    Case(
+        "wrong-type",
+        _json({"debug": "yes"}),
+        error="(?i)debug of type \\*?bool|cannot unmarshal string",
+        starts=(),
+    ),
+    Case(
+        "too-big",
+        _json({"max-concurrent-downloads": 2**63}),
+        error="9223372036854775808",
+        starts=(),
+    ),
+    Case(
+        "hosts-key-and-flag",
+        _json({"hosts": ["unix:///run/other.sock"]}),
+        error="hosts",
+        starts=(),
+    ),
+    Case("default-missing", _json({"default-runtime": "nope"}), error="nope", starts=(), replaced=("debian13",)),
+    Case(
+        "directory",
+        arrange="mkdir /etc/docker/daemon.json; touch /etc/docker/daemon.json/x",
+        error="is no regular file",
+        starts=(),
+    ),
+    Case("link-to-itself", arrange="ln -s daemon.json /etc/docker/daemon.json", error="is no regular file", starts=()),
+    Case("flag-other-runtime", flags="--add-runtime alt=runc", error="--add-runtime"),
+    Case("flag-nvidia-elsewhere", flags="--add-runtime nvidia=/opt/nvidia-container-runtime", error="--add-runtime"),
+    Case(
+        "flag-default-and-asked",
+        flags="--default-runtime=runc",
+        spec=_docker(default_runtime=True),
+        error="--default-runtime",
+    ),
+    Case("flag-live-restore-and-off", flags="--live-restore", spec=_docker(live_restore=False), error="--live-restore"),
+    Case(
+        "flag-config-file",
+        arrange="echo '{}' >/etc/docker/other.json",
+        flags="--config-file=/etc/docker/other.json",
+        error="/etc/docker/other.json",
+    ),
+)
+CASES = (*CONVERGED, *ERRORS)

@@ -1,0 +1,185 @@
+"""Every daemon.json that a user may have, on both engines: taken over whole, or left alone with one clear message.
+
+Several machines of both distributions go through the table side by side, a case each, converged by one run; so one
+host's broken file also meets other hosts' good ones in the same run. Each row's test then judges what was recorded.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab import Lab
+from tests.system.daemon_json_cases import BOTH, CONVERGED, ERRORS, Case
+from tests.system.docker_node import ALIASES, DAEMON_JSON, DOCKERD, VERSIONS, DockerNode, Seen, exec_start
+from tests.system.harness import Gpuready, Inventories, Result
+
+#: Machines of each distribution; so many cases are converged at a time.
+WIDTH = 2
+
+
+@dataclass(frozen=True)
+class Record:
+    """One case on one engine: what was there before, after the first apply and after the second."""
+
+    host: str
+    before: Seen
+    after: Seen
+    again: Seen
+    first: Result
+    second: Result
+
+
+class Table:
+    """Runs the cases in groups, when the first of a group is asked for, and keeps what was seen."""
+
+    def __init__(self, nodes: dict[str, list[DockerNode]], gpuready: Gpuready, inventory: Inventories) -> None:
+        self.nodes, self.gpuready, self.inventory = nodes, gpuready, inventory
+        self.groups = [table[i : i + WIDTH] for table in (CONVERGED, ERRORS) for i in range(0, len(table), WIDTH)]
+        self.records: dict[tuple[str, str], Record] = {}
+
+    def record(self, case: Case, distro: str) -> Record:
+        """That case on that engine."""
+        if (case.name, distro) not in self.records:
+            self._run(next(group for group in self.groups if case in group))
+        return self.records[case.name, distro]
+
+    def _run(self, group: tuple[Case, ...]) -> None:
+        pairs = [(case, node) for distro in BOTH for case, node in zip(group, self.nodes[distro], strict=False)]
+        inventory = self._inventory(pairs)
+        with ThreadPoolExecutor() as pool:
+            before = list(pool.map(self._prepare, pairs))
+            first = self.gpuready("apply", "--yes", inventory=inventory)
+            after = list(pool.map(lambda pair: pair[1].look(), pairs))
+            second = self.gpuready("apply", "--yes", inventory=inventory)
+            again = list(pool.map(lambda pair: pair[1].look(), pairs))
+        for (case, node), *seen in zip(pairs, before, after, again, strict=True):
+            self.records[case.name, node.distro] = Record(node.name, *seen, first, second)
+
+    @staticmethod
+    def _prepare(pair: tuple[Case, DockerNode]) -> Seen:
+        case, node = pair
+        command = f"{case.dockerd} {case.flags}".strip()
+        drop_in = exec_start(command) if command != DOCKERD else ""
+        node.prepare(case.content, case.arrange, drop_in, node.distro in case.starts)
+        return node.look()
+
+    def _inventory(self, pairs: list[tuple[Case, DockerNode]]) -> Path:
+        path = self.inventory([node.machine for _, node in pairs])
+        text = yaml.safe_load(path.read_text("utf-8"))
+        for case, node in pairs:
+            text["all"]["hosts"][node.name]["gpuready"] = dict(case.spec)
+        path.write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
+        return path
+
+
+@pytest.fixture(scope="module")
+def table(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Table]:
+    """The machines, with all but Docker converged."""
+    with ExitStack() as stack:
+        made = [(distro, stack.enter_context(lab.machine(distro))) for distro in BOTH for _ in range(WIDTH)]
+        nodes = {distro: [DockerNode(machine) for d, machine in made if d == distro] for distro in BOTH}
+        done = gpuready("apply", "--yes", "--skip", "docker", inventory=inventory([machine for _, machine in made]))
+        assert not any(done.host(machine.name)["error"] for _, machine in made), done.explain()
+        yield Table(nodes, gpuready, inventory)
+
+
+engines = pytest.mark.parametrize("distro", BOTH, ids=lambda distro: f"docker-{VERSIONS[distro]}")
+
+
+def _with(document: Any, ours: dict[str, object]) -> Any:
+    """The user's document with our keys: the expectation, made without gpuready's own merge."""
+    want = copy.deepcopy(document)
+    for key, value in ours.items():
+        at, path = want, key.split(".")
+        for name in path[:-1]:
+            at[name] = at.get(name) or {}
+            at = at[name]
+        at[path[-1]] = value
+    return want
+
+
+def _undisturbed(record: Record, seen: Seen) -> None:
+    """The engine was not restarted, it answers, and the container from before runs on."""
+    assert seen.unit == record.before.unit
+    assert seen.before == record.before.before
+    assert seen.before["Running"]
+    assert seen.info["Containers"] == record.before.info["Containers"], "a container of ours was left behind"
+
+
+@engines
+@pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
+def test_converged(table: Table, case: Case, distro: str) -> None:
+    record = table.record(case, distro)
+    before, after, again = record.before, record.after, record.again
+    first, second = record.first.host(record.host), record.second.host(record.host)
+    starts = distro in case.starts
+    assert first["error"] is None, record.first.explain()
+    assert first["outcome"] == ("changed" if case.ours or not starts else "ok"), record.first.explain()
+
+    assert after.document == _with(before.document, dict(case.ours))
+    assert list(after.document)[: len(before.document)] == list(before.document), "the user's order of keys"
+    assert (after.link, after.path) == (before.link, before.path or DAEMON_JSON)
+    assert after.mode == (before.mode or ["644", "root:root"])
+    assert after.beside.split() == sorted({*before.beside.split(), after.path.rpartition("/")[2]}), "leftovers"
+    if not case.ours:
+        assert after.file == before.file
+        assert after.backup == {}
+    else:
+        kept = {"absent": b""} if before.content is None else {"original": before.content, "last": before.content}
+        assert after.backup == kept
+
+    assert "nvidia" in after.info["Runtimes"]
+    if starts:
+        assert after.differs(before) <= _managed(case)
+    if first["outcome"] == "changed":
+        assert {"docker.runtime", "docker.smoke"} <= record.first.checks("pass", host=record.host)
+    _undisturbed(record, after)
+
+    assert (second["outcome"], second["execs"]) == ("ok", 1), record.second.explain()
+    assert again.file == after.file
+    assert again.differs(after) == set()
+    _undisturbed(record, again)
+
+
+def _managed(case: Case) -> set[str]:
+    """What `docker info` may say anew."""
+    return (
+        {"Runtimes.nvidia"}
+        | ALIASES
+        | {
+            {"live-restore": "LiveRestoreEnabled", "default-runtime": "DefaultRuntime"}[k]
+            for k in case.ours
+            if "." not in k
+        }
+    )
+
+
+@engines
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
+def test_refused(table: Table, case: Case, distro: str) -> None:
+    record = table.record(case, distro)
+    before, after, again = record.before, record.after, record.again
+    for result in (record.first, record.second):
+        host = result.host(record.host)
+        assert result.code == 1
+        assert host["outcome"] == "failed", result.explain()
+        message = result.component("docker", record.host)["error"]["message"]
+        assert re.search(case.error, message), message
+        assert "/etc/docker/daemon.json" in message
+        assert "\n" not in message
+    assert len(host["error"]["message"] if host["error"] else message) < 800
+    for seen in (after, again):
+        assert seen.file == before.file
+        assert seen.differs(before) == set()
+        assert seen.backup == ({"original": before.content, "last": before.content} if distro in case.replaced else {})
+        _undisturbed(record, seen)

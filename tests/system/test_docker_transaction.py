@@ -1,0 +1,319 @@
+"""The runtime transaction when something goes wrong between its steps: what was there before is there again.
+
+Both engines go through every case side by side, one run of the command line for the two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.lab import Lab
+from tests.system.docker_node import ALIASES, DAEMON_JSON, DockerNode, Seen
+from tests.system.harness import Gpuready, Inventories, Result
+
+T = TypeVar("T")
+USERS = json.dumps({"debug": True, "labels": ["ort=München"], "live-restore": False}).encode()
+WRAPPER = "/usr/local/sbin/nvidia-ctk"
+REAL = 'exec /usr/bin/nvidia-ctk "$@"'
+PANIC = """\
+for word; do
+  case $word in --config=*)
+    [ "$(cat "${word#*=}")" = "{}" ] || { echo "panic: assignment to entry in nil map" >&2; exit 2; } ;;
+  esac
+done"""
+WAIT = """\
+touch /run/staging
+for i in $(seq 600); do [ -e /run/go ] && break; sleep 0.1; done
+rm -f /run/go /run/staging"""
+FILL = "dd if=/dev/zero of={}/.fill bs=1k count=64 2>/dev/null || true"
+
+
+class Both:
+    """A machine with Docker 26.1 and one with 20.10, treated alike."""
+
+    def __init__(self, nodes: list[DockerNode], gpuready: Gpuready, inventory: Inventories) -> None:
+        self.nodes, self.gpuready, self.inventory = nodes, gpuready, inventory
+
+    def all(self, work: Callable[[DockerNode], T]) -> list[T]:
+        """The same on both, at the same time."""
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(work, self.nodes))
+
+    def prepare(self, *arguments: Any, **options: Any) -> list[Seen]:
+        """See DockerNode.prepare; then a look."""
+        self.all(lambda node: node.prepare(*arguments, **options))
+        return self.look()
+
+    def look(self) -> list[Seen]:
+        """What is on both now."""
+        return self.all(DockerNode.look)
+
+    def sh(self, script: str) -> list[str]:
+        """A script as root on both."""
+        return self.all(lambda node: node.sh(script))
+
+    def apply(self, verb: str = "apply", **spec: object) -> Result:
+        """One run over both."""
+        arguments = ["--yes"] if verb == "apply" else []
+        return self.gpuready(verb, *arguments, inventory=self.inventory([n.machine for n in self.nodes], **spec))
+
+    def fails(self, pattern: str, **spec: object) -> Result:
+        """An apply that fails on both with one clear message."""
+        result = self.apply(**spec)
+        assert result.code == 1, result.explain()
+        for node in self.nodes:
+            assert result.host(node.name)["outcome"] == "failed", result.explain()
+            message = result.component("docker", node.name)["error"]["message"]
+            assert re.search(pattern, message), f"{node.distro}: {message}"
+            assert "\n" not in message
+            assert len(message) < 800
+        return result
+
+    def mends(self, **spec: object) -> list[Seen]:
+        """One apply closes what is left."""
+        result = self.apply(**spec)
+        assert result.code == 0, result.explain()
+        seen = self.look()
+        assert all("nvidia" in found.info["Runtimes"] for found in seen)
+        return seen
+
+    def settled(self, **spec: object) -> list[Seen]:
+        """The same, and the next apply is one exec that changes nothing."""
+        seen = self.mends(**spec)
+        second = self.apply(**spec)
+        for node, before, after in zip(self.nodes, seen, self.look(), strict=True):
+            assert (second.host(node.name)["outcome"], second.host(node.name)["execs"]) == ("ok", 1), second.explain()
+            assert after.file == before.file
+            assert after.unit == before.unit
+        return seen
+
+    @contextmanager
+    def wrapped(self, script: str) -> Iterator[None]:
+        """Another nvidia-ctk before the real one on root's PATH; it is for `runtime configure` only."""
+        text = f'#!/bin/sh\n[ "$1" = runtime ] || {REAL}\n{script}\n'
+        self.sh(f"cat >{WRAPPER} <<'X'\n{text}X\nchmod 755 {WRAPPER}")
+        try:
+            yield
+        finally:
+            self.sh(f"rm -f {WRAPPER}")
+
+    @contextmanager
+    def without(self, path: str) -> Iterator[None]:
+        """That program is not there."""
+        self.sh(f"mv {path} {path}.away")
+        try:
+            yield
+        finally:
+            self.sh(f"mv {path}.away {path}")
+
+
+def untouched(before: list[Seen], after: list[Seen], apart: frozenset[str] = frozenset()) -> None:
+    """The very file (inode and times), no leftovers, the engine as it was, the container from before runs on."""
+    for was, seen in zip(before, after, strict=True):
+        assert seen.file == was.file
+        assert seen.differs(was) <= apart
+        assert seen.unit == was.unit
+        assert seen.before == was.before
+
+
+@pytest.fixture(scope="module")
+def both(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Both]:
+    """Both machines, with all but Docker converged while Docker was stopped; that must not start it."""
+    with ExitStack() as stack:
+        nodes = [DockerNode(stack.enter_context(lab.machine(distro))) for distro in ("debian13", "debian12")]
+        found = Both(nodes, gpuready, inventory)
+        found.sh("systemctl stop docker.service")
+        done = gpuready("apply", "--yes", "--skip", "docker", inventory=inventory([n.machine for n in nodes]))
+        assert all(done.changed(node.name) == {"repository", "toolkit"} for node in nodes), done.explain()
+        assert [seen.unit for seen in found.look()] == ["inactive 0"] * 2
+        yield found
+
+
+def test_stopped_is_configured_and_not_started(both: Both) -> None:
+    both.prepare(USERS, run=False)
+    both.sh("systemctl stop docker.service; systemctl is-active docker.socket")
+    for verb in ("plan", "apply", "apply", "verify"):
+        result = both.apply(verb)
+        assert [seen.unit for seen in both.look()] == ["inactive 0"] * 2, verb
+    for node, seen in zip(both.nodes, both.look(), strict=True):
+        assert seen.document["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
+        assert seen.document["labels"] == ["ort=München"]
+        assert result.host(node.name)["outcome"] == "ok"
+    both.sh("systemctl start docker.service")
+    both.settled()
+
+
+def test_refused_at_reload(both: Both) -> None:
+    """A file that passes validation and that only the engine itself finds wrong."""
+    content = b'{"registry-mirrors": ["ftp://mirror"]}'
+    before = both.prepare(content, starts=False)
+    result = both.fails(rf"docker did not take over .*; {DAEMON_JSON} is what it was, docker runs on: .*ftp://mirror")
+    untouched(before, both.look(), apart=ALIASES)
+    for node, seen in zip(both.nodes, both.look(), strict=True):
+        assert seen.backup == {"original": content, "last": content}
+        told = "until its next start it runs with" in result.component("docker", node.name)["error"]["message"]
+        assert told == (node.distro == "debian12")
+    both.sh(f"echo '{{}}' >{DAEMON_JSON}")
+    both.settled()
+
+
+def test_changed_between_plan_and_install(both: Both) -> None:
+    before = both.prepare(USERS)
+    edit = f"sed -i 's/true/false/' {DAEMON_JSON}"
+    with both.wrapped(f"{edit}\n{REAL}"):
+        both.fails(f"{DAEMON_JSON} changed since the plan was made; it was not touched, run again")
+    for was, seen in zip(before, both.look(), strict=True):
+        assert seen.content == USERS.replace(b"true", b"false")
+        assert seen.beside == was.beside
+        assert seen.backup == {}
+        assert seen.differs(was) == set()
+        assert (seen.unit, seen.before) == (was.unit, was.before)
+    for seen in both.mends():
+        assert seen.document["debug"] is False
+        assert seen.backup["original"] == USERS.replace(b"true", b"false")
+
+
+def test_created_between_plan_and_install(both: Both) -> None:
+    both.prepare()
+    with both.wrapped(f"echo '{{\"debug\": true}}' >{DAEMON_JSON}\n{REAL}"):
+        both.fails(f"{DAEMON_JSON} changed since the plan was made")
+    assert [seen.content for seen in both.look()] == [b'{"debug": true}\n'] * 2
+    assert [seen.document["debug"] for seen in both.mends()] == [True, True]
+
+
+def test_nvidia_ctk_panics_on_the_users_file(both: Both) -> None:
+    before = both.prepare(USERS)
+    with both.wrapped(f"{PANIC}\n{REAL}"):
+        both.mends()
+    for was, seen in zip(before, both.look(), strict=True):
+        ours = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
+        assert seen.document == {**was.document, **ours}
+
+
+FAILURES = (
+    ("echo 'goroutine 1:' >&2; echo 'panic: boom' >&2; exit 2", "nvidia-ctk runtime configure failed: panic: boom"),
+    ("exit 1", "nvidia-ctk runtime configure failed"),
+    ("exit 0", "wrote no runtime 'nvidia' into its copy; nothing was changed"),
+    ('for word; do case $word in --config=*) echo oops >"${word#*=}" ;; esac; done', "wrote no runtime 'nvidia'"),
+)
+
+
+def test_nvidia_ctk_fails_or_is_missing(both: Both) -> None:
+    before = both.prepare(USERS)
+    for script, message in FAILURES:
+        with both.wrapped(script):
+            both.fails(message)
+        untouched(before, both.look())
+    with both.without("/usr/bin/nvidia-ctk"):
+        both.fails("there is no nvidia-ctk on this node")
+    untouched(before, both.look())
+    with both.without("/usr/bin/nvidia-container-runtime"):
+        both.fails(f"there is no nvidia-container-runtime on this node; {DAEMON_JSON} was not touched")
+    untouched(before, both.look())
+    both.mends()
+
+
+SHM = {"runtimes": {"docker": {"shm_size": "256m"}}}
+#: systemd allows one start a minute: without `reset-failed` neither the restart nor the way back would be tried.
+ONE_START = "[Unit]\nStartLimitIntervalSec=60\nStartLimitBurst=1\n[Service]\n"
+
+
+def test_restart_fails_and_the_old_file_comes_back(both: Both) -> None:
+    """The reload that comes first has switched live-restore on: containers live through both restarts."""
+    content = b'{"labels": ["a=1"]}'
+    before = both.prepare(content, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! grep -q shm {DAEMON_JSON}'\n")
+    both.fails(
+        f"docker did not start with the new configuration; {DAEMON_JSON} is what it was and docker runs again: .*",
+        **SHM,
+    )
+    for was, seen in zip(before, both.look(), strict=True):
+        assert seen.file == was.file
+        assert seen.unit.startswith("active ")
+        assert seen.differs(was) == set()
+        assert seen.before == was.before
+        assert seen.backup["original"] == content
+    both.sh(
+        "rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload; systemctl reset-failed docker.service"
+    )
+    for was, seen in zip(before, both.settled(**SHM), strict=True):
+        assert seen.unit != was.unit
+        assert seen.before == was.before
+    assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
+
+
+def test_restart_fails_with_the_old_file_too(both: Both) -> None:
+    """The engine is down then, which the message says; the containers are not."""
+    before = both.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
+    both.sh("touch /run/no")
+    both.fails(rf"docker failed to start, with the old {DAEMON_JSON} too \(its containers still run.*\): .*", **SHM)
+    for node, was, seen in zip(both.nodes, before, both.look(), strict=True):
+        assert seen.file == was.file
+        assert not seen.unit.startswith("active")
+        node.sh(f"kill -0 {was.before['Pid']}")
+    both.sh("rm /run/no; systemctl reset-failed docker.service docker.socket; systemctl start docker.service")
+    both.settled(**SHM)
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "message"),
+    [
+        ("/etc/docker", "size=16k", r"cannot write in /etc/docker \(full"),
+        ("/etc/docker", "nr_inodes=$(find /etc/docker | wc -l)", r"cannot write in /etc/docker"),
+        ("/var/lib/gpuready", "size=16k", "is /var full"),
+        ("/var/lib/gpuready/backup", "size=16k", "is /var full"),
+    ],
+    ids=["etc", "etc-inodes", "var", "var-copies"],
+)
+def test_disk_full(both: Both, place: str, options: str, message: str) -> None:
+    """A small file system of its own in that place, filled up."""
+    both.prepare(USERS)
+    both.sh(
+        f"mkdir -p {place} /run/same; [ {place} != /etc/docker ] || cp -a {place}/. /run/same\n"
+        f"mount -t tmpfs -o {options},mode=755 tmpfs {place}; cp -a /run/same/. {place}; rm -rf /run/same\n"
+        f"{FILL.format(place) if 'size' in options else ''}"
+    )
+    try:
+        before = both.look()
+        both.fails(message)
+        untouched(before, both.look())
+    finally:
+        both.sh(f"rm -f {place}/.fill; mount -o remount,size=1m,nr_inodes=1k {place}")
+    try:
+        both.mends()
+    finally:
+        both.sh(f"umount {place}")
+
+
+def test_two_controllers(both: Both) -> None:
+    """The second is told who changes the node; the first ends as if nothing had been."""
+    both.prepare(USERS)
+    inventory = both.inventory([node.machine for node in both.nodes])
+    with both.wrapped(f"{WAIT}\n{REAL}"):
+        first = both.gpuready.start("apply", "--yes", inventory=inventory)
+        both.sh("for i in $(seq 600); do [ -e /run/staging ] && break; sleep 0.1; done; [ -e /run/staging ]")
+        before = both.look()
+        second = both.gpuready("apply", "--yes", inventory=inventory)
+        held = both.look()
+        both.sh("touch /run/go")
+        done = both.gpuready.finish(first)
+    assert second.code == 1, second.explain()
+    for node in both.nodes:
+        message = second.component("docker", node.name)["error"]["message"]
+        assert re.fullmatch(r"another gpuready changes this node now \(\S+@\S+\)", message)
+    untouched(before, held)
+    assert done.code == 0, done.explain()
+    assert all(done.changed(node.name) == {"docker"} for node in both.nodes)
+    both.settled()
+
+
+def test_leftovers_of_a_run_that_was_killed_are_removed(both: Both) -> None:
+    both.prepare(USERS, arrange="touch /etc/docker/.gpuready-abc123 /etc/docker/.gpuready.before")
+    for seen in both.mends():
+        assert set(seen.beside.split()) <= {"daemon.json", "key.json"}

@@ -1,0 +1,322 @@
+"""What goes wrong on a node or with its repository: one clear message, nothing half-applied, a second apply mends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpuready.state import probe
+from tests.lab import Lab, Machine, Repository, network, processes, signing
+from tests.lab.fixtures import MachineFactory
+from tests.system.faults import footprint, leftovers, mends, problem, until
+from tests.system.harness import Gpuready, Inventories
+
+KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
+SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
+
+
+@pytest.fixture(scope="module")
+def repo(lab: Lab) -> Iterator[Repository]:
+    """A repository of this module's own, with the newest version only, and wrong keys beside the right one."""
+    with lab.publish(versions=("1.20.0",)) as published:
+        folder = published.directory
+        keys = [signing.public(name).read_bytes() for name in ("lab", "other")]
+        (folder / "two").write_bytes(b"".join(keys))
+        (folder / "page").write_text("<!doctype html><title>Sign in to the guest network</title>\n" * 40)
+        (folder / "huge").write_bytes(keys[0] + b"\n" * 300_000)
+        yield published
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A run over two machines whose packets to the repository go nowhere: one lacks the key, one has it."""
+
+    machines: tuple[Machine, Machine]
+    path: Path
+    process: subprocess.Popen[str]
+    began: float
+
+
+@pytest.fixture(scope="module")
+def silence(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Silence]:
+    """Begun before the other tests of this module, because it takes time and no work."""
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(lab.machine()) for _ in range(2))
+        prepared = gpuready("apply", "--yes", "--only", "repository", inventory=inventory(second))
+        assert prepared.changed() == {"repository"}, prepared.explain()
+        for m in (first, second):
+            m.run(_DROP.format(what="-I"), timeout=20)
+        path = inventory([first, second])
+        process = gpuready.start("apply", "--yes", inventory=path)
+        yield Silence((first, second), path, process, time.monotonic())
+        process.kill()
+
+
+_DROP = f"iptables -w {{what}} OUTPUT -p tcp -d {network.SERVER} -j DROP"
+
+
+def _key(repo: Repository, name: str) -> dict[str, object]:
+    return {"toolkit": {"repo": {"key": f"{repo.base}/{name}"}}}
+
+
+@pytest.mark.usefixtures("silence")
+def test_no_key_but_the_right_one_is_written(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, repo: Repository
+) -> None:
+    m = machine()
+    lab_key, other = signing.fingerprint("lab"), signing.fingerprint("other")
+    before = footprint(m)
+    cases: list[tuple[dict[str, object], tuple[str, ...]]] = [
+        ({"toolkit": {"repo": {"fingerprint": other}}}, (lab_key, other, "nothing was written", "NVIDIA's")),
+        (_key(repo, "gone"), (f"{repo.base}/gone", "404")),
+        (_key(repo, "page"), (f"{repo.base}/page", "not a usable key", "nothing was written")),
+        (_key(repo, "two"), (f"{repo.base}/two", lab_key, other, "nothing was written")),
+        (_key(repo, "huge"), (f"{repo.base}/huge", "larger than any key")),
+    ]
+    for spec, words in cases:
+        result = gpuready("apply", "--yes", inventory=inventory(m, repo, **spec))
+        told = problem(result)
+        print(told)
+        assert result.code == 1 and result.host()["outcome"] == "failed", result.explain()
+        assert all(word in told for word in words), told
+        assert not result.changed(), result.explain()
+        assert footprint(m) == before
+    assert not leftovers(m)
+    mends(gpuready, inventory(m, repo))
+
+
+def test_a_repository_in_trouble_changes_nothing_of_the_node(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, lab: Lab
+) -> None:
+    m = machine()
+    key = {"toolkit": {"repo": {"fingerprint": signing.fingerprint("lab")}}}
+    with lab.publish(versions=("1.20.0",)) as repo:
+        key["toolkit"]["repo"]["key"] = f"{repo.base}/gpgkey-lab"  # type: ignore[assignment]
+        before = footprint(m)
+        repo.stop()
+        result = gpuready("apply", "--yes", inventory=inventory(m, repo, **key))
+        told = problem(result)
+        print(told)
+        assert result.code == 1 and repo.base in told and "refused" in told, result.explain()
+        assert footprint(m) == before
+
+        repo.start()
+        repo.rotate("other")  # the key is the right one, the signature is not
+        result = gpuready("apply", "--yes", inventory=inventory(m, repo, **key))
+        told = problem(result)
+        print(told)
+        assert result.code == 1 and signing.fingerprint("other")[-16:] in told and repo.base in told, result.explain()
+        assert result.changed() == {"repository"}, result.explain()
+        before = footprint(m)
+
+        repo.rotate("lab")
+        version = {"toolkit": {**key["toolkit"], "version": "1.20.7"}}
+        result = gpuready("apply", "--yes", inventory=inventory(m, repo, **version))
+        told = problem(result)
+        print(told)
+        assert result.code == 1 and "1.20.7-1" in told and "it has: 1.20.0-1" in told, result.explain()
+        assert not result.changed() and footprint(m) == before
+
+        repo.stop()
+        result = gpuready("apply", "--yes", inventory=inventory(m, repo, **key))
+        told = problem(result)
+        print(told)
+        assert result.code == 1 and f":{repo.port}" in told and "refused" in told, result.explain()
+        assert not result.changed() and footprint(m) == before
+
+        repo.start()
+        done = mends(gpuready, inventory(m, repo, **key))
+        assert done.changed() == {"toolkit", "docker"}
+        assert not leftovers(m)
+
+
+_HOLD = r"""
+use Fcntl;
+($seconds, @files) = @ARGV;
+for $f (@files) {
+  open($h{$f}, ">>", $f) or die "$f: $!";
+  $lock = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
+  fcntl($h{$f}, F_SETLK, $lock) or die "$f: $!";
+}
+open($out, ">", "/run/held"); close $out;
+sleep $seconds;
+"""
+
+
+def test_locks_of_apt_and_dpkg_are_waited_for(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    machines = [machine("debian12"), machine("debian13")]
+    seconds = {"/var/lib/apt/lists/lock": 4, "/var/cache/apt/archives/lock": 8, "/var/lib/dpkg/lock-frontend": 16}
+    for m in machines:
+        (m.root / "var/tmp/hold.pl").write_text(_HOLD, "utf-8")
+        for path, number in seconds.items():
+            m.run(f"rm -f /run/held; systemd-run -q --collect perl /var/tmp/hold.pl {number} {path}", timeout=20)
+            m.run("until [ -e /run/held ]; do sleep 0.02; done", timeout=5)
+    result = mends(gpuready, inventory(machines))
+    for m in machines:
+        assert result.host(m.name)["seconds"] > 12, "the locks were not held for long enough to prove anything"
+
+
+_SMALL = """
+set -e
+mkdir -p /small && mount -t tmpfs -o size={size} small /small
+cp -a -x {place}/. /small/
+for sub in $(awk '$5 ~ "^{place}/" {{print $5}}' /proc/self/mountinfo); do
+  mount --rbind $sub /small/${{sub#{place}/}}
+done
+mount --rbind /small {place}
+"""
+_FREE = "umount -R -l {place}; umount -R -l /small; rmdir /small"
+
+
+def _fill(m: Machine, place: str) -> None:
+    """Make a place of the machine a file system of its own that is full."""
+    if place in ("/etc", "/var"):
+        size = {"/etc": "16m", "/var": "250m"}[place]
+        m.run(_SMALL.format(place=place, size=size))
+    else:  # a tmpfs already: shrink it to what is in it
+        m.run(f"used=$(df -k --output=used {place} | tail -n 1); mount -o remount,size=$((used + 64))k {place}")
+    m.run(f"dd if=/dev/zero of={place}/filler bs=4k 2>/dev/null; true")
+
+
+def _free(m: Machine, place: str) -> None:
+    m.run(f"rm -f {place}/filler")
+    m.run(_FREE.format(place=place) if place in ("/etc", "/var") else f"mount -o remount,size=200m {place}")
+
+
+def test_a_full_disk_is_named_and_nothing_changes(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    path = inventory(m)
+
+    def refused(*places: str) -> None:
+        before = footprint(m)
+        for place in places:
+            _fill(m, place)
+        result = gpuready("apply", "--yes", inventory=path)
+        told = problem(result)
+        print(places, result.code, told)
+        assert result.code in (1, 4) and all(place in told for place in places), result.explain()
+        assert not result.changed(), result.explain()
+        for place in places:
+            _free(m, place)
+        assert footprint(m) == before
+
+    for places in (("/etc",), ("/var",), ("/tmp",), ("/run",), ("/run", "/tmp")):
+        refused(*places)
+    only = gpuready("apply", "--yes", "--skip", "docker", inventory=path)
+    assert only.code == 0, only.explain()
+    (m.root / "etc/docker").mkdir(exist_ok=True)
+    (m.root / "etc/docker/daemon.json").write_text('{"log-level": "warn"}')
+    for place in ("/etc", "/tmp"):  # now it is daemon.json's turn
+        refused(place)
+        m.run("docker info >/dev/null", timeout=20)
+    mends(gpuready, path)
+    assert not leftovers(m)
+
+
+_FROZEN_SMI = """
+import sys
+from gpuready.state import probe
+
+text = probe.script().replace("/proc/driver/nvidia/version", "/etc/hostname")
+probe.script = lambda: text
+from gpuready.cli.main import run
+
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def freezer() -> Iterator[Callable[[int], None]]:
+    """Makes a process of this host one that no signal ends and that sleeps in state D, until the test is over."""
+    v1, name = Path("/sys/fs/cgroup/freezer"), f"gpuready-test-{os.getpid()}"
+    if v1.is_dir():
+        group, knob, frozen, thawed = v1 / name, "freezer.state", "FROZEN", "THAWED"
+    else:
+        group, knob, frozen, thawed = Path("/sys/fs/cgroup") / name, "cgroup.freeze", "1", "0"
+    group.mkdir()
+    (group / knob).write_text(frozen)
+    caught: list[int] = []
+
+    def freeze(pid: int) -> None:
+        caught.append(pid)
+        (group / "cgroup.procs").write_text(str(pid))
+
+    yield freeze
+    (group / knob).write_text(thawed)
+    processes.send(caught, signal.SIGKILL)
+    until(lambda: not (group / "cgroup.procs").read_text(), 10, "the frozen process is gone")
+    group.rmdir()
+
+
+def test_a_process_in_state_d_costs_the_probe_its_limit_and_no_more(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, freezer: Callable[[int], None], tmp_path: Path
+) -> None:
+    m = machine()
+    smi = m.root / "usr/local/bin/nvidia-smi"
+    smi.write_text("#!/bin/sh\nexec sleep 7171\n")
+    smi.chmod(0o755)
+    driver = tmp_path / "frozen.py"
+    driver.write_text(_FROZEN_SMI)
+    process = subprocess.Popen(
+        [sys.executable, driver, "probe", "-i", inventory(m), "--output", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    sleeping = ["sleep", "7171"]
+    until(lambda: processes.matching(lambda argv: argv == sleeping), 10, "nvidia-smi runs")
+    (pid,) = processes.matching(lambda argv: argv == sleeping)
+    freezer(pid)
+    result = gpuready.finish(process)
+    assert result.code == 0, result.explain()
+    state = result.host()["state"]
+    unknown = state["driver"]["smi"]["unknown"]
+    inside = Path(f"/proc/{pid}/status").read_text().partition("NSpid:")[2].split("\n")[0].split()[-1]
+    assert "abandoned" in unknown and f"pid {inside} in state D" in unknown, unknown
+    assert probe.LIMIT <= result.host()["seconds"] < probe.LIMIT + 4, result.host()["seconds"]
+    assert state["packages"]["docker.io"] and state["docker"]["version"] and state["linker"]["cache"] is not None
+    assert not leftovers(m)
+
+
+def test_what_a_login_prints_is_not_taken_for_an_answer(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    noise = "echo begin of a long story\necho held by nobody\nprintf 'caf\\351 \\377\\n' | tee /dev/stderr\n"
+    home = m.root / "home/gpu"
+    (home / ".bashrc").write_text(noise + (home / ".bashrc").read_text() if (home / ".bashrc").exists() else noise)
+    (m.root / "etc/profile.d/noise.sh").write_text(noise)
+    (home / ".ssh/rc").write_text(noise)
+    m.run("chown gpu: /home/gpu/.bashrc /home/gpu/.ssh/rc; usermod -s /bin/bash gpu", timeout=20)
+    said = m.run("true", user="gpu", timeout=20)
+    assert "held by nobody" in said.stdout
+    mends(gpuready, inventory(m))
+
+
+def test_a_repository_that_swallows_packets_costs_bounded_time(gpuready: Gpuready, silence: Silence) -> None:
+    first, second = silence.machines
+    result = gpuready.finish(silence.process)
+    took = {m.name: result.host(m.name)["seconds"] for m in silence.machines}
+    print(took, problem(result, first.name), problem(result, second.name), sep="\n")
+    assert result.code == 1, result.explain()
+    for m in silence.machines:
+        told = problem(result, m.name)
+        assert network.SERVER in told and "timed out" in told, told
+        assert not result.changed(m.name) and took[m.name] < 60, result.explain()
+        m.run(_DROP.format(what="-D"), timeout=20)
+    assert not (first.root / KEYRING[1:]).exists() and not (first.root / SOURCE[1:]).exists()
+    mends(gpuready, silence.path)
