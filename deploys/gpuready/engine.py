@@ -10,12 +10,16 @@ from gevent import monkey
 
 monkey.patch_all()
 
+import contextlib  # noqa: E402
 import logging  # noqa: E402
 import os  # noqa: E402
+import signal  # noqa: E402
+import threading  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
+from collections.abc import Callable, Iterator, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from datetime import date  # noqa: E402
+from types import FrameType  # noqa: E402
 
 import gevent  # noqa: E402
 import pyinfra  # noqa: E402
@@ -119,13 +123,14 @@ class Engine:
 
     def _timed(self, work: Callable[[], None]) -> Run:
         began = time.monotonic()
-        try:
-            work()
-        except KeyboardInterrupt:
-            self.run.interrupted = True
-        finally:
-            self.run.seconds = time.monotonic() - began
-            self._close()
+        with _signals_to_main():
+            try:
+                work()
+            except KeyboardInterrupt:
+                self.run.interrupted = True
+            finally:
+                self.run.seconds = time.monotonic() - began
+                self._close()
         return self.run
 
     def _hosts(self) -> list[Host]:
@@ -280,6 +285,25 @@ class UncomparableError(GpureadyError):
 
     kind = "converge"
     exit_code = 1
+
+
+@contextlib.contextmanager
+def _signals_to_main() -> Iterator[None]:
+    """Signals interrupt the main greenlet; raised in whatever runs at the moment, a greenlet could swallow it."""
+    main, loop = gevent.getcurrent(), gevent.get_hub().loop
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        loop.run_callback(main.throw, KeyboardInterrupt)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, interrupt) for number in numbers if callable(signal.getsignal(number))}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _quiet() -> None:

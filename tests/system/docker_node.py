@@ -134,6 +134,7 @@ class DockerNode:
         restart += "systemctl restart docker.service\n"
         script += place + restart if starts else restart + place
         if run:
+            script += "docker rm -f before >/dev/null 2>&1 || true\n"  # of a case that left Docker down
             script += "docker run -d --name before --network none busybox:lab sleep 10000 >/dev/null\n"
         self.sh(script)
 

@@ -216,9 +216,18 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     mends(gpuready, path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "verb"),
+    [(signal.SIGINT, ("plan",)), (signal.SIGTERM, ("apply", "--yes")), (signal.SIGHUP, ("verify",))],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
+)
 def test_an_interrupt_ends_in_a_document(
-    number: signal.Signals, module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+    number: signal.Signals,
+    verb: tuple[str, ...],
+    module_machine: MachineFactory,
+    gpuready: Gpuready,
+    inventory: Inventories,
+    tmp_path: Path,
 ) -> None:
     m = module_machine("debian12")
     wrapper = m.root / "usr/local/bin/dpkg-query"
@@ -228,17 +237,17 @@ def test_an_interrupt_ends_in_a_document(
     wrapper.chmod(0o755)
     path = inventory_file(tmp_path / "i.yaml", inventory(m), {"away": {"ansible_host": "away.invalid"}})
     before = footprint(m)
-    for verb in (("plan",), ("apply", "--yes"), ("verify",)):
-        until(lambda: not (m.root / "var/tmp/probing").exists())
-        process = gpuready.start(*verb, inventory=path)
-        until((m.root / "var/tmp/probing").exists)
-        process.send_signal(number)
-        began = time.monotonic()
-        result = gpuready.finish(process)
-        assert time.monotonic() - began < 5
-        assert result.code == 130 and result.document["error"]["kind"] == "interrupted", result.explain()
-        assert set(result.document["hosts"]) == {m.name, "away"}, result.explain()
-        assert result.host(m.name)["outcome"] == "not_attempted", result.explain()
+    probing = m.root / "var/tmp/probing"
+    until(lambda: not probing.exists())
+    process = gpuready.start(*verb, inventory=path)
+    until(probing.exists)
+    process.send_signal(number)
+    began = time.monotonic()
+    result = gpuready.finish(process)
+    assert time.monotonic() - began < 5
+    assert result.code == 130 and result.document["error"]["kind"] == "interrupted", result.explain()
+    assert set(result.document["hosts"]) == {m.name, "away"}, result.explain()
+    assert result.host(m.name)["outcome"] == "not_attempted", result.explain()
     assert footprint(m) == before
     wrapper.unlink()
 

@@ -6,9 +6,11 @@ document and exit code 130.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -21,11 +23,13 @@ def main() -> NoReturn:
 def run(argv: list[str]) -> int:
     """The exit code of ``gpuready ARGV``; the result is delivered on every way out."""
     _open_all()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _unraisable
     try:
-        from gpuready.cli.app import run as app
+        with held():
+            from gpuready.cli.app import run as app
 
         return app(argv)
     except KeyboardInterrupt:  # while importing, or once more while delivering
@@ -41,5 +45,32 @@ def _open_all() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+_seen = _held = False
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Signals wait meanwhile: an import does not bear to be cut in two, least of all that of gevent.
+
+    It raises KeyboardInterrupt for an earlier signal, too: what that one raised may have met a callback in C.
+    """
+    global _held
+    _held = True
+    try:
+        yield
+    finally:
+        _held = False
+    if _seen:
+        raise KeyboardInterrupt
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _seen
+    _seen = True
+    if not _held:
+        raise KeyboardInterrupt
+
+
+def _unraisable(lost: sys.UnraisableHookArgs) -> None:
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from gpuready.cli.main import held
 from gpuready.cli.options import Request
 from gpuready.cli.progress import reporting
 from gpuready.components.base import Disruption
@@ -12,24 +13,25 @@ from gpuready.report.run import HostRun, Run
 
 def online(wanted: Request, *, verb: str = "", passive: bool = False, allowed: Disruption = Disruption.restart) -> Run:
     """Connect and do ``verb`` (default: the one asked for), with progress on stderr."""
-    from gpuready import engine
-
-    _quiet_interrupts()
-    logging.basicConfig(level=logging.ERROR, format="%(message)s")
-    options = engine.Options(
-        verb=verb or wanted.verb,
-        selected=wanted.selected,
-        passive=passive,
-        host_keys=wanted.host_keys,
-        allowed=allowed,
-        parallel=wanted.parallel,
-    )
-    names = [entry.name for entry in wanted.entries]
+    verb, names = verb or wanted.verb, [entry.name for entry in wanted.entries]
     try:
+        with held():
+            from gpuready import engine
+
+        _quiet_interrupts()
+        logging.basicConfig(level=logging.ERROR, format="%(message)s")
+        options = engine.Options(
+            verb=verb,
+            selected=wanted.selected,
+            passive=passive,
+            host_keys=wanted.host_keys,
+            allowed=allowed,
+            parallel=wanted.parallel,
+        )
         with reporting(names, wanted.color) as progress:
             run = engine.execute(wanted.entries, options, progress)
     except KeyboardInterrupt:  # before the engine had begun
-        run = Run(options.verb, [HostRun(name) for name in names], interrupted=True)
+        run = Run(verb, [HostRun(name) for name in names], interrupted=True)
     run.probed = ", ".join(wanted.sources)
     return run
 
