@@ -10,16 +10,12 @@ from gevent import monkey
 
 monkey.patch_all()
 
-import contextlib  # noqa: E402
 import logging  # noqa: E402
 import os  # noqa: E402
-import signal  # noqa: E402
-import threading  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Callable, Iterator, Sequence  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from datetime import date  # noqa: E402
-from types import FrameType  # noqa: E402
 
 import gevent  # noqa: E402
 import pyinfra  # noqa: E402
@@ -41,6 +37,7 @@ from gpuready.node import NODE, converge  # noqa: E402
 from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
+from gpuready.operations.interrupts import signals_to_main  # noqa: E402
 from gpuready.operations.node_state import forget, node_state  # noqa: E402
 from gpuready.operations.outcome import outcomes  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
@@ -123,7 +120,7 @@ class Engine:
 
     def _timed(self, work: Callable[[], None]) -> Run:
         began = time.monotonic()
-        with _signals_to_main():
+        with signals_to_main():
             try:
                 work()
             except KeyboardInterrupt:
@@ -285,25 +282,6 @@ class UncomparableError(GpureadyError):
 
     kind = "converge"
     exit_code = 1
-
-
-@contextlib.contextmanager
-def _signals_to_main() -> Iterator[None]:
-    """Signals interrupt the main greenlet; raised in whatever runs at the moment, a greenlet could swallow it."""
-    main, loop = gevent.getcurrent(), gevent.get_hub().loop
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        loop.run_callback(main.throw, KeyboardInterrupt)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, interrupt) for number in numbers if callable(signal.getsignal(number))}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _quiet() -> None:

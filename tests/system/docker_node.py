@@ -23,6 +23,11 @@ ALIASES = frozenset({"Runtimes.io.containerd.runc.v2", "Runtimes.io.containerd.r
 #: What `docker info` counts or measures anew each time.
 _RESTLESS = ("SystemTime", "NFd", "NGoroutines", "NEventsListener")
 
+_CLEAR_FILES = """\
+rm -rf /etc/docker /srv/docker /var/lib/gpuready/backup /var/lib/gpuready/docker.effective
+mkdir /etc/docker
+"""
+_CLEAR_UNIT = f"if [ -e {DROP_IN} ]; then rm -r {DROP_IN.rpartition('/')[0]}; systemctl daemon-reload; fi\n"
 _LOOK = f"""
 F={DAEMON_JSON}
 echo "link $(readlink $F)"
@@ -100,36 +105,38 @@ class DockerNode:
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.name, self.distro = machine, machine.name, machine.distro
+        self._plain = False
 
     def sh(self, script: str) -> str:
         """Run a script as root; its output."""
         return self.machine.run("sh -e", stdin=script).stdout
 
-    def clear(self) -> str:
-        """A script that takes away what an earlier case left; Docker is to be restarted after it."""
-        return (
-            "docker rm -f before >/dev/null 2>&1 || true\n"
-            "umount /etc/docker 2>/dev/null || true\n"
-            "rm -rf /etc/docker /srv/docker /var/lib/gpuready/backup /var/lib/gpuready/docker.effective\n"
-            f"if [ -e {DROP_IN} ]; then rm -r {DROP_IN.rpartition('/')[0]}; systemctl daemon-reload; fi\n"
-            "mkdir /etc/docker\n"
-        )
-
     def prepare(
-        self, content: bytes | None = None, arrange: str = "", drop_in: str = "", starts: bool = True, run: bool = True
+        self,
+        content: bytes | None = None,
+        arrange: str = "",
+        drop_in: str = "",
+        starts: bool = True,
+        run: bool = True,
+        reuse: bool = False,
     ) -> None:
         """Docker runs, started with that daemon.json or (``starts`` false) with none, which is then put in place.
 
-        ``arrange`` is a script that runs after the file was written, ``drop_in`` one for docker.service.
+        ``arrange`` is a script that runs after the file was written, ``drop_in`` one for docker.service. With ``reuse``
+        an engine that was started without a file for the last case goes on, and its container, too.
         """
-        script = self.clear()
+        place = arrange + "\n"
+        if content is not None:
+            place = f"echo {base64.b64encode(content).decode()} | base64 -d >{DAEMON_JSON}\n{place}"
+        if reuse and self._plain and not starts:
+            self.sh(f"{_CLEAR_FILES}{place}")
+            return
+        self._plain = reuse and not starts and not drop_in
+        script = f"docker rm -f before >/dev/null 2>&1 || true\n{_CLEAR_FILES}{_CLEAR_UNIT}"
         if drop_in:
             script += (
                 f"mkdir -p {DROP_IN.rpartition('/')[0]}; cat >{DROP_IN} <<'X'\n{drop_in}X\nsystemctl daemon-reload\n"
             )
-        place = arrange + "\n"
-        if content is not None:
-            place = f"echo {base64.b64encode(content).decode()} | base64 -d >{DAEMON_JSON}\n{place}"
         restart = "systemctl reset-failed docker.service docker.socket 2>/dev/null || true\n"
         restart += "systemctl restart docker.service\n"
         script += place + restart if starts else restart + place
