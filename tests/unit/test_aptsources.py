@@ -36,7 +36,7 @@ def test_names_it(text: str, url: str) -> None:
 @pytest.mark.parametrize(
     ("text", "url"),
     [
-        ("deb http://deb.debian.org/debian trixie main", URL),
+        ("deb http://mirror.example.org/debian trixie main", URL),
         ("deb https://nvidia.github.io/libnvidia-container-doc/deb /", URL),
         ("deb https://nvidia.github.io/nvidia-docker-archive/deb /", URL),
         ("deb http://mirror.example:8080/nct/debug /", MIRROR),
@@ -86,7 +86,7 @@ def test_lines_that_stay(text: str) -> None:
 
 
 OURS = f"Types: deb\nURIs: {MIRROR}\nSuites: /\n"
-OTHER = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: trixie\nComponents: main\n"
+OTHER = "Types: deb\nURIs: http://mirror.example.org/debian\nSuites: trixie\nComponents: main\n"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_fields_of_stanzas() -> None:
     text = "\n\n# only a comment\n\nTYPES: deb\n# Suites: /\nuris: a:b\n c\nSigned-By:\n .\n K\nno colon\n\n\n" + OTHER
     assert stanzas(text) == [
         {"Types": "deb", "Uris": "a:b c", "Signed-By": ". K"},
-        {"Types": "deb", "Uris": "http://deb.debian.org/debian", "Suites": "trixie", "Components": "main"},
+        {"Types": "deb", "Uris": "http://mirror.example.org/debian", "Suites": "trixie", "Components": "main"},
     ]
 
 
