@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import signal
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -42,8 +42,9 @@ case "$*" in *'{arguments}'*)
 esac
 exec {command} "$@"
 """
-# Holds dpkg up, so that there is a middle of the installation to hit.
-_SLOW = 'DPkg::Pre-Invoke {{ "touch /var/tmp/in-dpkg; sleep {seconds}; rm /var/tmp/in-dpkg"; }};\n'
+# Holds dpkg up, so that there is a middle of the installation to hit: for some time, or until it is let go.
+_SLOW = 'DPkg::Pre-Invoke {{ "touch /var/tmp/in-dpkg; {wait}; rm /var/tmp/in-dpkg"; }};\n'
+_UNTIL_LET_GO = "timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'"
 
 
 def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
@@ -56,8 +57,18 @@ def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
 
 def _slow_dpkg(m: Machine, seconds: float) -> Path:
     """dpkg waits for some time before it begins; the file that is returned exists while it does."""
-    (m.root / "etc/apt/apt.conf.d/99slow").write_text(_SLOW.format(seconds=seconds))
+    (m.root / "etc/apt/apt.conf.d/99slow").write_text(_SLOW.format(wait=f"sleep {seconds}"))
     return m.root / "var/tmp/in-dpkg"
+
+
+def _held_dpkg(m: Machine) -> Path:
+    """As :func:`_slow_dpkg`, until :func:`_let_go`: so several machines are in dpkg at one moment, slow or not."""
+    (m.root / "etc/apt/apt.conf.d/99slow").write_text(_SLOW.format(wait=_UNTIL_LET_GO))
+    return m.root / "var/tmp/in-dpkg"
+
+
+def _let_go(m: Machine) -> None:
+    (m.root / "var/tmp/go").touch()
 
 
 def _quick_dpkg(m: Machine) -> None:
@@ -89,11 +100,10 @@ class Departure:
         arguments = f"-F {config} -o UserKnownHostsFile={access.known_hosts()} -J gpu@{hop.address}"
         through = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
         self.path = inventory_file(path, path, {self.dark.name: through})
-        self._markers = [_slow_dpkg(m, 5) for m in made]
+        self._markers = [_held_dpkg(m) for m in made]
         self.process = gpuready.start("apply", "--yes", inventory=self.path)
         self.took = 0.0
-        self._thread = threading.Thread(target=self._act)
-        self._thread.start()
+        self._acts = ThreadPoolExecutor(1).submit(self._act)
 
     def _act(self) -> None:
         until(lambda: all(marker.exists() for marker in self._markers), 60)
@@ -104,6 +114,8 @@ class Departure:
             swallow(m, packets=True)
         self.stuck.run("pkill -STOP -f '^sshd[^ ]*: gpu'", timeout=20)
         self.dead.kill()
+        for m in (self.dark, self.grey, self.dim, self.stuck):
+            _let_go(m)
         for m, seconds in ((self.dim, 3), (self.grey, 35)):  # nothing to wait for: the network is away for that long
             time.sleep(max(0.0, began + seconds - time.monotonic()))
             swallow(m, packets=False) if m is self.grey else cable(m, plugged=True)
@@ -113,7 +125,7 @@ class Departure:
     def result(self, gpuready: Gpuready) -> Result:
         """What became of it."""
         found = gpuready.finish(self.process)
-        self._thread.join()
+        self._acts.result()  # what went wrong there is told, not hidden
         return found
 
 
