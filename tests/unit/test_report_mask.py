@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
@@ -72,6 +72,8 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
+@example({"password": ["]"]})
+@example({"token": [["}"]]})
 def test_json_stays_json(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, indent=2), json.dumps(value, ensure_ascii=False)):
         once = mask_text(text)

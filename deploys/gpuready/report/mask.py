@@ -22,7 +22,7 @@ _PLAIN = r"[^\s\"',;\[\]{}]+"
 _USERINFO = re.compile(r"(:(?:\\?/){2})[^/\s\"'\\]+@")
 _PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
 _JSON = re.compile(rf"({_JSON_KEY})(?:{_JSON_STRING}|-?[0-9][\w.+-]*)", re.IGNORECASE)
-_JSON_LIST = re.compile(rf"({_JSON_KEY})\[[^\][{{}}]*\]", re.IGNORECASE)
+_JSON_LIST = re.compile(rf'({_JSON_KEY})\[(?:"(?:[^"\\\n]|\\.)*"|[^\][{{}}"])*\]', re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"([\w.-]*(?:{_WORD}[\w.-]*|key)\s*=\s*)(?:\"((?:[^\"\\\n]|\\.)*)\"?|'([^'\n]*)'?|{_PLAIN})", re.IGNORECASE
 )
