@@ -15,7 +15,6 @@ import os  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
-from datetime import date  # noqa: E402
 
 import gevent  # noqa: E402
 import pyinfra  # noqa: E402
@@ -29,11 +28,10 @@ from pyinfra.api.state import State, StateStage  # noqa: E402
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state  # noqa: E402
 from pyinfra_cli.util import load_func  # noqa: E402
 
-from gpuready.checks import CATALOGUE  # noqa: E402
-from gpuready.checks.base import run_checks  # noqa: E402
-from gpuready.components.base import Disruption, compare  # noqa: E402
+from gpuready.components.base import Disruption  # noqa: E402
 from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
-from gpuready.node import NODE, converge  # noqa: E402
+from gpuready.judgement import compared, judged, look_back  # noqa: E402
+from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
@@ -42,7 +40,7 @@ from gpuready.operations.node_state import forget, node_state  # noqa: E402
 from gpuready.operations.outcome import outcomes  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS  # noqa: E402
-from gpuready.report.run import ComponentRun, HostRun, Run  # noqa: E402
+from gpuready.report.run import HostRun, Run  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
 
 #: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
@@ -61,6 +59,8 @@ class Options:
     host_keys: str = "strict"
     allowed: Disruption = Disruption.restart
     parallel: int = 64
+    back: bool = False
+    """Towards what was there before gpuready, not towards the spec."""
 
 
 class Engine:
@@ -188,27 +188,10 @@ class Engine:
             self._judge(run)
 
     def _compare(self, run: HostRun) -> None:
-        assert run.state is not None
-        chosen = [c for c in NODE if self.options.selected is None or c.name in self.options.selected]
-        spec = self.entries[run.name].spec
-        run.components = [ComponentRun(compare(c, spec, run.state)) for c in chosen]
-        if any(c.found.error for c in run.components):
-            run.outcome = "failed"
-            for c in run.components:
-                c.error = UncomparableError(c.found.error) if c.found.error else None
-        if any(c.found.diff and not c.found.error for c in run.components):
-            run.outcome = "would_change"
-        elif run.outcome != "failed":
-            run.outcome = "ok"
+        compared(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
 
     def _judge(self, run: HostRun) -> None:
-        assert run.state is not None
-        spec, active = self.entries[run.name].spec, bool(run.state.active)
-        selected = self.options.selected
-        left_out = [c.name for c in NODE if selected is not None and c.name not in selected]
-        run.checks = list(
-            run_checks(CATALOGUE, spec, run.state, run.name, active=active, today=date.today(), left_out=left_out)
-        )
+        judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
 
     def _converge(self, hosts: list[Host]) -> None:
         for host in hosts:
@@ -216,7 +199,7 @@ class Engine:
             self.progress(host.name, "apply")
         self.state.active_hosts = set(hosts)
         self.state.set_stage(StateStage.Prepare)
-        load_func(self.state, converge)
+        load_func(self.state, withdraw if self.options.back else converge)
         self.state.set_stage(StateStage.Execute)
         began = time.monotonic()
         run_ops(self.state, no_wait=True)
@@ -239,12 +222,14 @@ class Engine:
             self.progress(host.name, "check")
             forget(host)
             try:
-                run.state = run_active(host, node_state(host), self.entries[host.name].spec)
+                run.state = node_state(host)
+                if not self.options.back:
+                    run.state = run_active(host, run.state, self.entries[host.name].spec)
             except UnreachableError as e:
                 failed = failed or e
             else:
                 self._judge(run)
-                self._look_back(run, touched)
+                look_back(run, self.entries[host.name].spec, touched, back=self.options.back)
             failed = failed or next((c.error for c in run.components if c.error is not None), None)
         elif not done and failed is None:
             failed = EngineError("no operation ran on this host")
@@ -255,33 +240,12 @@ class Engine:
         else:
             run.outcome = "changed"
 
-    def _look_back(self, run: HostRun, touched: list[ComponentRun]) -> None:
-        """What the steps came to: one that failed may have changed something, one that ended well must have."""
-        assert run.state is not None
-        by_name = {c.name: c for c in NODE}
-        for item in touched:
-            again = compare(by_name[item.found.name], self.entries[run.name].spec, run.state)
-            if item.error is not None or item.pending:
-                item.changed = item.changed or again.diff != item.found.diff
-            elif again.diff or again.error:
-                keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
-                item.error = UncomparableError(
-                    f"{item.found.name} still differs after its steps: {again.error or keys}"
-                )
-
     def _close(self) -> None:
         for host in self._hosts():
             lock.release(host)
             client = getattr(host.connector, "client", None)
             if client is not None:
                 client.close()
-
-
-class UncomparableError(GpureadyError):
-    """A component that cannot be compared, or that its steps did not bring to what it should be."""
-
-    kind = "converge"
-    exit_code = 1
 
 
 def _quiet() -> None:
@@ -296,4 +260,5 @@ def _quiet() -> None:
 def execute(entries: Sequence[HostEntry], options: Options, progress: Progress) -> Run:
     """Run ``options.verb`` (plan, apply, verify, probe) over the hosts."""
     engine = Engine(entries, options, progress)
-    return {"plan": engine.plan, "probe": engine.plan, "apply": engine.apply, "verify": engine.verify}[options.verb]()
+    verbs = {"plan": engine.plan, "probe": engine.plan, "verify": engine.verify}
+    return verbs.get(options.verb, engine.apply)()

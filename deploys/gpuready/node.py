@@ -8,10 +8,14 @@ from __future__ import annotations
 from gpuready.components.base import Component
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
+from gpuready.components.ledger import Ledger
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
 NODE: tuple[Component, ...] = (Repository(), Toolkit(), Ldso(), Docker())
+
+#: The way back: last in, first out; then what is known about it is forgotten.
+BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())
 
 
 def converge() -> None:
@@ -20,6 +24,14 @@ def converge() -> None:
 
     for item in NODE:
         component(item=item, name=item.name)
+
+
+def withdraw() -> None:
+    """Take out of the host what gpuready put in."""
+    from gpuready.operations.component import component
+
+    for item in BACK:
+        component(item=item, original=True, name=f"remove {item.name}")
 
 
 def verify() -> None:

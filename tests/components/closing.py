@@ -150,13 +150,16 @@ def _ldconfig(state: NodeState, closed: Closed) -> NodeState:
 def _apt(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs what is pinned; apt-mark holds or unholds."""
     script = closed.script("toolkit")
-    held = re.search(r"^apt-mark (\w+) (.*?) >", script, re.M)
-    assert held and set(held[2].split()) == set(PACKAGES), script
+    marks = {name: word == "hold" for word, names in re.findall(r"^apt-mark (\w+) (.*?) >", script, re.M)
+             for name in names.split()}  # fmt: skip
+    gone = set(re.findall(r"^apt-get purge .*", script, re.M)[0].split()) if "apt-get purge" in script else set()
+    assert set(marks) | gone >= set(PACKAGES), script
     packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
-    if re.search(r"^INSTALL=1$", script, re.M):
-        for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
-            packages[name] = Package(version=version, arch="amd64")
+    for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
+        packages[name] = Package(version=version, arch="amd64")
     for name in PACKAGES:
-        if name in packages:
-            packages[name] = packages[name].model_copy(update={"held": held[1] == "hold"})
+        if name in gone:
+            packages.pop(name, None)
+        elif name in packages:
+            packages[name] = packages[name].model_copy(update={"held": marks[name]})
     return state.model_copy(update={"packages": packages})

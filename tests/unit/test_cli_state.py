@@ -95,7 +95,7 @@ def test_a_surprise_on_one_host_is_that_hosts_outcome(
     def judge(catalogue: object, spec: object, state: object, host: str, **more: object) -> tuple[()]:
         return () if host == "gpu01" else 1 / 0  # type: ignore[return-value]
 
-    monkeypatch.setattr("gpuready.cli.offline.run_checks", judge)
+    monkeypatch.setattr("gpuready.judgement.run_checks", judge)
     assert run(files.argv("plan", recorded(gpu01=state, gpu02=state), "--output", "json")) == 70
     told = capsys.readouterr()
     found = json.loads(told.out)

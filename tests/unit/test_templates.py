@@ -63,12 +63,12 @@ def variables(name: str) -> set[str]:
 
 def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
-    lists = {"packages", "pins", "dirs", "driver_dirs", "flags"}
+    lists = {"packages", "pins", "purge", "hold", "unhold", "dirs", "driver_dirs", "flags"}
     found: dict[str, Any] = {}
     for variable in variables(name):
         if variable in lists:
             found[variable] = [value, value]
-        elif variable == "puts":
+        elif variable in ("puts", "files"):
             found[variable] = [(value, value, value)]
         elif variable == "drops":
             found[variable] = [(value, value)]

@@ -23,26 +23,40 @@ _HELP = """Bring every node to its spec, and prove it. What is as it should be i
   gpuready apply -i hosts.yaml --yes --output junit:report.xml
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
 """
+_SHOWS = {"apply": "gpuready plan", "remove": "gpuready remove --dry-run"}
 DECLINED = "for consent: not confirmed"
+
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+DISRUPTION = click.option(
+    "--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
+    show_default=True, help="The most that may happen; the spec's maintenance may allow less.",
+)  # fmt: skip
 
 
 @click.command("apply", cls=Verb, help=_HELP)
 @run_options
 @STATE
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
-@click.option("--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
-              show_default=True, help="The most that may happen; the spec's maintenance may allow less.")  # fmt: skip
+@YES
+@DISRUPTION
 def command(state: str | None, yes: bool, allow_disruption: str, **given: Any) -> int:
     """The exit code."""
     if state is not None:
         raise UsageError("apply takes no --state: it changes nodes, and must see them itself",
                          remedy="gpuready plan --state FILE shows what a recorded state would need")  # fmt: skip
-    if not yes and not _terminal():
-        raise UsageError("apply without a terminal needs --yes", remedy="gpuready plan shows what it would do")
-    wanted = request("apply", **given)
-    allowed = Disruption[allow_disruption]
+    consent("apply", yes)
+    return change(request("apply", **given), Disruption[allow_disruption], yes=yes)
+
+
+def change(wanted: Request, allowed: Disruption, *, yes: bool) -> int:
+    """Do it, after showing it and asking unless ``yes``; the exit code."""
     run = online(wanted, allowed=allowed) if yes else _ask_first(wanted, allowed)
     return deliver(run, wanted.outputs, color=wanted.color)
+
+
+def consent(verb: str, yes: bool) -> None:
+    """UsageError where nobody could be asked."""
+    if not yes and not _terminal():
+        raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"{_SHOWS[verb]} shows what it would do")
 
 
 def _terminal() -> bool:
@@ -54,7 +68,7 @@ def _ask_first(wanted: Request, allowed: Disruption) -> Run:
     planned = online(wanted, verb="plan")
     changing = [host for host in planned.hosts if host.outcome == "would_change"]
     if planned.interrupted or not changing:
-        planned.verb = "apply"
+        planned.verb = wanted.verb
         return planned
     click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
@@ -62,7 +76,7 @@ def _ask_first(wanted: Request, allowed: Disruption) -> Run:
             return online(wanted, allowed=allowed)
     except click.Abort:
         planned.interrupted = True
-    planned.verb = "apply"
+    planned.verb = wanted.verb
     for host in changing:
         host.outcome, host.checks = "pending", []
         for item in host.components:

@@ -27,6 +27,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, allowed: D
             host_keys=wanted.host_keys,
             allowed=allowed,
             parallel=wanted.parallel,
+            back=wanted.verb == "remove",
         )
         with reporting(names, wanted.color) as progress:
             run = engine.execute(wanted.entries, options, progress)

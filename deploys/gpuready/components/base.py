@@ -115,6 +115,13 @@ class Component:
         """What is, at least for the keys of ``expected``; the spec only selects what to look at."""
         raise TypeError(f"{type(self).__name__} reads no state")
 
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What the keys that gpuready changed here were before its first touch; None: the key was not there.
+
+        Empty where nothing on the node is gpuready's. ``gpuready remove`` closes the difference to this.
+        """
+        return {}
+
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         """The class of closing ``diff`` on this node."""
         return Disruption.none
@@ -132,20 +139,24 @@ class Component:
         return ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        """The steps that close ``diff``; each ``yield`` gives the step's :class:`Reply`."""
+        """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""
         raise TypeError(f"{type(self).__name__} cannot converge")
 
 
-def compare(component: Component, spec: NodeSpec, state: NodeState) -> Comparison:
-    """Expected against actual, as one :class:`Comparison`. Pure."""
+def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
+    """Expected (``original``: what was there before gpuready) against actual, as one :class:`Comparison`. Pure."""
     name = component.name
-    applies = component.applies(spec, state)
+    try:
+        if original:
+            expected = component.original(spec, state)
+            applies = Applies(bool(expected), "gpuready changed it" if expected else "gpuready changed nothing here")
+        else:
+            applies = component.applies(spec, state)
+            expected = component.expected(spec, state) if applies.yes else {}
+    except NotComparable as e:
+        return Comparison(name, True, error=str(e))
     if not applies.yes:
         return Comparison(name, False, applies.reason)
-    try:
-        expected = component.expected(spec, state)
-    except NotComparable as e:
-        return Comparison(name, True, applies.reason, error=str(e))
     actual = component.actual(spec, state)
     diff = tuple(Change(key, actual.get(key), want) for key, want in expected.items() if actual.get(key) != want)
     blind = [f"{c.key}: {c.actual.unknown}" for c in diff if isinstance(c.actual, Unknown)]

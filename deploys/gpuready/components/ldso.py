@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 
 from gpuready import resources
+from gpuready.components import ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Linker, NodeState, Unknown
@@ -64,12 +65,18 @@ class Ldso(Component):
             return {}
         conf = state.files[CONF].text if CONF in state.files else ""
         dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
-        found: dict[str, Value] = {"ldso.conf": dirs}
+        found: dict[str, Value] = {"ldso.conf": dirs, **ledger.actual("ldso", state, [CONF])}
         for d in {path.rpartition("/")[0] for path in linker.libs}:
             found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if _listed(linker, d, name))
         return found
 
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.whole("ldso", state, [CONF])
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if diff[0].key.startswith("ldso.files."):
+            yield from ledger.restore("ldso", diff, state, ldconfig=True)
+            return
         dirs = next((c.expected for c in diff if c.key == "ldso.conf"), None)
         before = state.files[CONF].sha256 if CONF in state.files else "absent"
         content = resources.document("ldso.conf", dirs=dirs) if isinstance(dirs, tuple) else ""

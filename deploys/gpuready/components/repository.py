@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from gpuready import resources
-from gpuready.components import aptsources
+from gpuready.components import aptsources, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
 from gpuready.components.openpgp import KeyFileError, fingerprints
 from gpuready.errors import ConvergeError
@@ -66,9 +66,15 @@ class Repository(Component):
             "repository.key": _key(state.files.get(KEYRING)),
             "repository.conflicts": tuple(_conflicts(spec, state)),
             "repository.proxy": _shown(state.files[PROXY].text.strip() if PROXY in state.files else None, spec),
+            **ledger.actual("repository", state, ledger.paths(state, "/etc/apt")),
         }
 
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.whole("repository", state, ledger.paths(state, "/etc/apt"))
+
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if _backwards(diff):
+            return ledger.left(state, ledger.paths(state, "/etc/apt"))
         if not any(c.key == "repository.conflicts" for c in diff):
             return ()
         return tuple(
@@ -76,6 +82,9 @@ class Repository(Component):
         )
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if _backwards(diff):
+            yield from ledger.restore("repository", diff, state)
+            return
         key = None
         if any(c.key == "repository.key" for c in diff):
             key = yield from self._fetch(spec)
@@ -123,6 +132,10 @@ class Repository(Component):
                 remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
             )
         return data
+
+
+def _backwards(diff: tuple[Change, ...]) -> bool:
+    return any(c.key.startswith("repository.files.") for c in diff)
 
 
 def _sha(state: NodeState, path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
+from gpuready.components import ledger
 from gpuready.components.base import Applies, Change, Component, Disruption, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -20,6 +21,8 @@ PACKAGES = (
     "libnvidia-container-tools",
     "libnvidia-container1",
 )
+#: What was installed before gpuready's first touch, as templates/toolkit.sh.j2 writes it: "NAME VERSION DPKG-STATUS".
+BEFORE = f"{ledger.KEPT}/packages.original"
 
 
 class Toolkit(Component):
@@ -46,26 +49,52 @@ class Toolkit(Component):
             found[f"toolkit.{name}.held"] = package.held if package else False
         return found
 
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if BEFORE not in state.files:
+            return {}
+        found: dict[str, Value] = {}
+        before = _before(state)
+        for name in PACKAGES:
+            if name not in before:
+                found[f"toolkit.{name}"] = None
+            found[f"toolkit.{name}.held"] = before.get(name, ("", ""))[1].startswith("h")
+        return found
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if not _taken(diff):
+            return ()
+        old = _before(state).items()
+        return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
+
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _packages(diff) else Disruption.none
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        if _taken(diff):
+            return gpu_containers(state, "nvidia")
         return gpu_containers(state) if _packages(diff) else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        version = f"{spec.toolkit.version}-1"
+        wanted = {c.key.removeprefix("toolkit."): c.expected for c in diff}
+        pins = [f"{name}={wanted[name]}" for name in PACKAGES if isinstance(wanted.get(name), str)]
+        version = next((pin.partition("=")[2] for pin in pins), "")
+        now = self.actual(spec, state)
+        held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
+        gone = _taken(diff)
         yield Step(
             "toolkit",
             resources.script(
                 "toolkit",
                 packages=PACKAGES,
-                pins=[f"{name}={version}" for name in PACKAGES],
-                install="1" if _packages(diff) else "",
-                mark="hold" if spec.toolkit.hold else "unhold",
+                # All four at once, those that are right, too: the older ones do not bring each other along.
+                pins=[f"{name}={version}" for name in PACKAGES] if pins else (),
                 version=version,
+                purge=gone,
+                hold=[name for name in PACKAGES if name not in gone and held[name]],
+                unhold=[name for name in PACKAGES if name not in gone and not held[name]],
             ),
             timeout=1800,
-            summary=f"install {version}" if _packages(diff) else "set the holds",
+            summary=f"install {version}" if pins else "purge the packages" if gone else "set the holds",
         )
 
 
@@ -73,9 +102,21 @@ def _packages(diff: tuple[Change, ...]) -> bool:
     return any(not c.key.endswith(".held") for c in diff)
 
 
-def gpu_containers(state: NodeState) -> tuple[str, ...]:
-    """Running containers that hold a GPU, as ``name (image)``; Docker's only, so far."""
+def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
+    """The packages that are to go: gpuready put them in, and is being removed."""
+    return tuple(c.key.removeprefix("toolkit.") for c in diff if c.expected is None)
+
+
+def _before(state: NodeState) -> dict[str, tuple[str, str]]:
+    """Package -> version and dpkg's status, from before gpuready's first touch."""
+    lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
+    rows = [line.split() for line in lines]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}
+
+
+def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
+    """Running containers that hold a GPU or run under ``runtime``, as ``name (image)``; Docker's only, so far."""
     docker = state.docker
     if docker is None or isinstance(docker, Unknown):
         return ()
-    return tuple(f"{c.name} ({c.image})" for c in docker.containers if c.gpu)
+    return tuple(f"{c.name} ({c.image})" for c in docker.containers if c.gpu or (runtime and c.runtime == runtime))

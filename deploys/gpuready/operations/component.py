@@ -44,8 +44,8 @@ class Failed(PyinfraCommand):
 
 
 @operation()
-def component(item: Component) -> Generator[PyinfraCommand, None, None]:
-    """Compare, and converge where there is a difference that may be closed now."""
+def component(item: Component, original: bool = False) -> Generator[PyinfraCommand, None, None]:
+    """Compare, and converge where there is a difference that may be closed now; ``original`` is the way back."""
     selected = host.data.get(SELECTED)
     if selected is not None and item.name not in selected:
         host.noop(f"{item.name} is not selected")
@@ -55,7 +55,7 @@ def component(item: Component) -> Generator[PyinfraCommand, None, None]:
     except GpureadyError as e:
         yield Failed(e)
         return
-    found = compare(item, spec, state)
+    found = compare(item, spec, state, original=original)
     outcome = ComponentOutcome(found)
     if run.is_executing:  # pyinfra begins this generator once before, to see whether it yields anything
         outcomes(host)[item.name] = outcome
@@ -65,7 +65,7 @@ def component(item: Component) -> Generator[PyinfraCommand, None, None]:
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
     else:
-        permitted, outcome.pending = _permitted(item, found.diff, spec, state)
+        permitted, outcome.pending = _permitted(item, found.diff, spec, state, original)
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
         if permitted:
@@ -73,10 +73,11 @@ def component(item: Component) -> Generator[PyinfraCommand, None, None]:
 
 
 def _permitted(
-    item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState
+    item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState, original: bool
 ) -> tuple[tuple[Change, ...], str]:
     """What of the difference may be closed now, and what the rest waits for."""
-    blocked = [name for name in item.requires if name in outcomes(host) and outcomes(host)[name].pending]
+    needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
+    blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
     if blocked:
         return (), f"for {', '.join(blocked)}"
     permitted: tuple[Change, ...] = ()

@@ -45,10 +45,10 @@ class VerdictBlock:
 def fate(run: Run, host: HostRun, item: ComponentRun) -> str:
     """What became, or would become, of a component's difference; empty when there is none."""
     if item.error is not None or item.found.error:
-        return "failed" if run.verb == "apply" and item.found.diff and not item.found.error else "cannot be compared"
+        return "failed" if run.changes and item.found.diff and not item.found.error else "cannot be compared"
     if not item.found.diff:
         return ""
-    if run.verb != "apply":
+    if not run.changes:
         return "differs" if run.verb == "verify" else "would change"
     if item.pending:
         return "changed in part, the rest waits" if item.changed else "waits"

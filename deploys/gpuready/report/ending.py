@@ -58,7 +58,7 @@ def _style(run: Run, host: HostRun) -> str:
 def _counts(run: Run, host: HostRun) -> str:
     if run.verb == "probe" or (host.state is None and not host.checks):
         return "-"
-    changes = sum(len(item.found.diff) for item in host.components if run.verb != "apply" or item.changed)
+    changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
     parts = [count(changes, "difference" if run.verb == "verify" else "change")]
     parts.append(count(seen["pass"], "check passes", "checks pass"))

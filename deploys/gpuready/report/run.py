@@ -49,3 +49,8 @@ class Run:
     interrupted: bool = False
     seconds: float = 0.0
     probed: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether this verb changes nodes."""
+        return self.verb in ("apply", "remove")

@@ -15,7 +15,7 @@ from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
 
-VERBS = ("plan", "apply", "verify", "probe", "explain", "schema", "trust")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}

@@ -1,0 +1,106 @@
+"""What was on the node before gpuready's first touch: the way back of ``gpuready remove``.
+
+The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib.sh.j2): beside each other under :data:`KEPT` lie a
+file's original (or the word that there was none) and the hash of what gpuready wrote last; the probe reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gpuready import resources
+from gpuready.components.base import Change, Component, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import File, NodeState
+
+KEPT = "/var/lib/gpuready/backup"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file that gpuready changed: its original content (None: there was no file), and the hash of ours."""
+
+    original: bytes | None
+    ours: str
+
+
+def kept(state: NodeState, path: str) -> Kept | None:
+    """The record of one file; None when gpuready never touched it. A symbolic link is recorded by where it leads."""
+    real = state.files[path].realpath or path if path in state.files else path
+    original, absent = (state.files.get(f"{KEPT}{real}.{kind}") for kind in ("original", "absent"))
+    if original is None and absent is None:
+        return None
+    ours = state.files.get(f"{KEPT}{real}.ours")
+    return Kept(original.data if original else None, ours.text.strip() if ours else "")
+
+
+def paths(state: NodeState, folder: str) -> tuple[str, ...]:
+    """All files below a folder that gpuready changed."""
+    found = {path.removeprefix(KEPT).rpartition(".")[0] for path in state.glob(f"{KEPT}{folder}/")}
+    return tuple(sorted(path for path in found if kept(state, path)))
+
+
+def whole(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
+    """Keys of files that go back as a whole; one that somebody else has changed since is left to them."""
+    found: dict[str, Value] = {}
+    for path in touched:
+        record = kept(state, path)
+        if record and ("gpuready" in path.rpartition("/")[2] or _sha(state.files.get(path)) == record.ours):
+            found[f"{name}.files.{path}"] = None if record.original is None else "original"
+    return found
+
+
+def left(state: NodeState, touched: Collection[str]) -> tuple[str, ...]:
+    """Notes on the files that :func:`whole` leaves alone."""
+    there = [path for path in touched if path in state.files and f"f.files.{path}" not in whole("f", state, [path])]
+    return tuple(
+        f"{path} was edited after gpuready changed it: it stays; its original is {KEPT}{path}.original"
+        for path in there
+        if (record := kept(state, path)) and state.files[path].data != record.original
+    )
+
+
+def actual(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
+    """What the keys of :func:`whole` are now."""
+    return {f"{name}.files.{path}": _now(state, path) for path in touched}
+
+
+def _now(state: NodeState, path: str) -> Value:
+    file, record = state.files.get(path), kept(state, path)
+    if file is None or record is None:
+        return None
+    if file.data == record.original:
+        return "original"
+    return "gpuready's" if file.sha256 == record.ours else "gpuready's, edited since"
+
+
+def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:
+    """The step that closes keys of :func:`whole`."""
+    touched = [c.key.partition(".files.")[2] for c in diff]
+    files = [(path, _sha(state.files.get(path)), "" if c.expected is None else "1")
+             for path, c in zip(touched, diff, strict=True)]  # fmt: skip
+    yield Step(
+        name,
+        resources.script("restore", files=files, ldconfig="1" if ldconfig else ""),
+        summary=f"take back {name}",
+    )
+
+
+def _sha(file: File | None) -> str:
+    return file.sha256 if file else "absent"
+
+
+class Ledger(Component):
+    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
+
+    name = "ledger"
+
+    def original(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": 0} if self.actual(spec, state)["ledger.records"] else {}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        yield Step("ledger", resources.script("forget"), survives=False, summary="forget the originals")
