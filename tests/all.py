@@ -13,7 +13,8 @@ from tests.lab.lab import Lab, available
 
 def main() -> int:
     """pytest's exit code, or 1 where CI has no test machines."""
-    arguments = sys.argv[1:] or ["tests"]
+    # The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
+    arguments = sys.argv[1:] or ["tests", "-n", "4", "--dist", "loadfile"]
     why = available()
     if why:
         print(f"test: no test machines here: {why}; the unit tests run", file=sys.stderr)
@@ -30,7 +31,7 @@ def main() -> int:
     if code == pytest.ExitCode.TESTS_FAILED and os.environ.get("CI"):
         # Cutting machines off in the middle of a step is a race by nature: one more try, said aloud, and never a third.
         print("test: SOME TESTS FAILED (see above); they get one second try, whose verdict counts", file=sys.stderr)
-        code = pytest.main([*arguments, "--last-failed", "--last-failed-no-failures", "none"])
+        code = pytest.main([*arguments, "-n", "0", "--last-failed", "--last-failed-no-failures", "none"])
     return code
 
 
