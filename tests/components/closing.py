@@ -16,12 +16,12 @@ from typing import Any
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.docker import CONFIG
-from gpuready.components.shmsize import EFFECTIVE
+from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker, File, Linker, NodeState, Package, Unknown
 
+KEPT = "/var/lib/gpuready/backup"
 STAGED = '{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}'
 
 
@@ -33,6 +33,8 @@ class Closed:
     writes: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
     given: bytes | None = None
+    loaded: dict[str, Any] | None = None
+    records: dict[str, str] = field(default_factory=dict)
 
     def script(self, name: str) -> str:
         return next(step.script for step in self.steps if step.name == name)
@@ -74,7 +76,12 @@ def _read(step: Step, closed: Closed) -> None:
         elif words[:1] == ["drop"] and len(words) == 3:
             closed.removes.append(words[1])
     if step.name == "docker" and values.get("CONTENT"):
-        closed.writes[values["F"]] = _decoded(values["CONTENT"])
+        closed.loaded = json.loads(_decoded(values["CONTENT"]))
+        closed.records[values["OURS"]] = _decoded(values["RECORD"])
+        if values.get("ERASE"):
+            closed.removes.append(values["F"])
+        else:
+            closed.writes[values["F"]] = _decoded(values["FINAL"] or values["CONTENT"])
     if step.name == "docker-stage":
         found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
         assert found, step.script
@@ -95,35 +102,49 @@ def _decoded(text: str) -> str:
 def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed) -> NodeState:
     """The state that the steps leave behind."""
     files = {path: file for path, file in state.files.items() if path not in closed.removes}
-    for path, text in closed.writes.items():
-        files[path] = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock + 10)
+    for path, text in closed.writes.items():  # and what `keep` of lib.sh.j2 keeps
+        copy = f"{KEPT}{path}"
+        if f"{copy}.original" not in files and f"{copy}.absent" not in files:
+            kept = state.files.get(path)
+            files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
+        files[path] = _file(text, state)
+    files |= {path: _file(text, state) for path, text in closed.records.items()}
     state = state.model_copy(update={"files": files})
     effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
+def _file(text: str, state: NodeState) -> File:
+    return File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock + 10)
+
+
 def _docker(state: NodeState, closed: Closed) -> NodeState:
-    """dockerd takes over what a reload takes over; a restart is recorded for its shm size."""
+    """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
     if not isinstance(state.docker, Docker):
         return state
+    restarted = re.search(r"RESTART=1;", closed.script("docker"))
     document = daemonjson.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    document = document if closed.loaded is None else closed.loaded
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
+    if "runtimes" not in document and not restarted:
+        runtimes = state.docker.runtimes
     flags = json.dumps(state.dockerd_command)
     update: dict[str, Any] = {"runtimes": {"runc": "runc", **runtimes}}
     if "--default-runtime" not in flags:
-        update["default_runtime"] = document.get("default-runtime", "runc")
+        update["default_runtime"] = document.get(
+            "default-runtime", "runc" if restarted else state.docker.default_runtime
+        )
     if "--live-restore" not in flags:
-        update["live_restore"] = document.get("live-restore", False)
+        update["live_restore"] = document.get("live-restore", False if restarted else state.docker.live_restore)
     if "--add-runtime" in flags:
         update["runtimes"] = state.docker.runtimes
-    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    if restarted:
+        update["cdi_spec_dirs"] = ("/etc/cdi",) if (document.get("features") or {}).get("cdi") else ()
     files = dict(state.files)
-    if "docker.service" in units and "default-shm-size" in document:
-        units["docker.service"] = units["docker.service"].model_copy(update={"invocation": "after"})
-        text = f"after {to_bytes(document['default-shm-size'])}\n"
-        files[EFFECTIVE] = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock + 10)
+    if CONFIG in files:
+        files[LOADED] = _file(files[CONFIG].sha256, state)
     docker = state.docker.model_copy(update=update)
-    return state.model_copy(update={"docker": docker, "units": units, "files": files})
+    return state.model_copy(update={"docker": docker, "files": files})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.components import daemonjson
-from gpuready.components.base import Disruption, Reply, Step, compare
+from gpuready.components.base import Change, Disruption, Reply, Step, compare
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.repository import KEYRING, Repository
@@ -23,7 +23,7 @@ from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import STAGED, Closed, close
+from tests.components.closing import STAGED, Closed, after, close
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -115,7 +115,7 @@ def test_of_nvidia_ctks_document_only_the_path_is_taken() -> None:
 def test_a_running_engine_is_reloaded_and_not_restarted() -> None:
     script = docker({"default_runtime": True}).script("docker")
     assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "DEFAULT")) == ("1", "", "nvidia")
-    assert value(script, "LIVE") == "true"
+    assert value(script, "LIVE") == ""  # nothing differs there, so nothing is asked
 
 
 def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
@@ -123,11 +123,11 @@ def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
     assert (value(script, "RELOAD"), value(script, "RESTART")) == ("", "")
 
 
-def test_a_size_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
-    text = DOCKER["daemon_json"].replace("}}", '}}, "default-shm-size": "8g"')
-    closed = docker({"shm_size": "8g"}, files={"/etc/docker/daemon.json": {"text": text, "mtime": 90_000}})
-    script = closed.script("docker")
+def test_cdi_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
+    text = DOCKER["daemon_json"].replace("}}", '}}, "features": {"cdi": true}')
+    script = docker({"cdi": True}, daemon_json=text).script("docker")
     assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "CONTENT")) == ("", "1", "")
+    assert value(script, "CDI") == "true"
 
 
 def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
@@ -157,27 +157,17 @@ def test_the_new_file_is_validated_with_the_flags_of_the_engine(flags: list[str]
     assert shlex.split(found[1]) == kept
 
 
-def test_a_size_of_the_running_engine_that_is_not_known_is_not_recorded() -> None:
-    for mtime, known in ((1_000, "67108864"), (90_000, "")):
-        file = {"text": DOCKER["daemon_json"], "mtime": mtime}
-        script = docker({"default_runtime": True}, files={"/etc/docker/daemon.json": file}).script("docker")
-        found = re.search(r"^case (.*) in ''\|", script, re.M)
-        assert found
-        recorded = shlex.split(found[1])[0]
-        assert recorded == known or (not known and not recorded.isdecimal())
-
-
 def test_what_needs_no_restart_is_closed_first() -> None:
-    spec, state = built({"runtimes": {"docker": {"shm_size": "8g", "default_runtime": True}}}, DOCKER)
+    spec, state = built({"runtimes": {"docker": {"cdi": True, "default_runtime": True}}}, DOCKER)
     found = compare(Docker(), spec, state)
     first, second = Docker().groups(found.diff)
-    assert {c.key for c in second} == {"docker.running.default-shm-size"}
+    assert {c.key for c in second} == {"docker.running.features.cdi"}
     assert set(first) | set(second) == set(found.diff)
     assert Docker().disruption(first, state) == Disruption.reload
     assert Docker().disruption(first + second, state) == Disruption.restart
     script = close(Docker(), spec, state, first).script("docker")
     assert (value(script, "RELOAD"), value(script, "RESTART")) == ("1", "")
-    assert '"default-shm-size": "8g"' in close(Docker(), spec, state, first).writes["/etc/docker/daemon.json"]
+    assert '"cdi": true' in close(Docker(), spec, state, first).writes["/etc/docker/daemon.json"]
 
 
 @pytest.mark.parametrize(
@@ -197,14 +187,16 @@ def test_what_needs_no_restart_is_closed_first() -> None:
 )
 def test_the_way_back_names_what_a_missing_key_would_leave_as_it_is(daemon_json: str, undo: dict[str, Any]) -> None:
     before = {"default_runtime": undo["default-runtime"], "live_restore": False}
-    script = docker({"default_runtime": True}, daemon_json=daemon_json, docker=before).script("docker")
-    assert json.loads(base64.b64decode(value(script, "UNDO"))) == undo
+    script = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before).script(
+        "docker"
+    )
+    assert json.loads(base64.b64decode(value(script, "UNDO"))) == undo | {"default-shm-size": "67108864"}
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: bool) -> None:
     engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
-    closed = docker({"shm_size": "8g", "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
+    closed = docker({"cdi": True, "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
     script = closed.script("docker")
     documents = {n: json.loads(base64.b64decode(value(script, n))) for n in ("ALIVE", "QUIET")}
     assert documents == {
@@ -214,11 +206,62 @@ def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: 
 
 
 def test_the_way_back_leaves_alone_what_a_flag_says() -> None:
-    script = docker({"shm_size": "8g"}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"]).script(
-        "docker"
-    )
+    script = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"]).script("docker")
     for name in ("ALIVE", "QUIET"):
         assert json.loads(base64.b64decode(value(script, name))) == {"debug": True}
+
+
+ALL = {"default_runtime": True, "live_restore": True, "shm_size": "1g", "cdi": True}
+PATH = "/etc/docker/daemon.json"
+
+
+def removed(state: NodeState) -> tuple[NodeState, Closed]:
+    """What ``remove`` does: the originals are what should be."""
+    spec, actual = NodeSpec(), Docker().actual(NodeSpec(), state)
+    want = Docker().original(spec, state)
+    diff = tuple(Change(k, actual.get(k), v) for k, v in want.items() if actual.get(k) != v)
+    closed = close(Docker(), spec, state, diff)
+    return after(Docker(), spec, state, closed), closed
+
+
+@pytest.mark.parametrize("text", [None, "{}", '{ "debug":true }', '{"live-restore": false, "features": {"x": true}}',
+    '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}',
+    '{"default-shm-size": "2G", "features": {}}'])  # fmt: skip
+@pytest.mark.parametrize("wanted", [{}, ALL])
+def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: str | None, wanted: Any) -> None:
+    given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({"daemon_json": text} if text else {})
+    document = json.loads(text or "{}")
+    engine: dict[str, Any] = {"runtimes": {n: r["path"] for n, r in document.get("runtimes", {}).items()}}
+    engine |= {"default_runtime": document.get("default-runtime", "runc"), "live_restore": False}
+    spec, before = built({"runtimes": {"docker": wanted}}, given | {"docker": engine})
+    assert Docker().original(spec, before) == {}
+    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
+    assert compare(Docker(), spec, state).diff == ()
+    left, closed = removed(state)
+    assert (left.files[PATH].text if PATH in left.files else None) == text
+    assert left.docker == before.docker
+    assert Docker().actual(spec, left) == Docker().actual(spec, before)
+    assert Docker().original(spec, left) == {}
+    assert closed.loaded is not None and closed.loaded["live-restore"] is False
+
+
+def test_what_the_user_changed_since_stays() -> None:
+    spec, before = built({"runtimes": {"docker": ALL}}, DOCKER | {"daemon_json": "{}", "docker": {}})
+    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
+    edited = json.loads(state.files[PATH].text) | {"default-shm-size": "16g", "debug": True, "default-runtime": "runc"}
+    edited["runtimes"]["nvidia"]["runtimeArgs"] = ["--x"]
+    file = state.files[PATH].model_copy(update={"text": json.dumps(edited)})
+    left, _ = removed(state.model_copy(update={"files": {**state.files, PATH: file}}))
+    assert json.loads(left.files[PATH].text) == {"debug": True, "default-shm-size": "16g", "default-runtime": "runc"}
+
+
+def test_what_the_user_built_on_it_since_stands_in_the_way() -> None:
+    spec, before = built({}, DOCKER | {"daemon_json": "{}", "docker": {}})
+    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
+    edited = json.loads(state.files[PATH].text) | {"default-runtime": "nvidia"}
+    file = state.files[PATH].model_copy(update={"text": json.dumps(edited)})
+    with pytest.raises(ConvergeError, match="default-runtime is 'nvidia', which runtimes does not name"):
+        removed(state.model_copy(update={"files": {**state.files, PATH: file}}))
 
 
 _JSON = st.recursive(
@@ -226,19 +269,20 @@ _JSON = st.recursive(
     lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=6), v, max_size=3),
     max_leaves=6,
 )
-_OURS = st.sampled_from(["runtimes", "default-runtime", "live-restore", "default-shm-size"])
+_OURS = st.sampled_from(["runtimes", "default-runtime", "live-restore", "default-shm-size", "features"])
 
 
 @given(st.dictionaries(_OURS, _JSON | st.dictionaries(st.just("nvidia"), _JSON)).map(json.dumps) | st.text(max_size=30))
 def test_no_daemon_json_makes_a_comparison_crash(text: str) -> None:
     spec, state = built(
-        {"runtimes": {"docker": {"default_runtime": True, "shm_size": "1g"}}}, DOCKER | {"daemon_json": text}
+        {"runtimes": {"docker": {"default_runtime": True, "shm_size": "1g", "cdi": True}}},
+        DOCKER | {"daemon_json": text},
     )
     found = compare(Docker(), spec, state)
     assert set(Docker().actual(spec, state)) > {"docker.runtimes.nvidia.path", "docker.running.live-restore"}
     if not found.error:
-        after = close(Docker(), spec, state, found.diff).writes.get("/etc/docker/daemon.json", text)
-        document = json.loads(after)
+        written = close(Docker(), spec, state, found.diff).writes.get("/etc/docker/daemon.json", text)
+        document = json.loads(written)
         assert document["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
         assert document["default-runtime"] == "nvidia"
         assert document["live-restore"] is (daemonjson.read(text.encode()).get("live-restore") is not False)

@@ -24,7 +24,7 @@ ALIASES = frozenset({"Runtimes.io.containerd.runc.v2", "Runtimes.io.containerd.r
 _RESTLESS = ("SystemTime", "NFd", "NGoroutines", "NEventsListener")
 
 _CLEAR_FILES = """\
-rm -rf /etc/docker /srv/docker /var/lib/gpuready/backup /var/lib/gpuready/docker.effective
+rm -rf /etc/docker /srv/docker /var/lib/gpuready/backup /var/lib/gpuready/docker.*
 mkdir /etc/docker
 """
 _CLEAR_UNIT = f"if [ -e {DROP_IN} ]; then rm -r {DROP_IN.rpartition('/')[0]}; systemctl daemon-reload; fi\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
-from gpuready.components.docker import RUNTIME
+from gpuready.components.dockerkeys import RUNTIME
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 

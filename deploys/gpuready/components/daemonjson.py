@@ -116,12 +116,15 @@ def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:
 
 
 def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
-    """A copy of ``document`` in which each path of ``ours`` has its value; everything else is as it was.
+    """A copy of ``document`` in which each path of ``ours`` has its value, None: is gone; all else is as it was.
 
     A null on the way counts as absent; anything else that is no object is an error, for it would be lost.
     """
     merged: Document = _copy(document)
     for path, value in ours.items():
+        if value is None:
+            _remove(merged, path)
+            continue
         at = merged
         for depth, key in enumerate(path[:-1]):
             inner = at.get(key)
@@ -132,6 +135,15 @@ def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
             at = inner
         at[path[-1]] = value
     return merged
+
+
+def _remove(document: Document, path: tuple[str, ...]) -> None:
+    """Take a key out, and with it each object around it that is empty then."""
+    inner = document.get(path[0])
+    if len(path) > 1 and isinstance(inner, dict):
+        _remove(inner, path[1:])
+    if len(path) == 1 or inner == {}:
+        document.pop(path[0], None)
 
 
 def _copy(value: Any) -> Any:

@@ -2,18 +2,17 @@
 
 What is configured and what runs are separate keys, so a file that was edited and never loaded is a difference too.
 The path comes from the node's own ``nvidia-ctk runtime configure`` (on a copy), the rest of the file stays the
-user's. Runtimes, default-runtime and live-restore are taken over by a reload; default-shm-size needs a restart.
+user's. All is taken over by a reload but ``features.cdi``, which needs a restart: live-restore goes first.
 Sources: dockerd's reference ("daemon configuration file", "configuration reload behavior"), and what dockerd 20.10 and
 26.1 were seen to do.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson, dockerd, shmsize
+from gpuready.components import daemonjson, dockerd, dockerkeys, dockertx
 from gpuready.components.base import (
     Applies,
     Change,
@@ -25,27 +24,19 @@ from gpuready.components.base import (
     Value,
 )
 from gpuready.components.daemonjson import DaemonJsonError, Document
-from gpuready.errors import ConvergeError
+from gpuready.components.dockerkeys import CDI, CDI_SINCE, CONFIG, DEFAULT, FLAGS, LIVE, PATH, PLACES, RUNTIME, SHM
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
 
-CONFIG = "/etc/docker/daemon.json"
-RUNTIME = "nvidia-container-runtime"
-_SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
-#: Keys of daemon.json -> the flag that means the same; dockerd refuses to start when both are given.
-FLAGS = {
-    "runtimes": "add-runtime",
-    "default-runtime": "default-runtime",
-    "live-restore": "live-restore",
-    "default-shm-size": "default-shm-size",
-}
 _OLD_ALIAS = "io.containerd.runtime.v1.linux"
+_FILE, _RUNS = "docker.", "docker.running."
+_RESTART = f"{_RUNS}{CDI}"
 
 
 class Docker(Component):
-    """runtimes.nvidia, default-runtime, live-restore and default-shm-size."""
+    """runtimes.nvidia, default-runtime, live-restore, default-shm-size and features.cdi."""
 
     name = "docker"
     requires = ("toolkit",)
@@ -62,57 +53,49 @@ class Docker(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         document = _refuse(state)
         want = _wanted(spec, state, document)
-        clash = [
-            f"--{FLAGS[k.split('.')[0]]}"
-            for k in want
-            if FLAGS[k.split(".")[0]] in dockerd.flags(state) and not k.startswith("runtimes.")
-        ]
+        clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in dockerd.flags(state)]
         if clash:
             raise NotComparable(
                 f"dockerd is started with {', '.join(sorted(set(clash)))}, which it does not take together with the "
                 f"same key in {CONFIG}; take the flag out of the unit, or the key out of the spec"
             )
-        keys: dict[str, Value] = {f"docker.{k}": v for k, v in want.items()}
+        keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
+        _startable(document, keys, state)
         if isinstance(state.docker, Engine):
-            keys |= {f"docker.running.{k}": v for k, v in want.items()}
+            keys |= {f"{_RUNS}{k}": to_bytes(v) if k == SHM else v for k, v in want.items()}
         elif isinstance(state.docker, Unknown):
             keys["docker.running"] = "answers"
         return keys
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        document = _document(state)
-        running = state.docker
-        found: dict[str, Value] = {
-            "docker.runtimes.nvidia.path": _path(document) or _alike(dockerd.added_runtime(state, "nvidia")),
-            "docker.default-runtime": _scalar(document.get("default-runtime")),
-            "docker.live-restore": _scalar(document.get("live-restore", False)),
-            "docker.default-shm-size": shmsize.configured(document),
-        }
-        if isinstance(running, Unknown):
-            return found | {"docker.running": running}
-        if running is not None:
-            found |= {
-                "docker.running.runtimes.nvidia.path": _alike(running.runtimes.get("nvidia")),
-                "docker.running.default-runtime": running.default_runtime,
-                "docker.running.live-restore": running.live_restore,
-                "docker.running.default-shm-size": shmsize.running(state, state.files.get(CONFIG), document),
-            }
+        document = dockerkeys.read(state)
+        found = {f"{_FILE}{k}": dockerkeys.given(document, k) for k in PLACES}
+        flag = dockerkeys.alike(dockerd.added_runtime(state, "nvidia"))
+        found[f"{_FILE}{PATH}"] = found[f"{_FILE}{PATH}"] or flag
+        if isinstance(state.docker, Unknown):
+            return found | {"docker.running": state.docker}
+        if state.docker is not None:
+            found |= {f"{_RUNS}{k}": v for k, v in dockerkeys.runs(state, state.docker, document).items()}
         return found
 
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What stood in daemon.json before the first touch, for what gpuready wrote and nobody changed since."""
+        return dockerkeys.originals(state)
+
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
-        if any(c.key == "docker.running.default-shm-size" for c in diff):
+        if any(c.key == _RESTART for c in diff):
             return Disruption.restart
         return Disruption.reload if isinstance(state.docker, Engine) else Disruption.none
 
     def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        restart = tuple(c for c in diff if c.key == "docker.running.default-shm-size")
+        restart = tuple(c for c in diff if c.key == _RESTART)
         rest = tuple(c for c in diff if c not in restart)
         return tuple(group for group in (rest, restart) if group)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
-        changed = [c.expected for c in diff if c.key == "docker.running.live-restore"]  # by the reload that comes first
+        changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # by the reload that comes first
         if changed[0] if changed else state.docker.live_restore:
             return ()
         return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
@@ -124,8 +107,10 @@ class Docker(Component):
             if (unit and unit.need_daemon_reload)
             else []
         )
-        if any(c.key == "docker.live-restore" and c.expected is True for c in diff):
+        if any(c.key == f"{_FILE}{LIVE}" and c.expected is True for c in diff):
             notes.append("live-restore: containers keep running when dockerd is restarted")
+        if any(c.key == _RESTART for c in diff):
+            notes.append("features.cdi: dockerd takes it over at a restart only")
         if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
             notes.append(
                 "Docker 20.10 forgets its own names for runc, io.containerd.runc.v2 and the like, when it reloads "
@@ -136,10 +121,10 @@ class Docker(Component):
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         document, file = _refuse(state), state.files.get(CONFIG)
         data = file.data if file else b""
-        want = _wanted(spec, state, document)
-        keys = {c.key for c in diff}
-        ours: dict[tuple[str, ...], object] = {}
-        if "docker.runtimes.nvidia.path" in keys:
+        running = {c.key.removeprefix(_RUNS): c.expected for c in diff if c.key.startswith(_RUNS)}
+        configured = {c.key.removeprefix(_FILE): c.expected for c in diff if not c.key.startswith(_RUNS)}
+        staged = None
+        if configured.get(PATH) == RUNTIME:
             given = data if daemonjson.readable_by_nvidia_ctk(document, data) else b"{}"
             reply = yield Step(
                 "docker-stage",
@@ -147,62 +132,8 @@ class Docker(Component):
                 survives=False,
                 summary="nvidia-ctk runtime configure, on a copy",
             )
-            ours["runtimes", "nvidia", "path"] = _staged_path(reply.out)
-        for key, value in want.items():
-            if f"docker.{key}" in keys and not key.startswith("runtimes."):
-                ours[key,] = _written(key, value, spec)
-        merged = daemonjson.merge(document, ours)
-        running = isinstance(state.docker, Engine)
-        yield Step(
-            "docker",
-            resources.script(
-                "docker-install",
-                path=CONFIG,
-                before=file.sha256 if file else "absent",
-                content=b"" if daemonjson.write(merged) == daemonjson.write(document) else daemonjson.write(merged),
-                flags=dockerd.validation_flags(state),
-                effective=shmsize.EFFECTIVE,
-                reload="1" if running and keys != {"docker.running.default-shm-size"} else "",
-                restart="1" if self.disruption(diff, state) == Disruption.restart else "",
-                **_ways_back(document, ours, state),
-                runtime="nvidia",
-                paths=tuple(_SAME),
-                default=str(want.get("default-runtime", "")),
-                live=str(want.get("live-restore", "")).lower(),
-                shm=str(shmsize.configured(merged)),
-                shm_now=str(shmsize.running(state, file, document) if running else ""),
-            ),
-            timeout=300,
-            summary="install daemon.json",
-        )
-
-
-def _ways_back(document: Document, ours: dict[tuple[str, ...], object], state: NodeState) -> dict[str, bytes]:
-    """The user's document that says by name what was in force before us, because a reload forgets no missing key.
-
-    ``undo`` takes back what a reload may have brought; ``alive`` and ``quiet`` switch live-restore on for a start that
-    must not stop containers, and back to what it was.
-    """
-    engine = state.docker if isinstance(state.docker, Engine) else Engine()
-    before = {
-        "runtimes": document.get("runtimes") or {},
-        "default-runtime": engine.default_runtime,
-        "live-restore": engine.live_restore,
-    }
-    live = () if "live-restore" in dockerd.flags(state) else (("live-restore",),)
-    ways: dict[str, dict[tuple[str, ...], object]] = {
-        "undo": {(path[0],): before[path[0]] for path in ours if path[0] in before},
-        "alive": dict.fromkeys(live, True),
-        "quiet": dict.fromkeys(live, engine.live_restore),
-    }
-    return {name: daemonjson.write(daemonjson.merge(document, values)) for name, values in ways.items()}
-
-
-def _written(key: str, value: Value, spec: NodeSpec) -> Value:
-    """A value as daemon.json has it: dockerd takes a size only as a string, and ``8g`` says more than its bytes."""
-    if key == "default-shm-size" and isinstance(spec.runtimes.docker, DockerSpec):
-        return str(spec.runtimes.docker.shm_size)
-    return value
+            staged = dockertx.staged_path(reply.out)
+        yield dockertx.install(state, document, configured, running, staged, restart=CDI in running)
 
 
 def _tools(state: NodeState) -> set[str]:
@@ -226,7 +157,7 @@ def _refuse(state: NodeState) -> Document:
         raise NotComparable(
             f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far"
         )
-    if "add-runtime" in dockerd.flags(state) and _alike(dockerd.added_runtime(state, "nvidia")) != RUNTIME:
+    if "add-runtime" in dockerd.flags(state) and dockerkeys.alike(dockerd.added_runtime(state, "nvidia")) != RUNTIME:
         raise NotComparable(
             f"dockerd is started with --add-runtime, which it does not take together with runtimes in {CONFIG}; "
             "move those runtimes from the unit to the file"
@@ -234,61 +165,44 @@ def _refuse(state: NodeState) -> Document:
     file = state.files.get(CONFIG)
     try:
         document = daemonjson.read(file.data if file else b"")
-        daemonjson.merge(document, {("runtimes", "nvidia", "path"): ""})
+        daemonjson.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
         raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
     return document
 
 
-def _document(state: NodeState) -> Document:
-    try:
-        return daemonjson.read(state.files[CONFIG].data) if CONFIG in state.files else {}
-    except DaemonJsonError:
-        return {}
+def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) -> None:
+    """What ``dockerd --validate`` lets pass and a start does not; without it a stopped engine would stay so."""
+    values = {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()}
+    why = dockerd.no_start(daemonjson.merge(document, values), state)
+    if why:
+        raise NotComparable(f"{CONFIG}: {why}; mend it by hand, it was not touched")
 
 
-def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, Value]:
+def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, str | bool]:
     """Our keys of daemon.json and their values; the same ones hold for the engine that runs."""
     docker = spec.runtimes.docker if isinstance(spec.runtimes.docker, DockerSpec) else DockerSpec()
-    want: dict[str, Value] = {"runtimes.nvidia.path": RUNTIME}
+    want: dict[str, str | bool] = {PATH: RUNTIME}
     if docker.default_runtime:
-        want["default-runtime"] = "nvidia"
+        want[DEFAULT] = "nvidia"
     elif "default_runtime" in docker.model_fields_set and "nvidia" in (
-        document.get("default-runtime"),
+        document.get(DEFAULT),
         state.docker.default_runtime if isinstance(state.docker, Engine) else "",
     ):
-        want["default-runtime"] = "runc"  # deleting the key would change nothing at a reload
+        want[DEFAULT] = "runc"
     swarm = isinstance(state.docker, Engine) and state.docker.swarm
     if docker.live_restore != "auto":
-        want["live-restore"] = bool(docker.live_restore)
-    elif not swarm and "live-restore" not in dockerd.flags(state) and document.get("live-restore") is not False:
-        want["live-restore"] = True
+        want[LIVE] = bool(docker.live_restore)
+    elif not swarm and "live-restore" not in dockerd.flags(state) and document.get(LIVE) is not False:
+        want[LIVE] = True
     if docker.shm_size is not None:
-        want["default-shm-size"] = to_bytes(docker.shm_size)
+        want[SHM] = str(docker.shm_size)
+    if docker.cdi != "auto":
+        version = dockerkeys.engine_version(state)
+        if (0,) < version < CDI_SINCE:
+            raise NotComparable(
+                f"runtimes.docker.cdi is for Docker 25.0 and newer, this one is {'.'.join(map(str, version))}; "
+                "leave it out of the spec, or upgrade Docker"
+            )
+        want[CDI] = docker.cdi
     return want
-
-
-def _alike(path: str | None) -> str | None:
-    return _SAME.get(path, path) if path else None
-
-
-def _scalar(value: object) -> Value:
-    return value if isinstance(value, (str, bool)) or value is None else json.dumps(value)
-
-
-def _path(document: Document) -> str | None:
-    entry = (document.get("runtimes") or {}).get("nvidia") if isinstance(document.get("runtimes"), dict) else None
-    path = entry.get("path") if isinstance(entry, dict) else None
-    return _alike(path) if isinstance(path, str) else None
-
-
-def _staged_path(text: str) -> str:
-    try:
-        path = daemonjson.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
-    except (DaemonJsonError, KeyError, TypeError):
-        raise ConvergeError(
-            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
-        ) from None
-    if not isinstance(path, str) or not path:
-        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
-    return path

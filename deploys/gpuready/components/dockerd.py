@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from gpuready.components.daemonjson import Document
 from gpuready.state.model import NodeState, Unknown
 
 
@@ -41,10 +42,32 @@ def validation_flags(state: NodeState) -> tuple[str, ...]:
 
 def added_runtime(state: NodeState, name: str) -> str | None:
     """The path that --add-runtime gives to a runtime; the flag may stand there several times."""
+    given = _words_of(state, "add-runtime")
+    return next((g.removeprefix(f"{name}=") for g in given if g.startswith(f"{name}=")), None)
+
+
+def _words_of(state: NodeState, flag: str) -> list[str]:
+    """All values of a flag that may stand there several times."""
     words = command(state)[1:]
-    given = [
+    return [
         word.partition("=")[2] or following
         for word, following in zip(words, (*words[1:], ""), strict=False)
-        if re.match(r"--add-runtime(=|$)", word)
+        if re.match(rf"--{flag}(=|$)", word)
     ]
-    return next((g.removeprefix(f"{name}=") for g in given if g.startswith(f"{name}=")), None)
+
+
+def no_start(document: Document, state: NodeState) -> str:
+    """Why a dockerd would not start with this daemon.json although ``dockerd --validate`` is content; else empty."""
+    given = document.get("runtimes")
+    runtimes = given if isinstance(given, dict) else {}
+    if "runc" in runtimes:
+        return "runtimes.runc: dockerd keeps that name for itself"
+    for name, entry in runtimes.items():
+        if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType"):
+            return f"runtimes.{name} has no path"
+    default = document.get("default-runtime")
+    known = {"runc", *runtimes} | {g.partition("=")[0] for g in _words_of(state, "add-runtime")}
+    shim = isinstance(default, str) and default.startswith(("io.containerd.", "/"))
+    if isinstance(default, str) and default and default not in known and not shim:
+        return f"default-runtime is {default!r}, which runtimes does not name (known: {', '.join(sorted(known))})"
+    return ""

@@ -17,8 +17,8 @@ class DockerSpec(Section):
     """Keep containers running while dockerd restarts: auto turns it on where nothing speaks against it."""
     shm_size: ShmSize | None = None
     """The size of /dev/shm in new containers, such as 8g or a number of bytes; left alone unless given."""
-    cdi: Literal["auto"] = "auto"
-    """CDI devices in Docker."""
+    cdi: Literal["auto"] | bool = "auto"
+    """CDI devices in Docker (25.0 to 28.1 need a restart for it; 28.2 has them by itself); auto changes nothing."""
 
 
 class ContainerdSpec(Section):

@@ -1,0 +1,148 @@
+"""The keys of daemon.json that gpuready manages: where they stand, what their absence means, which of them are ours.
+
+Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 has it on by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components import daemonjson, shmsize
+from gpuready.components.base import Value
+from gpuready.components.daemonjson import DaemonJsonError, Document
+from gpuready.spec.sizes import to_bytes
+from gpuready.state.model import Docker as Engine
+from gpuready.state.model import NodeState, Unknown
+
+CONFIG = "/etc/docker/daemon.json"
+#: What gpuready wrote into daemon.json, key -> value as JSON: whatever else stands there is the user's.
+OURS = "/var/lib/gpuready/docker.ours"
+RUNTIME = "nvidia-container-runtime"
+SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
+PATH, DEFAULT, LIVE, SHM, CDI = (
+    "runtimes.nvidia.path",
+    "default-runtime",
+    "live-restore",
+    "default-shm-size",
+    "features.cdi",
+)
+#: Key -> its place in daemon.json, and the flag that means the same; dockerd refuses to start when both are given.
+PLACES: dict[str, tuple[str, ...]] = {
+    PATH: ("runtimes", "nvidia", "path"),
+    DEFAULT: (DEFAULT,),
+    LIVE: (LIVE,),
+    SHM: (SHM,),
+    CDI: ("features", "cdi"),
+}
+FLAGS = {PATH: "add-runtime", DEFAULT: DEFAULT, LIVE: LIVE, SHM: SHM, CDI: "feature"}
+CDI_SINCE, CDI_BY_ITSELF = (25, 0), (28, 2)
+
+
+def engine_version(state: NodeState) -> tuple[int, ...]:
+    """The running engine's version, a stopped one's by its package; (0,) when neither tells."""
+    packages = {} if isinstance(state.packages, Unknown) else state.packages
+    text = state.docker.version if isinstance(state.docker, Engine) else ""
+    for name in ("docker-ce", "docker.io", "moby-engine"):
+        text = text or (packages[name].version.split(":")[-1] if name in packages else "")
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0,)
+
+
+def given(document: Document, key: str) -> Value:
+    """What daemon.json says of a key; None where it says nothing."""
+    here: Any = document
+    for name in PLACES[key]:
+        here = here.get(name) if isinstance(here, dict) else None
+    if key == PATH:
+        return alike(here) if isinstance(here, str) else None
+    if isinstance(here, (str, bool)):
+        return here
+    return None if here is None else json.dumps(here)
+
+
+def means(document: Document, key: str, state: NodeState) -> Value:
+    """What an engine runs with that was started with this file."""
+    if key == SHM:
+        return shmsize.configured(document)
+    value = given(document, key)
+    if key == CDI and value is None:
+        return engine_version(state) >= CDI_BY_ITSELF
+    return value if value is not None else {DEFAULT: "runc", LIVE: False}.get(key)
+
+
+def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
+    """What the running engine answers, by key; ``document`` is today's file."""
+    return {
+        PATH: alike(engine.runtimes.get("nvidia")),
+        DEFAULT: engine.default_runtime,
+        LIVE: engine.live_restore,
+        SHM: shmsize.running(state, state.files.get(CONFIG), document),
+        CDI: bool(engine.cdi_spec_dirs),
+    }
+
+
+def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState) -> Value:
+    """What the file should say for ``value`` to hold: what it says where that means the same, be it nothing."""
+    meant = to_bytes(value) if key == SHM else value
+    return given(document, key) if means(document, key, state) == meant else value
+
+
+def alike(path: str | None) -> str | None:
+    """One name for the runtime on PATH."""
+    return SAME.get(path, path) if path else None
+
+
+def read(state: NodeState) -> Document:
+    """Today's file; nothing where it cannot be understood."""
+    try:
+        return daemonjson.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    except DaemonJsonError:
+        return {}
+
+
+def recorded(state: NodeState) -> dict[str, Value]:
+    """What gpuready wrote, by key."""
+    try:
+        found = json.loads(state.files[OURS].text) if OURS in state.files else {}
+    except (ValueError, RecursionError):
+        return {}
+    return {k: v for k, v in found.items() if k in PLACES} if isinstance(found, dict) else {}
+
+
+def _backup(state: NodeState) -> str:
+    file = state.files.get(CONFIG)
+    return f"/var/lib/gpuready/backup{(file.realpath if file else '') or CONFIG}"
+
+
+def was_absent(state: NodeState) -> bool:
+    """There was no daemon.json before the first touch."""
+    return f"{_backup(state)}.absent" in state.files and f"{_backup(state)}.original" not in state.files
+
+
+def kept(state: NodeState) -> bytes | None:
+    """daemon.json from before the first touch, empty where there was none; None when it was never touched."""
+    original = state.files.get(f"{_backup(state)}.original")
+    return original.data if original else b"" if was_absent(state) else None
+
+
+def before(state: NodeState) -> Document:
+    """daemon.json from before the first touch; nothing where that is not known or cannot be understood."""
+    try:
+        return daemonjson.read(kept(state) or b"")
+    except DaemonJsonError:
+        return {}
+
+
+def originals(state: NodeState) -> Mapping[str, Value]:
+    """Key -> value from before, for what gpuready wrote and nobody changed since."""
+    now, then = read(state), before(state)
+    found: dict[str, Value] = {}
+    for key, value in recorded(state).items() if kept(state) is not None else ():
+        if given(now, key) == value and given(then, key) != value:
+            found[f"docker.{key}"] = given(then, key)
+            if isinstance(state.docker, Engine):
+                found[f"docker.running.{key}"] = means(then, key, state)
+    return found

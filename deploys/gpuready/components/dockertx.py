@@ -1,0 +1,144 @@
+"""The transaction on daemon.json and dockerd: what is installed, what is loaded, and each way back.
+
+A reload forgets no key that is missing. So what goes is said by name once (``"runtimes": {}``, ``"live-restore":
+false``), and the user's own document takes its place afterwards; the ways back are built alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gpuready import resources
+from gpuready.components import daemonjson, dockerd, dockerkeys, shmsize
+from gpuready.components.base import Step, Value
+from gpuready.components.daemonjson import DaemonJsonError, Document
+from gpuready.components.dockerkeys import CDI, CONFIG, DEFAULT, LIVE, OURS, PATH, PLACES, SHM
+from gpuready.errors import ConvergeError
+from gpuready.state.model import Docker as Engine
+from gpuready.state.model import NodeState
+
+_Named = dict[tuple[str, ...], object]
+
+
+def install(
+    state: NodeState,
+    document: Document,
+    configured: Mapping[str, Value],
+    running: Mapping[str, Value],
+    staged: str | None,
+    *,
+    restart: bool,
+) -> Step:
+    """The step that makes daemon.json say ``configured`` and the engine answer ``running`` (keys that are not there: as
+    they are); ``staged`` is the runtime's path as nvidia-ctk has it."""
+    values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
+    if staged:
+        values[PLACES[PATH]] = staged
+    elif PATH in configured and configured[PATH] is None:
+        values[PLACES[PATH][:2]] = None  # the whole entry, whatever it says by now: without a path it would be fatal
+    merged = daemonjson.merge(document, values)
+    why = dockerd.no_start(merged, state)
+    if why:
+        raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
+    file = state.files.get(CONFIG)
+    data, target = file.data if file else None, _exactly(state, document, merged)
+    named = _by_name(merged, running)
+    load = daemonjson.write(daemonjson.merge(merged, named)) if named else target
+    written = load != data
+    return Step(
+        "docker",
+        resources.script(
+            "docker-install",
+            path=CONFIG,
+            before=file.sha256 if file else "absent",
+            content=(load or b"{}\n") if written else b"",
+            final=target if written and load and target and target != load else b"",
+            erase="1" if written and target is None else "",
+            ours=OURS,
+            record=_record(state, document, configured) if written else "",
+            flags=dockerd.validation_flags(state),
+            loaded=shmsize.LOADED,
+            binary=staged or "",
+            reload="1" if isinstance(state.docker, Engine) and (written or set(running) != {CDI}) else "",
+            restart="1" if restart else "",
+            **_ways_back(document, {*configured, *running}, state),
+            runtime="nvidia",
+            there=tuple(dockerkeys.SAME) if running.get(PATH) else (),
+            gone="1" if PATH in running and running[PATH] is None else "",
+            default=str(running.get(DEFAULT, "")),
+            live=str(running.get(LIVE, "")).lower(),
+            cdi=str(running.get(CDI, "")).lower(),
+        ),
+        timeout=300,
+        summary="install daemon.json",
+    )
+
+
+def _exactly(state: NodeState, document: Document, merged: Document) -> bytes | None:
+    """The bytes of the file in the end: today's or those from before the first touch where they say the same."""
+    file, kept = state.files.get(CONFIG), dockerkeys.kept(state)
+    if daemonjson.write(merged) == daemonjson.write(document):
+        return file.data if file else None
+    if kept is not None and _meaning(merged) == _meaning(dockerkeys.before(state)):
+        return kept or (None if dockerkeys.was_absent(state) else b"{}\n")
+    return daemonjson.write(merged)
+
+
+def _meaning(document: Document) -> bytes:
+    """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
+    return daemonjson.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
+
+
+def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
+    """What a reload has to be told because the file will not say it."""
+    named: _Named = {}
+    for key, value in running.items():
+        if key == PATH and value is None:
+            named["runtimes",] = merged.get("runtimes") or {}
+        elif key in (DEFAULT, LIVE, SHM) and key not in merged:
+            named[key,] = str(value) if key == SHM else value
+    return named
+
+
+def _record(state: NodeState, document: Document, configured: Mapping[str, Value]) -> str:
+    """What daemon.json has from us, after this step."""
+    before = document if dockerkeys.kept(state) is None else dockerkeys.before(state)
+    ours = dockerkeys.recorded(state) | dict(configured)
+    return json.dumps({k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}) + "\n"
+
+
+def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str, bytes]:
+    """The user's document that says by name what was in force before us.
+
+    ``undo`` takes back what a reload may have brought; ``alive`` and ``quiet`` switch live-restore on for a start that
+    must not stop containers, and back to what it was.
+    """
+    engine = state.docker if isinstance(state.docker, Engine) else Engine()
+    size = shmsize.running(state, state.files.get(CONFIG), document)
+    before: dict[str, _Named] = {
+        PATH: {("runtimes",): document.get("runtimes") or {}},
+        DEFAULT: {(DEFAULT,): engine.default_runtime},
+        LIVE: {(LIVE,): engine.live_restore},
+        SHM: {(SHM,): str(size)} if isinstance(size, int) and size > 0 else {},
+    }
+    live = () if LIVE in dockerd.flags(state) else ((LIVE,),)
+    ways: dict[str, _Named] = {
+        "undo": {path: value for key in keys for path, value in before.get(key, {}).items()},
+        "alive": dict.fromkeys(live, True),
+        "quiet": dict.fromkeys(live, engine.live_restore),
+    }
+    return {name: daemonjson.write(daemonjson.merge(document, values)) for name, values in ways.items()}
+
+
+def staged_path(text: str) -> str:
+    """The runtime's path in what nvidia-ctk wrote."""
+    try:
+        path = daemonjson.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
+    except (DaemonJsonError, KeyError, TypeError):
+        raise ConvergeError(
+            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
+        ) from None
+    if not isinstance(path, str) or not path:
+        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
+    return path
