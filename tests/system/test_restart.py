@@ -81,7 +81,8 @@ def test_a_restart_waits_while_containers_would_stop(
     node.run("cat >/etc/docker/daemon.json", stdin=json.dumps(text | {"features": {"containerd-snapshotter": False}}))
 
     # The user's own false is respected, so a restart would stop the container: that alone waits.
-    first = gpuready("apply", "--yes", inventory=inventory(node, runtimes={"docker": {"cdi": True, "shm_size": "128m"}}))
+    both = inventory(node, runtimes={"docker": {"cdi": True, "shm_size": "128m"}})
+    first = gpuready("apply", "--yes", inventory=both)
     assert (first.code, first.host()["outcome"]) == (7, "pending"), first.explain()
     assert first.changed() == {"docker"}
     assert "work" in first.component("docker")["waits"]
@@ -141,8 +142,8 @@ def test_containers_outlive_a_restart_with_live_restore(
 
     # A unit whose containers systemd would end with it is no such case: that is seen on the node, just before.
     node.run(
-        "mkdir -p /etc/systemd/system/docker.service.d\n"
-        "printf '[Service]\\nKillMode=mixed\\n' >/etc/systemd/system/docker.service.d/kill.conf; systemctl daemon-reload"
+        "mkdir -p /etc/systemd/system/docker.service.d; cd /etc/systemd/system/docker.service.d\n"
+        "printf '[Service]\\nKillMode=mixed\\n' >kill.conf; systemctl daemon-reload"
     )
     back = gpuready("apply", "--yes", inventory=inventory(node, runtimes={"docker": {"cdi": False}}))
     assert (back.code, back.host()["outcome"]) == (7, "pending"), back.explain()

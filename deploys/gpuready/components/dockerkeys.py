@@ -70,7 +70,8 @@ def means(document: Document, key: str, state: NodeState) -> Value:
     value = given(document, key)
     if key == CDI and value is None:
         return engine_version(state) >= CDI_BY_ITSELF
-    return value if value is not None else {DEFAULT: "runc", LIVE: False}.get(key)
+    by_itself: dict[str, Value] = {DEFAULT: "runc", LIVE: False}
+    return value if value is not None else by_itself.get(key)
 
 
 def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
