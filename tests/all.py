@@ -14,7 +14,7 @@ from tests.lab.lab import Lab, available
 def main() -> int:
     """pytest's exit code, or 1 where CI has no test machines."""
     # The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
-    arguments = sys.argv[1:] or ["tests", "-n", "4", "--dist", "loadfile"]
+    arguments = sys.argv[1:] or ["tests", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
     why = available()
     if why:
         print(f"test: no test machines here: {why}; the unit tests run", file=sys.stderr)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda number, frame: None)  # children get the default back, this process stays deaf
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for machines begins first, so that no worker is left alone with it in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("lab") is None)

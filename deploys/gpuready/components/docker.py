@@ -25,6 +25,7 @@ from gpuready.components.base import (
 )
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.components.dockerkeys import CDI, CDI_SINCE, CONFIG, DEFAULT, FLAGS, LIVE, PATH, PLACES, RUNTIME, SHM
+from gpuready.components.toolkit import gpu_containers
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
@@ -85,6 +86,8 @@ class Docker(Component):
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         if any(c.key == _RESTART for c in diff):
             return Disruption.restart
+        if _goes(diff):
+            return Disruption.recreate
         return Disruption.reload if isinstance(state.docker, Engine) else Disruption.none
 
     def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
@@ -93,6 +96,8 @@ class Docker(Component):
         return tuple(group for group in (rest, restart) if group)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        if _goes(diff):
+            return gpu_containers(state, "nvidia")
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
         changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # by the reload that comes first
@@ -134,6 +139,11 @@ class Docker(Component):
             )
             staged = dockertx.staged_path(reply.out)
         yield dockertx.install(state, document, configured, running, staged, restart=CDI in running)
+
+
+def _goes(diff: tuple[Change, ...]) -> bool:
+    """The runtime is being taken out: containers under it could not be started again, nor survive a restart."""
+    return any(c.key == f"{_FILE}{PATH}" and c.expected is None for c in diff)
 
 
 def _tools(state: NodeState) -> set[str]:

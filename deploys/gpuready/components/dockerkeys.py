@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.components import daemonjson, shmsize
+from gpuready.components import daemonjson, ledger, shmsize
 from gpuready.components.base import Value
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.spec.sizes import to_bytes
@@ -113,26 +113,11 @@ def recorded(state: NodeState) -> dict[str, Value]:
     return {k: v for k, v in found.items() if k in PLACES} if isinstance(found, dict) else {}
 
 
-def _backup(state: NodeState) -> str:
-    file = state.files.get(CONFIG)
-    return f"/var/lib/gpuready/backup{(file.realpath if file else '') or CONFIG}"
-
-
-def was_absent(state: NodeState) -> bool:
-    """There was no daemon.json before the first touch."""
-    return f"{_backup(state)}.absent" in state.files and f"{_backup(state)}.original" not in state.files
-
-
-def kept(state: NodeState) -> bytes | None:
-    """daemon.json from before the first touch, empty where there was none; None when it was never touched."""
-    original = state.files.get(f"{_backup(state)}.original")
-    return original.data if original else b"" if was_absent(state) else None
-
-
 def before(state: NodeState) -> Document:
     """daemon.json from before the first touch; nothing where that is not known or cannot be understood."""
+    kept = ledger.kept(state, CONFIG)
     try:
-        return daemonjson.read(kept(state) or b"")
+        return daemonjson.read((kept.original if kept else None) or b"")
     except DaemonJsonError:
         return {}
 
@@ -141,7 +126,7 @@ def originals(state: NodeState) -> Mapping[str, Value]:
     """Key -> value from before, for what gpuready wrote and nobody changed since."""
     now, then = read(state), before(state)
     found: dict[str, Value] = {}
-    for key, value in recorded(state).items() if kept(state) is not None else ():
+    for key, value in recorded(state).items() if ledger.kept(state, CONFIG) else ():
         if given(now, key) == value and given(then, key) != value:
             found[f"docker.{key}"] = given(then, key)
             if isinstance(state.docker, Engine):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson, dockerd, dockerkeys, shmsize
+from gpuready.components import daemonjson, dockerd, dockerkeys, ledger, shmsize
 from gpuready.components.base import Step, Value
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.components.dockerkeys import CDI, CONFIG, DEFAULT, LIVE, OURS, PATH, PLACES, SHM
@@ -46,6 +46,7 @@ def install(
     named = _by_name(merged, running)
     load = daemonjson.write(daemonjson.merge(merged, named)) if named else target
     written = load != data
+    record = _record(state, document, configured)
     return Step(
         "docker",
         resources.script(
@@ -56,7 +57,8 @@ def install(
             final=target if written and load and target and target != load else b"",
             erase="1" if written and target is None else "",
             ours=OURS,
-            record=_record(state, document, configured) if written else "",
+            record=record if written else "",
+            forget="1" if written and record == "{}\n" else "",
             flags=dockerd.validation_flags(state),
             loaded=shmsize.LOADED,
             binary=staged or "",
@@ -77,11 +79,11 @@ def install(
 
 def _exactly(state: NodeState, document: Document, merged: Document) -> bytes | None:
     """The bytes of the file in the end: today's or those from before the first touch where they say the same."""
-    file, kept = state.files.get(CONFIG), dockerkeys.kept(state)
+    file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
     if daemonjson.write(merged) == daemonjson.write(document):
         return file.data if file else None
     if kept is not None and _meaning(merged) == _meaning(dockerkeys.before(state)):
-        return kept or (None if dockerkeys.was_absent(state) else b"{}\n")
+        return None if kept.original is None else kept.original or b"{}\n"
     return daemonjson.write(merged)
 
 
@@ -103,7 +105,7 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
 
 def _record(state: NodeState, document: Document, configured: Mapping[str, Value]) -> str:
     """What daemon.json has from us, after this step."""
-    before = document if dockerkeys.kept(state) is None else dockerkeys.before(state)
+    before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
     ours = dockerkeys.recorded(state) | dict(configured)
     return json.dumps({k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}) + "\n"
 

@@ -1,0 +1,136 @@
+"""The way back: after ``gpuready remove`` a machine is what it was before ``gpuready apply``, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.lab import DISTROS, Lab, Machine
+from tests.lab.fixtures import MachineFactory
+from tests.system.harness import Gpuready, Inventories
+
+LIBRARIES = "/usr/local/nvidia/lib64"
+OLD_LIST = "/etc/apt/sources.list.d/nvidia-container-toolkit.list"
+USERS = {"log-opts": {"max-size": "10m"}, "max-concurrent-uploads": 7, "labels": ["city=zürich"]}
+#: Where packages and gpuready leave files. What ldconfig and apt rebuild by themselves is compared by what it says.
+_PLACES = (
+    "/etc /usr/bin /usr/lib/systemd /var/lib/gpuready /var/lib/dpkg/info "
+    "! -type d ! -path /etc/ld.so.cache ! -path '*/gpuready/tx/*'"
+)
+_FILES = rf"""
+find {_PLACES} -printf '%p %y %m %u %l\n' 2>/dev/null
+find {_PLACES} -type f -print0 2>/dev/null | xargs -0 sha256sum | sed -E 's/^(\S+)  (.*)/content:\2 \1/'
+"""
+# Docker 20.10 forgets its own names for runc at every reload, whoever asks for it.
+_DOCKER = [".DefaultRuntime", ".LiveRestoreEnabled", ".Labels", ".Name"]
+_SAYS = {
+    "packages": "dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\\n' | grep ' installed$'",
+    "holds": "apt-mark showhold",
+    "linker": "ldconfig -p | grep -E 'libcuda|libnvidia' || true",
+    "docker": "docker info --format '" + " ".join(f"{{{{json {field}}}}}" for field in _DOCKER) + "'",
+    "runtimes": "docker info --format '{{range $k, $v := .Runtimes}}{{$k}}={{$v}}\n{{end}}' | grep -v '^io.containerd'",
+    "work": "docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work",
+    "engine": "systemctl show -p MainPID --value docker.service",
+}
+
+
+def whole(machine: Machine) -> dict[str, str]:
+    """All that apply touches, as the machine itself tells it."""
+    told = {name: machine.run(script).stdout for name, script in _SAYS.items()}
+    return told | {line.split(" ", 1)[0]: line for line in machine.run(_FILES, timeout=60).stdout.splitlines()}
+
+
+def differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """What is not the same."""
+    names = sorted(before.keys() | after.keys())
+    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+def used(machine: Machine, lab: Lab, *, url: str) -> None:
+    """A machine that has a life of its own: libraries, an old list, Docker settings, a container."""
+    machine.put(lab.driver_libraries(machine.distro), LIBRARIES)
+    (machine.root / OLD_LIST[1:]).write_text(f"# by hand\ndeb [trusted=yes] {url} /\n")
+    (machine.root / "etc/docker").mkdir(exist_ok=True)
+    (machine.root / "etc/docker/daemon.json").write_text(json.dumps(USERS, ensure_ascii=False, indent=1), "utf-8")
+    (machine.root / "etc/docker/daemon.json").chmod(0o600)
+    machine.run("systemctl restart docker.service && docker run -d --name work busybox:lab sleep 100000")
+
+
+@pytest.mark.parametrize("distro", DISTROS)
+def test_a_node_is_what_it_was(
+    distro: str, machine: MachineFactory, lab: Lab, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine(distro)
+    where = inventory(m, ldso=[LIBRARIES], runtimes={"docker": {"default_runtime": True, "shm_size": "1g"}})
+    used(m, lab, url=_url(where))
+    before = whole(m)
+
+    applied = gpuready("apply", "--yes", inventory=where)
+    assert applied.code == 0, applied.explain()
+    converged = whole(m)
+    assert {"docker", "holds", "packages", "linker", OLD_LIST} <= differences(before, converged).keys()
+
+    shown = gpuready("remove", "--dry-run", inventory=where)
+    assert shown.code == 0 and shown.host()["outcome"] == "would_change", shown.explain()
+    assert differences(converged, whole(m)) == {}
+    removed = gpuready("remove", "--yes", inventory=where)
+    assert removed.code == 0, removed.explain()
+    assert removed.changed() >= {"docker", "ldso", "toolkit", "repository"}
+    assert differences(before, whole(m)) == {}
+
+    again = gpuready("remove", "--yes", inventory=where)
+    assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+    assert gpuready("apply", "--yes", inventory=where).code == 0
+    assert differences(converged, whole(m)).keys() <= {"/var/lib/gpuready/docker.effective"}
+
+
+def test_what_was_there_before_or_was_changed_since_stays(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    where = inventory(m)
+    url = _url(where)
+    m.run("apt-get update -q")
+    old = m.root / OLD_LIST[1:]
+    old.write_text(f"deb [trusted=yes] {url} /\ndeb [trusted=yes] http://other.invalid/deb /\n")
+    assert gpuready("apply", "--yes", inventory=where).code == 0
+    old.write_text(old.read_text() + "# mine\n")
+    daemon = m.root / "etc/docker/daemon.json"
+    daemon.write_text(json.dumps(json.loads(daemon.read_text()) | {"debug": True}))
+    m.run("systemctl reload docker.service && docker run -d --name work --runtime=nvidia busybox:lab sleep 100000")
+
+    # A container's shim calls its runtime to stop it: so neither goes while such a container runs.
+    waits = gpuready("remove", "--yes", inventory=where)
+    assert waits.code == 7, waits.explain()
+    assert "work" in json.dumps(waits.component("docker")) + json.dumps(waits.component("toolkit")), waits.explain()
+    m.run("nvidia-ctk --version && docker rm -f work")
+
+    removed = gpuready("remove", "--yes", inventory=where)
+    assert removed.code == 0, removed.explain()
+    assert json.loads(daemon.read_text()) == {"debug": True}
+    assert old.read_text().splitlines()[-1] == "# mine"
+    assert not m.run("ls -d /var/lib/gpuready || true").stdout
+    m.run("docker run --rm busybox:lab true")
+
+
+def test_a_node_that_gpuready_never_saw_is_left_alone(
+    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = module_machine()
+    before = whole_files(m)
+    result = gpuready("remove", "--yes", inventory=inventory(m))
+    assert (result.code, result.host()["outcome"], result.host()["execs"]) == (0, "ok", 1), result.explain()
+    assert whole_files(m) == before
+
+
+def whole_files(machine: Machine) -> str:
+    """Only the files."""
+    return machine.run(_FILES, timeout=60).stdout
+
+
+def _url(where: Path) -> str:
+    """The repository that the inventory names."""
+    words = where.read_text("utf-8").split()
+    return words[words.index("url:") + 1]
