@@ -60,7 +60,7 @@ class SpecError(GpureadyError):
         text = f"{self.where}: {self.message}"
         if self.given is not None:
             given = repr(self.given)
-            text += f"; given {given if len(given) <= 80 else given[:77] + '...'}"
+            text += f"; given {given if len(given) <= 80 else given[:47] + ' ... ' + given[-28:]}"
         if self.allowed:
             text += f"; allowed: {self.allowed}"
         if self.near:

@@ -42,9 +42,10 @@ case "$*" in *'{arguments}'*)
 esac
 exec {command} "$@"
 """
-# Holds dpkg up, so that there is a middle of the installation to hit: for some time, or until it is let go.
-_SLOW = 'DPkg::Pre-Invoke {{ "touch /var/tmp/in-dpkg; {wait}; rm /var/tmp/in-dpkg"; }};\n'
-_UNTIL_LET_GO = "timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'"
+# Holds dpkg up until it is let go, so that there is a middle of the installation to hit, on machines fast or slow.
+_HELD = """DPkg::Pre-Invoke { "touch /var/tmp/in-dpkg; \
+timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'; rm /var/tmp/in-dpkg"; };
+"""
 
 
 def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
@@ -55,24 +56,14 @@ def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
     wrapper.chmod(0o755)
 
 
-def _slow_dpkg(m: Machine, seconds: float) -> Path:
-    """dpkg waits for some time before it begins; the file that is returned exists while it does."""
-    (m.root / "etc/apt/apt.conf.d/99slow").write_text(_SLOW.format(wait=f"sleep {seconds}"))
-    return m.root / "var/tmp/in-dpkg"
-
-
-def _held_dpkg(m: Machine) -> Path:
-    """As :func:`_slow_dpkg`, until :func:`_let_go`: so several machines are in dpkg at one moment, slow or not."""
-    (m.root / "etc/apt/apt.conf.d/99slow").write_text(_SLOW.format(wait=_UNTIL_LET_GO))
+def _hold_dpkg(m: Machine) -> Path:
+    """dpkg waits before it begins, until :func:`_let_go`; the file that is returned exists while it does."""
+    (m.root / "etc/apt/apt.conf.d/99held").write_text(_HELD)
     return m.root / "var/tmp/in-dpkg"
 
 
 def _let_go(m: Machine) -> None:
     (m.root / "var/tmp/go").touch()
-
-
-def _quick_dpkg(m: Machine) -> None:
-    (m.root / "etc/apt/apt.conf.d/99slow").unlink()
 
 
 def _lock_is_free(m: Machine) -> bool:
@@ -100,7 +91,7 @@ class Departure:
         arguments = f"-F {config} -o UserKnownHostsFile={access.known_hosts()} -J gpu@{hop.address}"
         through = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
         self.path = inventory_file(path, path, {self.dark.name: through})
-        self._markers = [_held_dpkg(m) for m in made]
+        self._markers = [_hold_dpkg(m) for m in made]
         self.process = gpuready.start("apply", "--yes", inventory=self.path)
         self.took = 0.0
         self._acts = ThreadPoolExecutor(1).submit(self._act)
@@ -191,10 +182,11 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(
     m = machine()
     known = tmp_path / "known_hosts"
     path = inventory_file(tmp_path / "i.yaml", inventory(m), ansible_ssh_common_args=f"-o UserKnownHostsFile={known}")
-    slow = _slow_dpkg(m, 2)
+    held = _hold_dpkg(m)
     process = gpuready.start("apply", "--yes", "--host-keys", "accept-new", inventory=path)
-    until(slow.exists)
+    until(held.exists)
     m.run("pkill -KILL -f '^sshd[^ ]*: gpu'", timeout=20)
+    _let_go(m)
     result = gpuready.finish(process)
     assert result.code == 0 and result.host()["outcome"] == "changed", problem(result) + result.explain()
     assert len(known.read_text().splitlines()) == 1
@@ -206,9 +198,9 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
 ) -> None:
     m = machine()
     path = inventory(m)
-    slow = _slow_dpkg(m, 4)
+    held = _hold_dpkg(m)
     process = gpuready.start("apply", "--yes", inventory=path)
-    until(slow.exists)
+    until(held.exists)
     second = gpuready("apply", "--yes", inventory=path)
     told = problem(second)
     print(told)
@@ -222,9 +214,9 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     told = problem(third)
     print(told)
     assert third.code == 1 and "gpuready-toolkit" in told and "still runs" in told, third.explain()
+    _let_go(m)
     until(partial(_idle, m), 60)
     assert m.run("dpkg --audit").stdout == ""
-    _quick_dpkg(m)
     mends(gpuready, path)
 
 
@@ -282,10 +274,10 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
 ) -> None:
     m = machine()
     path = inventory(m)
-    slow = _slow_dpkg(m, 3)
+    held = _hold_dpkg(m)
     terminal = Terminal(gpuready.home)
     process = terminal.start("apply", "--yes", "-i", str(path))
-    until(slow.exists)
+    until(held.exists)
     terminal.type("\x03")  # Ctrl-C, as the terminal makes it a signal
     assert process.wait(10) == 130, terminal.shown
     until(partial(terminal.says, "exit 130"), 5)
@@ -293,8 +285,8 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
     assert "Traceback" not in shown and shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), shown
     assert terminal.unchanged()
     assert "ends there by itself" in shown, shown
+    _let_go(m)
     until(partial(_idle, m), 60)
-    _quick_dpkg(m)
     mends(gpuready, path)
 
 
@@ -315,8 +307,7 @@ def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -
     cable(dead, plugged=True)
     dead.start()
     until(partial(_lock_is_free, dark), 60, "the lock of a controller that went without a word is given up")
-    for m in departure.machines:
-        _quick_dpkg(m)
+    _let_go(dead)
     final = gpuready("apply", "--yes", inventory=departure.path)
     assert final.code == 0, final.explain()
     assert final.host(dead.name)["outcome"] == final.host(dark.name)["outcome"] == "changed", final.explain()
