@@ -49,14 +49,16 @@ class Change:
 class Step:
     """One script for the node, to be run as root.
 
-    ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection. ``timeout``
-    is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it found work it may not disturb.
+    ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
+    changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
+    found work it may not disturb.
     """
 
     name: str
     script: str
     timeout: int = 60
     survives: bool = True
+    alters: bool = False
     summary: str = ""
 
 

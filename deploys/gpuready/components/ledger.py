@@ -103,4 +103,4 @@ class Ledger(Component):
         return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        yield Step("ledger", resources.script("forget"), survives=False, summary="forget the originals")
+        yield Step("ledger", resources.script("forget"), survives=False, alters=True, summary="forget them")

@@ -112,11 +112,12 @@ def _close(
             step = steps.send(reply) if reply is not None else next(steps)
             command = StepCommand(step)
             yield command
-            outcome.touched = outcome.touched or (step.survives and command.begun)
+            changes = step.survives or step.alters
+            outcome.touched = outcome.touched or (changes and command.begun)
             if command.error is not None:
                 raise command.error
             reply = command.reply
-            outcome.changed = outcome.changed or step.survives
+            outcome.changed = outcome.changed or changes
     except StopIteration:
         pass
     except Pending as e:

@@ -77,7 +77,8 @@ def run_step(host: Host, step: Step) -> Reply:
         return _reply(run_script(host, script, step.timeout))
     except ConnectionLost as e:
         if not step.survives:
-            raise UnreachableError(f"{e.message} in step {step.name}, which changes nothing", remedy=e.remedy) from e
+            fate = "" if step.alters else ", which changes nothing"
+            raise UnreachableError(f"{e.message} in step {step.name}{fate}", remedy=e.remedy) from e
         return _take_up(host, step, tx, e)
 
 

@@ -61,6 +61,8 @@ def _counts(run: Run, host: HostRun) -> str:
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
     parts = [count(changes, "difference" if run.verb == "verify" else "change")]
+    if not host.checks:  # on the way back nothing is judged
+        return parts[0]
     parts.append(count(seen["pass"], "check passes", "checks pass"))
     words = (("fail", "fails", "fail"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
@@ -77,6 +79,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
     if run.verb == "probe":
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
+    if run.verb == "remove":
+        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
