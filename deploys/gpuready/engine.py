@@ -175,7 +175,7 @@ class Engine:
         run = self._runs[host.name]
         self._connect(host)
         self.progress(host.name, "probe")
-        run.state = node_state(host)
+        run.saw(node_state(host), self.entries[host.name].spec)
         self._compare(run)
         self._judge(run)
 

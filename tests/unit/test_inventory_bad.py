@@ -271,7 +271,6 @@ SPECS = {
 NOT_YET = {
     "nvswitch": ("hardware: {nvswitch: true}", "hardware.nvswitch", "auto"),
     "RDMA ports": ("hardware: {rdma: {ports: 8}}", "hardware.rdma.ports", "leave it out"),
-    "owner": ("owners: {driver: operator}", "owners.driver: operator", "auto | host"),
     "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
     "memlock": ("memlock: unlimited", "memlock: unlimited", "unmanaged"),

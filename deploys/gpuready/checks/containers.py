@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
+from gpuready.components import owners
 from gpuready.components.dockerkeys import RUNTIME
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -16,10 +17,19 @@ from gpuready.state.model import NodeState, Unknown
 def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.tools, Unknown):
         return unread(state.tools)
-    tool = state.tools.get("nvidia-ctk")
+    whose = owners.observed("toolkit", spec, state)
+    tool = state.tools.get("nvidia-ctk") or (state.tools.get(owners.OPERATOR_CTK) if whose else None)
     if tool is None:
-        return fail("there is no nvidia-ctk on root's PATH")
+        return fail(
+            "there is no nvidia-ctk on root's PATH" + (f" or at {owners.OPERATOR_CTK}; {whose}" if whose else "")
+        )
     version = re.search(r"(\d+\.\d+\.\d+)", tool.version_line)
+    if whose:
+        return (
+            passed(f"{tool.path} is {version[1]}", whose)
+            if version
+            else fail(f"{tool.path} says {tool.version_line!r}")
+        )
     if not version or version[1] != spec.toolkit.version:
         return fail(f"{tool.path} says {tool.version_line!r}, the spec {spec.toolkit.version}")
     return passed(f"{tool.path} is {version[1]}")
@@ -29,15 +39,18 @@ def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.packages, Unknown):
         return unread(state.packages)
     package = state.packages.get("nvidia-container-toolkit")
-    if package is None:
-        return skip("no toolkit package is installed")
-    parts = tuple(int(n) for n in re.findall(r"\d+", package.version)[:3])
+    whose = owners.observed("toolkit", spec, state)
+    operators = None if isinstance(state.tools, Unknown) or not whose else state.tools.get(owners.OPERATOR_CTK)
+    version = operators.version_line if operators else package.version if package else ""
+    parts = tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+    if not parts:
+        return skip(f"no toolkit package is installed{'; ' if whose else ''}{whose}")
     if parts < tuple(int(n) for n in TOOLKIT_FLOOR.split(".")):
         return warn(
-            f"{package.version} is below {TOOLKIT_FLOOR}, which closes CVE-2026-24260 (a container can get out)",
-            f"set toolkit.version to {TOOLKIT_FLOOR} or newer, and apply",
+            f"{version} is below {TOOLKIT_FLOOR}, which closes CVE-2026-24260 (a container can get out)",
+            f"update it there: {whose}" if whose else f"set toolkit.version to {TOOLKIT_FLOOR} or newer, and apply",
         )
-    return passed(f"{package.version} is not below {TOOLKIT_FLOOR}")
+    return passed(f"{version} is not below {TOOLKIT_FLOOR}")
 
 
 def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -84,6 +97,8 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
+    if whose := owners.observed("toolkit", spec, state):
+        return skip(whose)
     answer = state.active.get("apt")
     if answer is None or "unknown" in answer:
         return unknown((answer or {}).get("unknown", "apt was not asked"))

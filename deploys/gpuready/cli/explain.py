@@ -66,6 +66,7 @@ def _check(check: Check) -> str:
 def _component(item: Component) -> str:
     module = inspect.cleandoc(inspect.getmodule(item).__doc__ or "")
     checks = [name for name in BY_ID if name.startswith(f"{item.name}.")]
-    told = {"confirm": f"gpuready plan -i INVENTORY --only {item.name}",
+    whose = f"owners.{item.part} in the spec; auto goes by the marks on the node" if item.part else ""
+    told = {"owner": whose, "confirm": f"gpuready plan -i INVENTORY --only {item.name}",
             "fix": f"gpuready apply -i INVENTORY --only {item.name}", "checks": ", ".join(checks)}  # fmt: skip
     return "\n".join([f"{item.name}: {module}", *(f"  {key:<8}{text}" for key, text in told.items() if text)])

@@ -29,11 +29,12 @@ def offline(wanted: Request, path: str) -> Run:
 
 
 def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) -> HostRun:
-    run = HostRun(entry.name, notes=list(entry.notes), state=states.get(entry.name))
-    if run.state is None:
+    run, state = HostRun(entry.name, notes=list(entry.notes)), states.get(entry.name)
+    if state is None:
         run.notes.append("the file has no state of this host")
         return run
     try:
+        run.saw(state, entry.spec)
         compared(run, entry.spec, wanted.selected)
         judged(run, entry.spec, wanted.selected)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
+from gpuready.components import owners
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -100,9 +101,13 @@ class Applies:
 
 
 class Component:
-    """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`."""
+    """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`.
+
+    ``part``: the key of ``owners`` that decides whose this is; a component of somebody else's part does not apply.
+    """
 
     name: ClassVar[str]
+    part: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
@@ -154,6 +159,8 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
             applies = Applies(bool(expected), "gpuready changed it" if expected else "gpuready changed nothing here")
         else:
             applies = component.applies(spec, state)
+            if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
+                applies = Applies(False, other)
             expected = component.expected(spec, state) if applies.yes else {}
     except NotComparable as e:
         return Comparison(name, True, error=str(e))

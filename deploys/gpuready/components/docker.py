@@ -40,6 +40,7 @@ class Docker(Component):
     """runtimes.nvidia, default-runtime, live-restore, default-shm-size and features.cdi."""
 
     name = "docker"
+    part = "runtime"
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

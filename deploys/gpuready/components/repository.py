@@ -32,6 +32,7 @@ class Repository(Component):
     """deb822 source, key by fingerprint, no second entry for the same place, the proxy for its host."""
 
     name = "repository"
+    part = "toolkit"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(True, "the toolkit comes from here")

@@ -29,6 +29,7 @@ class Toolkit(Component):
     """Four packages at ``toolkit.version``, each with a hold."""
 
     name = "toolkit"
+    part = "toolkit"
     requires = ("repository",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

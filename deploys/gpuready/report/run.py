@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuready.checks.base import Judged
+from gpuready.components import owners
 from gpuready.components.base import Comparison
 from gpuready.errors import GpureadyError
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
 #: Outcomes of a host, as they stand in the result document.
@@ -37,6 +39,11 @@ class HostRun:
     components: list[ComponentRun] = field(default_factory=list)
     checks: list[Judged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def saw(self, state: NodeState, spec: NodeSpec) -> None:
+        """The probe's first answer: what the node is, and whose its parts are."""
+        self.state = state
+        self.notes += owners.told(spec, state)
 
 
 @dataclass

@@ -6,6 +6,7 @@ import functools
 
 from gpuready import resources
 from gpuready.components.ldso import DRIVER_DIRS
+from gpuready.components.owners import OPERATOR_CTK
 from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 
@@ -17,7 +18,7 @@ TIMEOUT = 15
 @functools.cache
 def script() -> str:
     """The probe: POSIX sh, for root, read-only."""
-    return resources.script("probe", driver_dirs=DRIVER_DIRS, limit=LIMIT)
+    return resources.script("probe", driver_dirs=DRIVER_DIRS, operator_ctk=OPERATOR_CTK, limit=LIMIT)
 
 
 def read(lines: list[str]) -> NodeState:

@@ -1,0 +1,137 @@
+"""Who owns the driver, the toolkit and the engines' configuration of a node: the host, or somebody who comes back.
+
+A part that is not the host's is observed and said, never fought over. ``owners`` in the spec overrides the marks, in
+both directions. Sources of the marks: the GPU Operator's operands (assets/state-container-toolkit, state-driver,
+state-operator-validation); k3s, RKE2, k0s and MicroK8s each keep a containerd of their own below the directory named
+here and generate its configuration at every start; AWS and Google leave /opt/aws/dlami and /opt/deeplearning/metadata
+on their Deep Learning images; DGX OS has /etc/dgx-release; os-release(5) names COS, Bottlerocket and Flatcar, whose
+/usr is read-only, and /run/ostree-booted is what ostree-prepare-root leaves on every system that it booted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Docker, NodeState, Unknown
+
+#: The keys of ``owners`` in the spec, as a sentence calls them.
+PARTS = {"driver": "the driver", "toolkit": "the toolkit", "runtime": "the engines' configuration"}
+OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"
+OPERATOR_CTK = f"{OPERATOR_TOOLKIT}/nvidia-ctk"
+_PACKAGE = "nvidia-container-toolkit"
+_OPERATOR = "the GPU Operator"
+_TAKE_TURNS = "switch it off there (toolkit.enabled=false), or the two undo each other's work"
+#: Mark -> (name, directory) of who runs a containerd of his own.
+_CLUSTERS = {
+    "k3s": ("k3s", "/var/lib/rancher/k3s"),
+    "rke2": ("RKE2", "/var/lib/rancher/rke2"),
+    "k0s": ("k0s", "/var/lib/k0s"),
+    "microk8s": ("MicroK8s", "/var/snap/microk8s"),
+}
+_IMAGES = {
+    "dlami": ("the AWS Deep Learning AMI", "/opt/aws/dlami"),
+    "dlvm": ("the Google Deep Learning VM image", "/opt/deeplearning/metadata"),
+    "dgx": ("DGX OS", "/etc/dgx-release"),
+}
+#: ID in os-release -> (name, whether the engines' configuration is the image's, too).
+_READ_ONLY = {
+    "cos": ("Container-Optimized OS", True),
+    "bottlerocket": ("Bottlerocket", True),
+    "flatcar": ("Flatcar", False),
+}
+_WORDS = {"operator": _OPERATOR, "image": "the image"}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Somebody other than the host: ``mark`` gives him away, ``price`` is what managing the part nevertheless means.
+
+    ``engines`` are those whose configuration he writes; all of them when it is empty.
+    """
+
+    name: str
+    mark: str
+    price: str = ""
+    engines: tuple[str, ...] = ()
+
+
+def owner(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> Owner | None:
+    """Who owns ``part`` (of ``engine``, where that matters); None for the host."""
+    word: str = getattr(spec.owners, part)
+    if word == "host":
+        return None
+    if word != "auto":
+        return Owner(_WORDS[word], f"owners.{part}: {word}")
+    return next((o for o in recognise(part, state) if not o.engines or not engine or engine in o.engines), None)
+
+
+def observed(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> str:
+    """Why the part is left alone, as one sentence; empty where the host owns it."""
+    found = owner(part, spec, state, engine)
+    return f"{found.name} owns {_noun(part, found)} here ({found.mark}): observed only" if found else ""
+
+
+def told(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+    """What a user should know of the owners on this host: each one once, and what the word ``host`` overrides."""
+    mine: dict[tuple[str, str], list[str]] = {}
+    overridden: list[str] = []
+    for part in PARTS:
+        if found := owner(part, spec, state):
+            mine.setdefault((found.name, found.mark), []).append(_noun(part, found))
+        elif over := next(recognise(part, state), None):
+            overridden.append(
+                f"owners.{part}: host: gpuready manages {_noun(part, over)} although {over.name} is here "
+                f"({over.mark}); {over.price}"
+            )
+    owned = (f"{name} owns {' and '.join(parts)} here ({mark}): observed only" for (name, mark), parts in mine.items())
+    return (*owned, *overridden)
+
+
+def _noun(part: str, found: Owner) -> str:
+    return f"the configuration of {', '.join(found.engines)}" if found.engines else PARTS[part]
+
+
+def recognise(part: str, state: NodeState) -> Iterator[Owner]:
+    """Everybody who has his marks on this node and owns ``part``, the strongest claim first."""
+    if part == "driver" and "operator_driver" in state.marks:
+        yield Owner(_OPERATOR, "/run/nvidia/driver", "switch it off there (driver.enabled=false), or two drivers meet")
+    if part in ("toolkit", "runtime") and (mark := _operators_toolkit(state)):
+        yield Owner(_OPERATOR, mark, _TAKE_TURNS)
+    if part == "runtime":
+        for key, (name, place) in _CLUSTERS.items():
+            if key in state.marks:
+                yield Owner(name, place, "it writes its configuration anew at every start", ("containerd",))
+    yield from _of_the_image(part, state)
+
+
+def _of_the_image(part: str, state: NodeState) -> Iterator[Owner]:
+    name, engines_too = _READ_ONLY.get(state.os.id, ("", False))
+    if name and (part != "runtime" or engines_too):
+        yield Owner(name, f"ID={state.os.id} in os-release", "its root is read-only, so that installing will fail")
+    if "ostree" in state.marks and part != "runtime":
+        yield Owner("the ostree image", "/run/ostree-booted", "its root is read-only, so that installing will fail")
+    # A toolkit that the image did not bring is nobody's yet. daemon.json it writes once, and never again.
+    if part == "driver" or (part == "toolkit" and _has_package(state)):
+        for key, (name, place) in _IMAGES.items():
+            if key in state.marks:
+                yield Owner(name, place, "from now on its own updates of these packages are held back")
+
+
+def _operators_toolkit(state: NodeState) -> str:
+    """The mark by which the operator's toolkit is known here, or nothing."""
+    if "operator_toolkit" in state.marks:
+        return OPERATOR_TOOLKIT
+    if isinstance(state.docker, Docker) and any(OPERATOR_TOOLKIT in path for path in state.docker.runtimes.values()):
+        return f"Docker runs {OPERATOR_TOOLKIT}"
+    for path, file in state.glob("/etc/").items():
+        if path.startswith(("/etc/docker/", "/etc/containerd/", "/etc/crio/")) and f"{OPERATOR_TOOLKIT}/" in file.text:
+            return f"{path} names {OPERATOR_TOOLKIT}"
+    # The validator alone says that the operator is at work; with a toolkit on the host it may well use that one.
+    known = not isinstance(state.packages, Unknown)
+    return "/run/nvidia/validations" if "operator" in state.marks and known and not _has_package(state) else ""
+
+
+def _has_package(state: NodeState) -> bool:
+    return not isinstance(state.packages, Unknown) and _PACKAGE in state.packages
