@@ -178,6 +178,9 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
     packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
     for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
         packages[name] = Package(version=version, arch="amd64")
+    for old in re.findall(r"^for p in (.*); do OLD=", script, re.M):
+        for name in shlex.split(old):
+            packages.pop(name)
     for name in PACKAGES:
         if name in gone:
             packages.pop(name, None)

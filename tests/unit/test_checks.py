@@ -399,6 +399,14 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ),
     ("toolkit.config", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
     ("toolkit.config", "fail", state(), {}, "8 differences"),
+    (
+        "legacy.config",
+        "fail",
+        state(files={"/etc/crio/conf.d/99-nvidia.toml": file('"nvidia-container-runtime"')}),
+        {},
+        "legacy./etc/crio",
+    ),
+    ("legacy.config", "skip", state(), {}, "no stale file"),
     ("repository.config", "unknown", state(), {}, "has no apt"),
     ("repository.config", "fail", state(have=("apt-get",)), {}, "repository.uri"),
     ("docker.config", "skip", state(), {}, "no Docker"),
@@ -437,7 +445,8 @@ def test_every_check_is_seen_passing_and_failing() -> None:
     for id, status, *_ in VERDICTS:
         seen.setdefault(id, set()).add(status)
     assert set(seen) == set(IDS)
-    without_pass = {"toolkit.config", "repository.config"}  # their whole node stands in tests/components
+    # Their whole node stands in tests/components; a node without stale files does not need the last.
+    without_pass = {"toolkit.config", "repository.config", "legacy.config"}
     assert {id for id, statuses in seen.items() if "pass" not in statuses} == without_pass
     assert {id for id, statuses in seen.items() if not statuses & {"fail", "warn"}} == set()
 

@@ -103,7 +103,7 @@ class Repository(Component):
             else:
                 puts.append((path, _sha(state, path), kept.encode("utf-8", "surrogateescape")))
         puts = [put for put in puts if put[0] not in state.files or state.files[put[0]].data != put[2]]
-        yield Step("repository", resources.script("repository", puts=puts, drops=drops), summary="write the source")
+        yield Step("repository", resources.script("files", puts=puts, drops=drops), summary="write the source")
 
     def _fetch(self, spec: NodeSpec) -> Generator[Step, Reply, bytes]:
         repo = spec.toolkit.repo

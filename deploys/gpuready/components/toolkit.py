@@ -3,6 +3,9 @@
 Why all four: before 1.18 the top package let the other three float, and from 1.18 a loose pin cannot be satisfied
 (nvidia-container-toolkit issue 1091). The postinst of 1.18.0 to 1.19.1 runs ``systemctl daemon-reload``, which can
 take the GPU away from containers in legacy mode (issues 48, 1227): installing is class *recreate*.
+
+The packages that the toolkit replaced in 2023 go in the same transaction; no relation of its own sends nvidia-docker2
+away. They are removed and never purged, because daemon.json is a conffile of nvidia-docker2 (its debian/ directory).
 """
 
 from __future__ import annotations
@@ -21,8 +24,16 @@ PACKAGES = (
     "libnvidia-container-tools",
     "libnvidia-container1",
 )
+#: What people installed before it, and what no longer works beside it.
+LEGACY = ("nvidia-docker2", "nvidia-container-runtime", "nvidia-container-runtime-hook")
 #: What was installed before gpuready's first touch, as templates/toolkit.sh.j2 writes it: "NAME VERSION DPKG-STATUS".
 BEFORE = f"{ledger.KEPT}/packages.original"
+
+
+_PURGE = (
+    "nvidia-docker2 is removed, not purged, and must not be purged later: /etc/docker/daemon.json is its conffile, "
+    "which 'dpkg --purge' would delete with all that is in it"
+)
 
 
 class Toolkit(Component):
@@ -37,18 +48,19 @@ class Toolkit(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {f"toolkit.{name}": f"{spec.toolkit.version}-1" for name in PACKAGES}
-        return want | {f"toolkit.{name}.held": spec.toolkit.hold for name in PACKAGES}
+        want |= {f"toolkit.{name}.held": spec.toolkit.hold for name in PACKAGES}
+        return want | {f"toolkit.{name}": None for name in LEGACY}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if isinstance(state.packages, Unknown):
-            return dict.fromkeys(self.expected(spec, state), state.packages)
+            return {key: state.packages for key, want in self.expected(spec, state).items() if want is not None}
         found: dict[str, Value] = {}
         for name in PACKAGES:
             package = state.packages.get(name)
             if package is not None:
                 found[f"toolkit.{name}"] = package.version + ("" if package.configured else " (not configured)")
             found[f"toolkit.{name}.held"] = package.held if package else False
-        return found
+        return found | {f"toolkit.{name}": state.packages[name].version for name in LEGACY if name in state.packages}
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if BEFORE not in state.files:
@@ -62,6 +74,8 @@ class Toolkit(Component):
         return found
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if "toolkit.nvidia-docker2" in (c.key for c in diff):
+            return (_PURGE,)
         if not _taken(diff):
             return ()
         old = _before(state).items()
@@ -77,9 +91,10 @@ class Toolkit(Component):
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         wanted = {c.key.removeprefix("toolkit."): c.expected for c in diff}
-        pins = [f"{name}={wanted[name]}" for name in PACKAGES if isinstance(wanted.get(name), str)]
-        version = next((pin.partition("=")[2] for pin in pins), "")
         now = self.actual(spec, state)
+        old = [name for name in LEGACY if name in wanted]
+        pins = [name for name in PACKAGES if isinstance(wanted.get(name), str)] or (PACKAGES[:1] if old else ())
+        version = next((wanted.get(name, now.get(f"toolkit.{name}")) for name in pins), "")
         held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
         gone = _taken(diff)
         yield Step(
@@ -90,6 +105,7 @@ class Toolkit(Component):
                 # All four at once, those that are right, too: the older ones do not bring each other along.
                 pins=[f"{name}={version}" for name in PACKAGES] if pins else (),
                 version=version,
+                old=old,
                 purge=gone,
                 hold=[name for name in PACKAGES if name not in gone and held[name]],
                 unhold=[name for name in PACKAGES if name not in gone and not held[name]],
@@ -105,7 +121,8 @@ def _packages(diff: tuple[Change, ...]) -> bool:
 
 def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
     """The packages that are to go: gpuready put them in, and is being removed."""
-    return tuple(c.key.removeprefix("toolkit.") for c in diff if c.expected is None)
+    names = [c.key.removeprefix("toolkit.") for c in diff if c.expected is None]
+    return tuple(name for name in names if name in PACKAGES)
 
 
 def _before(state: NodeState) -> dict[str, tuple[str, str]]:
