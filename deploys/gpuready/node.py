@@ -10,10 +10,11 @@ from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
 from gpuready.components.legacy import Legacy
+from gpuready.components.memlock import Memlock
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
-NODE: tuple[Component, ...] = (Repository(), Toolkit(), Legacy(), Ldso(), Docker())
+NODE: tuple[Component, ...] = (Repository(), Toolkit(), Legacy(), Ldso(), Memlock(), Docker())
 
 #: The way back: last in, first out; then what is known about it is forgotten.
 BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())

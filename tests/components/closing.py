@@ -16,6 +16,7 @@ from typing import Any
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.docker import CONFIG
+from gpuready.components.memlock import drop_in
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
@@ -110,7 +111,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files[path] = _file(text, state)
     files |= {path: _file(text, state) for path, text in closed.records.items()}
     state = state.model_copy(update={"files": files})
-    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt}
+    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -187,3 +188,16 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
         elif name in packages:
             packages[name] = packages[name].model_copy(update={"held": marks[name]})
     return state.model_copy(update={"packages": packages})
+
+
+def _limits(state: NodeState, closed: Closed) -> NodeState:
+    """A daemon-reload loads the drop-ins; prlimit tells the process that runs."""
+    script = closed.script("memlock")
+    told = shlex.split(re.findall(r"^for unit in (.*); do$", script, re.M)[0])
+    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    for name, unit in units.items():
+        update = {"process_memlock": "unlimited"} if name in told else {}
+        if "RELOAD=1;" in script and drop_in(name.removesuffix(".service")) in state.files:
+            update["limit_memlock"] = "infinity"
+        units[name] = unit.model_copy(update=update)
+    return state.model_copy(update={"units": units})

@@ -95,6 +95,7 @@ def docker(**fields: Any) -> Docker:
 NVIDIA = docker(runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"})
 LOADED = {"module_version": DRIVER, "proc_version": DRIVER}
 SMOKE = {"verify": {"image": "debian:13"}}
+LOCK = {"memlock": "unlimited"}
 APT_KNOWS = (
     "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
@@ -405,6 +406,37 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         state(files={"/etc/crio/conf.d/99-nvidia.toml": file('"nvidia-container-runtime"')}),
         {},
         "legacy./etc/crio",
+    ),
+    ("memlock.config", "skip", state(), {}, "no RDMA port"),
+    ("memlock.config", "unknown", state(units=UNREADABLE), LOCK, "could not be read"),
+    ("memlock.config", "fail", state(), LOCK, "memlock.login.root"),
+    (
+        "memlock.config",
+        "pass",
+        state(files={"/etc/security/limits.conf": file("* - memlock unlimited\nroot - memlock unlimited\n")}),
+        LOCK,
+        "as the spec says",
+    ),
+    ("memlock.login", "skip", state(), {}, "no limit of locked memory"),
+    ("memlock.login", "pass", state(memlock="unlimited"), LOCK, "may lock all memory"),
+    ("memlock.login", "warn", state(memlock="8192"), LOCK, "8192 KiB"),
+    ("memlock.login", "warn", state(), LOCK, "an unknown number"),
+    ("memlock.container", "skip", state(), SMOKE, "no limit of locked memory"),
+    ("memlock.container", "skip", state(), LOCK | {"verify": {"level": "smoke"}}, "no image"),
+    ("memlock.container", "unknown", state(), LOCK | SMOKE, "no container told"),
+    (
+        "memlock.container",
+        "fail",
+        state(active={"smoke": {"rc": 0, "out": "gpus=0 memlock=8192 shm=1"}}),
+        LOCK | SMOKE,
+        "8192 KiB",
+    ),
+    (
+        "memlock.container",
+        "pass",
+        state(active={"smoke": {"rc": 0, "out": "gpus=0 memlock=unlimited"}}),
+        LOCK | SMOKE,
+        "all memory",
     ),
     ("legacy.config", "skip", state(), {}, "no stale file"),
     ("repository.config", "unknown", state(), {}, "has no apt"),

@@ -273,8 +273,6 @@ NOT_YET = {
     "RDMA ports": ("hardware: {rdma: {ports: 8}}", "hardware.rdma.ports", "leave it out"),
     "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
-    "memlock": ("memlock: unlimited", "memlock: unlimited", "unmanaged"),
-    "memlock auto": ("memlock: auto", "memlock: auto", "unmanaged"),
     "containerd": ("runtimes: {containerd: {default_runtime: true}}", "runtimes.containerd", "auto | absent"),
     "netns": ("rdma: {netns_mode: exclusive}", "rdma.netns_mode: exclusive", "unmanaged"),
     "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),

@@ -207,6 +207,16 @@ def test_units() -> None:
     assert state.system_state == "degraded"
 
 
+def test_what_the_process_of_a_unit_may_lock() -> None:
+    limits = "/proc/1234/limits:Max locked memory       unlimited            8388608              bytes     \n"
+    limits += "/proc/12/limits:Max locked memory       65536                65536                bytes     \n"
+    units = parse(lines(outs={"units": UNITS}, texts={"values": "init=systemd\n", "limits": limits})).units
+    assert isinstance(units, dict)
+    assert {name: unit.process_memlock for name, unit in units.items()} == {
+        "docker.service": "unlimited", "docker.socket": "", "containerd.service": ""
+    }  # fmt: skip
+
+
 def test_units_without_systemd_and_with_a_bus_that_is_gone() -> None:
     assert parse(lines()).units == {}
     failed = parse(lines(failed={"units": (1, "Failed to connect to bus: No such file or directory\n")}))

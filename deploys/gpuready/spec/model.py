@@ -176,7 +176,7 @@ class NodeSpec(Section):
     ldso: Literal["auto"] | Off | LdsoDirectories = "auto"
     """Driver libraries in the linker cache: auto finds them, off leaves ld.so alone, or these directories."""
     memlock: Literal["auto", "unlimited", "unmanaged"] = "auto"
-    """Locked memory of containers: auto is unlimited only where an RDMA port exists."""
+    """Locked memory of logins, containers and Slurm jobs: auto is unlimited only where an RDMA port exists."""
     runtimes: Runtimes = Runtimes()
     """The container engines."""
     rdma: Rdma = Rdma()

@@ -31,7 +31,6 @@ NOT_YET = (
     Missing("driver.version", "driver component"),
     Missing("driver.flavor", "driver component"),
     Missing("driver.fabric_manager", "driver component"),
-    Missing("memlock", "memlock component", ("unmanaged",)),
     Missing("runtimes.containerd", "containerd component", ("auto", "absent")),
     Missing("rdma.netns_mode", "rdma component"),
     Missing("rdma.packages", "rdma component"),

@@ -75,6 +75,7 @@ class Unit(_Model):
     drop_ins: tuple[str, ...] = ()
     started_us: int = 0
     limit_memlock: str = ""
+    process_memlock: str = ""
 
 
 class Container(_Model):

@@ -46,7 +46,7 @@ def parse(lines: list[str]) -> NodeState:
         files=files,
         not_files=tuple(values.get("notfile", [])),
         packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
-        units=_units(r.run("units")),
+        units=_units(r.run("units"), r.text("limits")),
         docker=docker(r),
         containerd=r.run("containerd"),
         tools=_tools(r.run("versions")),
@@ -136,12 +136,16 @@ def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
 _ARGV = re.compile(r"argv\[\]=(.*?) ; ")
 
 
-def _units(text: str | Unknown | None) -> dict[str, Unit] | Unknown:
+_LIMIT = re.compile(r"^/proc/(\d+)/limits:Max locked memory +(\S+)", re.M)
+
+
+def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown:
     if text is None:
         return {}
     if isinstance(text, Unknown):
         return text
     found: dict[str, Unit] = {}
+    locked = dict(_LIMIT.findall(limits))
     for block in text.split("\n\n"):
         p = {key: v[-1] for key, v in _pairs(block).items()}
         if not p.get("Id") or p.get("LoadState") == "not-found":
@@ -158,6 +162,7 @@ def _units(text: str | Unknown | None) -> dict[str, Unit] | Unknown:
             drop_ins=tuple(p.get("DropInPaths", "").split()),
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
             limit_memlock=p.get("LimitMEMLOCK", ""),
+            process_memlock=locked.get(p.get("MainPID", ""), ""),
         )
     return found
 

@@ -1,0 +1,79 @@
+"""Locked memory where it is needed: logins, new containers, Slurm's jobs; nothing is restarted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpuready.components.memlock import FILES, drop_in
+from tests.lab import Lab, Machine
+from tests.system.faults import mends, settled
+from tests.system.harness import Gpuready, Inventories
+
+LIMIT = "sh -c 'ulimit -l'"
+NEW = f"docker run --rm busybox:lab {LIMIT}"
+#: No Slurm is installed: the unit's name, its process and what that starts are what counts.
+SLURMD = "[Service]\nExecStart=/bin/sh -c 'while :; do sleep 1; done'\n[Install]\nWantedBy=multi-user.target\n"
+PIDS = "for u in containerd docker slurmd; do systemctl show -p MainPID --value $u; done; docker inspect -f '{{.State.Pid}}' before"
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab) -> Iterator[Machine]:
+    with lab.machine() as machine:
+        machine.run("cat >/etc/systemd/system/slurmd.service", stdin=SLURMD)
+        machine.run("systemctl daemon-reload && systemctl start slurmd")
+        machine.run("docker run -d --name before busybox:lab sleep 1000000")
+        yield machine
+
+
+def limits(machine: Machine) -> dict[str, str]:
+    """What a new container, new logins, and a job of slurmd may lock."""
+    return {
+        "container": machine.run(NEW).stdout.strip(),
+        "user": machine.run("ulimit -l", user="gpu").stdout.strip(),
+        "sudo": machine.run(f"sudo -n {LIMIT}", user="gpu").stdout.strip(),
+        "root": machine.run("ulimit -l").stdout.strip(),
+        "job": machine.run(
+            "sleep 1.2; p=$(pgrep -P $(systemctl show -p MainPID --value slurmd)) && "
+            "sed -n 's/^Max locked memory *\\([^ ]*\\).*/\\1/p' /proc/$p/limits"
+        ).stdout.strip(),
+    }
+
+
+def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    before, pids = limits(node), node.run(PIDS).stdout
+    assert "unlimited" not in before.values(), before
+    result = mends(gpuready, inventory(node, memlock="unlimited"))
+    assert "memlock" in result.changed(), result.explain()
+    assert result.checks("pass") >= {"memlock.config", "memlock.login", "memlock.container"}, result.explain()
+    assert limits(node) == dict.fromkeys(before, "unlimited")
+    assert node.run(PIDS).stdout == pids
+    # What is loaded holds for the next start, too.
+    node.run("systemctl restart containerd docker slurmd")
+    assert limits(node) == dict.fromkeys(before, "unlimited")
+    settled(gpuready, inventory(node, memlock="unlimited"))
+
+
+def test_no_daemon_reload_beside_gpu_containers(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    """The drop-in waits on disk, new containers have the limit all the same."""
+    where = inventory(node, memlock="unlimited")
+    node.run(f"rm {drop_in('containerd')} && systemctl daemon-reload && systemctl restart containerd")
+    node.run("docker run -d --name train --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void busybox:lab sleep 1000000")
+    result = gpuready("apply", "--yes", inventory=where)
+    assert result.code == 7, result.explain()
+    assert "train (busybox:lab)" in result.component("memlock")["pending"], result.explain()
+    assert node.run("systemctl show -p NeedDaemonReload --value containerd").stdout.strip() == "yes"
+    assert node.run(NEW).stdout.strip() == "unlimited"
+    node.run("docker rm -f train")
+    result = mends(gpuready, where)
+    assert set(result.diff("memlock")) == {"memlock.containerd.loaded"}
+
+
+def test_remove_gives_the_limits_back(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    pids = node.run(PIDS).stdout
+    result = gpuready("remove", "--yes", "--only", "memlock", inventory=inventory(node, memlock="unlimited"))
+    assert (result.code, result.changed()) == (0, {"memlock"}), result.explain()
+    assert node.run(f"ls -d {' '.join(FILES)} /etc/systemd/system/*.service.d", check=False).stdout == ""
+    assert "unlimited" not in limits(node).values()
+    assert node.run(PIDS).stdout == pids
