@@ -15,7 +15,8 @@ LIMIT = "sh -c 'ulimit -l'"
 NEW = f"docker run --rm busybox:lab {LIMIT}"
 #: No Slurm is installed: the unit's name, its process and what that starts are what counts.
 SLURMD = "[Service]\nExecStart=/bin/sh -c 'while :; do sleep 1; done'\n[Install]\nWantedBy=multi-user.target\n"
-PIDS = "for u in containerd docker slurmd; do systemctl show -p MainPID --value $u; done; docker inspect -f '{{.State.Pid}}' before"
+PIDS = "for u in containerd docker slurmd; do systemctl show -p MainPID --value $u; done; "
+PIDS += "docker inspect -f '{{.State.Pid}}' before"
 
 
 @pytest.fixture(scope="module")
