@@ -56,7 +56,7 @@ GOOD: list[Any] = [
     {"ldso": ["/usr/local/nvidia/lib64"]},
     {"hardware": {"gpus": 8}},
     {"runtimes": {"docker": {"shm_size": "8g", "live_restore": True}, "containerd": "absent"}},
-    {"memlock": "unmanaged"},
+    {"memlock": "unlimited", "owners": {"toolkit": "operator", "runtime": "image"}},
     {"reconverge": {"on_driver_change": "off"}},
     {"verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2099-01-01"}]}},
 ]
@@ -67,7 +67,7 @@ BAD: list[Any] = [
     {"ldso": ["/a b"]},
     {"hardware": {"gpus": 0}},
     {"hardware": {"nvswitch": True}},
-    {"memlock": "auto"},
+    {"memlock": "infinite"},
     {"runtimes": {"containerd": {}}},
     {"rdma": {"netns_mode": "exclusive"}},
     {"nccl": {"extra": {"A": "b"}}},
