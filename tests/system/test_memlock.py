@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gpuready.components.memlock import FILES, drop_in
 from tests.lab import Lab, Machine
-from tests.system.faults import mends, settled
+from tests.system.faults import footprint, mends, problem, settled
 from tests.system.harness import Gpuready, Inventories
 
 LIMIT = "sh -c 'ulimit -l'"
@@ -17,6 +19,12 @@ NEW = f"docker run --rm busybox:lab {LIMIT}"
 SLURMD = "[Service]\nExecStart=/bin/sh -c 'while :; do sleep 1; done'\n[Install]\nWantedBy=multi-user.target\n"
 PIDS = "for u in containerd docker slurmd; do systemctl show -p MainPID --value $u; done; "
 PIDS += "docker inspect -f '{{.State.Pid}}' before"
+
+
+#: A machine's root may do what the host's may, and in a container that is often not CAP_SYS_RESOURCE.
+_CAPABILITIES = re.findall(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text("ascii"), re.M)[0]
+MAY = bool(int(_CAPABILITIES, 16) >> 24 & 1)
+raising = pytest.mark.skipif(not MAY, reason="root may not raise limits on this host (no CAP_SYS_RESOURCE)")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +50,16 @@ def limits(machine: Machine) -> dict[str, str]:
     }
 
 
+@pytest.mark.skipif(MAY, reason="root may raise limits on this host")
+def test_a_root_that_may_not_raise_limits(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    before = footprint(node)
+    result = gpuready("apply", "--yes", "--only", "memlock", inventory=inventory(node, memlock="unlimited"))
+    assert result.code == 1, result.explain()
+    assert "CAP_SYS_RESOURCE is missing" in problem(result)
+    assert footprint(node) == before
+
+
+@raising
 def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     before, pids = limits(node), node.run(PIDS).stdout
     assert "unlimited" not in before.values(), before
@@ -56,6 +74,7 @@ def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuread
     settled(gpuready, inventory(node, memlock="unlimited"))
 
 
+@raising
 def test_no_daemon_reload_beside_gpu_containers(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     """The drop-in waits on disk, new containers have the limit all the same."""
     where = inventory(node, memlock="unlimited")
@@ -71,6 +90,7 @@ def test_no_daemon_reload_beside_gpu_containers(node: Machine, gpuready: Gpuread
     assert set(result.diff("memlock")) == {"memlock.containerd.loaded"}
 
 
+@raising
 def test_remove_gives_the_limits_back(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     pids = node.run(PIDS).stdout
     result = gpuready("remove", "--yes", "--only", "memlock", inventory=inventory(node, memlock="unlimited"))

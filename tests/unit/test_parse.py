@@ -207,6 +207,11 @@ def test_units() -> None:
     assert state.system_state == "degraded"
 
 
+@pytest.mark.parametrize(("said", "read"), [("000001ffffffffff", "000001ffffffffff"), ("0x1", ""), ("", ""), ("g", "")])
+def test_roots_capabilities(said: str, read: str) -> None:
+    assert parse(lines(texts={"values": f"init=systemd\ncapabilities={said}\n"})).capabilities == read
+
+
 def test_what_the_process_of_a_unit_may_lock() -> None:
     limits = "/proc/1234/limits:Max locked memory       unlimited            8388608              bytes     \n"
     limits += "/proc/12/limits:Max locked memory       65536                65536                bytes     \n"

@@ -3,8 +3,10 @@
 Three ways lead to a process, and each has a limit of its own: a login (pam_limits, where ``*`` does not mean root), a
 service (systemd, where limits.d does not count), and a container, which inherits from containerd. A drop-in takes a
 daemon-reload to be loaded, which can take the GPU away from containers in legacy mode (class *recreate*); the daemon
-that runs is told by prlimit(2) meanwhile, so nothing has to be restarted.
-Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), ibv_reg_mr(3), nvidia-container-toolkit issue 2037.
+that runs is told by prlimit(2) meanwhile, so nothing has to be restarted. Where root itself may not raise a limit (in
+a container without CAP_SYS_RESOURCE), all of this is left alone.
+Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), capabilities(7), ibv_reg_mr(3),
+nvidia-container-toolkit issue 2037.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from gpuready.state.model import NodeState, Unit, Unknown
 LIMITS = "/etc/security/limits.d/zz-gpuready-memlock.conf"
 #: Those whose children need it: containers inherit from containerd, jobs from slurmd.
 SERVICES = ("containerd", "slurmd")
+_MAY_NOT = "root may not raise limits on this node (CAP_SYS_RESOURCE is missing: is it a container?)"
+_SYS_RESOURCE = 24  # its number, in linux/capability.h
 _UNLIMITED = ("unlimited", "infinity", "-1")
 
 
@@ -38,7 +42,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> str:
     if spec.memlock == "unlimited":
         return "memlock: unlimited"
     port = next((path for path in state.rdma if "/ports/" in path), "")
-    return f"auto: {port.split('/')[4]} is an RDMA device" if spec.memlock == "auto" and port else ""
+    return f"auto: {port.split('/')[4]} is an RDMA device" if spec.memlock == "auto" and port and _may(state) else ""
 
 
 class Memlock(Component):
@@ -48,11 +52,15 @@ class Memlock(Component):
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         why = wanted(spec, state)
-        return Applies(bool(why), why or {"auto": "auto: no RDMA port here"}.get(spec.memlock, "memlock: unmanaged"))
+        if why or spec.memlock == "unmanaged":
+            return Applies(bool(why), why or "memlock: unmanaged")
+        return Applies(False, f"auto: {'no RDMA port here' if _may(state) else _MAY_NOT}")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if isinstance(state.units, Unknown):
             raise NotComparable(state.units.unknown)
+        if not _may(state):
+            raise NotComparable(f"{_MAY_NOT}; give it on the host of this node, or say memlock: unmanaged")
         want: dict[str, Value] = {"memlock.login.users": "unlimited", "memlock.login.root": "unlimited"}
         for service, unit in _services(state).items():
             want |= {f"memlock.{service}.drop-in": "unlimited", f"memlock.{service}.loaded": "unlimited"}
@@ -120,6 +128,11 @@ class Memlock(Component):
             ),
             summary="limits of locked memory",
         )
+
+
+def _may(state: NodeState) -> bool:
+    """May root raise a limit here? Where that was not read, the script finds out."""
+    return not state.capabilities or bool(int(state.capabilities, 16) >> _SYS_RESOURCE & 1)
 
 
 def _reloads(change: Change) -> bool:

@@ -140,7 +140,10 @@ class Linker(_Model):
 
 
 class NodeState(_Model):
-    """Everything that one probe read. ``masked`` states plan and verify, but never apply."""
+    """Everything that one probe read. ``masked`` states plan and verify, but never apply.
+
+    ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
+    """
 
     format: int = 1
     masked: bool = False
@@ -160,6 +163,7 @@ class NodeState(_Model):
     have: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     memlock: str = ""
+    capabilities: str = Field(default="", pattern=r"^[0-9a-f]*$")
     files: dict[str, File] = Field(default_factory=dict)
     not_files: tuple[str, ...] = ()
     packages: dict[str, Package] | Unknown = Field(default_factory=dict)

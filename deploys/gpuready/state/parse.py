@@ -43,6 +43,7 @@ def parse(lines: list[str]) -> NodeState:
         have=tuple(values.get("have", [])),
         marks=tuple(sorted(set(one) & MARKS)),
         memlock=one.get("memlock", ""),
+        capabilities="".join(re.findall(r"^[0-9a-f]+$", one.get("capabilities", ""))),
         files=files,
         not_files=tuple(values.get("notfile", [])),
         packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
