@@ -3,8 +3,9 @@
 Three ways lead to a process, and each has a limit of its own: a login (pam_limits, where ``*`` does not mean root), a
 service (systemd, where limits.d does not count), and a container, which inherits from containerd. A drop-in takes a
 daemon-reload to be loaded, which can take the GPU away from containers in legacy mode (class *recreate*); the daemon
-that runs is told by prlimit(2) meanwhile, so nothing has to be restarted. Where root itself may not raise a limit (in
-a container without CAP_SYS_RESOURCE), all of this is left alone.
+that runs is told by prlimit(2) meanwhile, so nothing has to be restarted. Where root itself may not raise a limit (in a
+container without CAP_SYS_RESOURCE), all of this is left alone. daemon.json's default-ulimits is not used: dockerd takes
+it over at a restart only, and where root may not raise the limit no container starts any more (26.1 was seen to).
 Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), capabilities(7), ibv_reg_mr(3),
 nvidia-container-toolkit issue 2037.
 """
