@@ -278,15 +278,31 @@ NOT_YET = {
     "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),
     "nccl": ("nccl: {extra: {NCCL_DEBUG: INFO}}", "nccl.extra", "leave it out"),
     "mend": ("reconverge: {on_driver_change: mend}", "reconverge.on_driver_change: mend", "report | off"),
-    "drained": ("maintenance: {restart: drained}", "maintenance.restart: drained", "idle | never"),
     "reboot": ("maintenance: {reboot: idle}", "maintenance.reboot: idle", "never"),
-    "drain": ("maintenance: {drain: kubectl}", "maintenance.drain: kubectl", "none"),
-    "batch": ("maintenance: {batch: 2}", "maintenance.batch", "leave it out"),
     "fabric": ("verify: {level: fabric}", "verify.level: fabric", "effective | config | smoke"),
 }
 SPECS |= {
     f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")
     for name, (block, path, allowed) in NOT_YET.items()
+}
+
+SPECS |= {
+    "drained by nothing": spec(
+        "maintenance:\n  restart: drained",
+        2,
+        "maintenance.restart: nothing says how the node is drained",
+        "allowed: drained together with drain: kubectl | slurm | {before, after}",
+    ),
+    "a batch of none": spec(
+        "maintenance: {batch: 0}", 1, "maintenance.batch", "allowed: a number from 1, a percentage"
+    ),
+    "a batch of too much": spec("maintenance: {batch: 200%}", 1, "maintenance.batch", "given '200%'"),
+    "half a drain": spec("maintenance: {drain: {before: a}}", 1, "maintenance.drain.after is missing"),
+    "another drain": spec("maintenance: {drain: slrum}", 1, "maintenance.drain", "did you mean 'slurm'?"),
+    "spread by nothing": spec(
+        "maintenance: {spread_by: rack}", -2, "n1 has no plain value of rack", "rack: NAME for ev"
+    ),
+    "spread by no variable": spec("maintenance: {spread_by: the rack}", 1, "spread_by", "the name of a host variable"),
 }
 
 HOST = "allowed: a host name"

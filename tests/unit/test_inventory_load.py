@@ -66,6 +66,18 @@ def test_proxy_command_with_consent(tmp_path: Path) -> None:
     assert entry.connection.options == (("ProxyCommand", "ssh -W %h:%p b"),)
 
 
+@pytest.mark.parametrize(("value", "shared"), [("b4", "b4"), ("12", "12"), ("true", "True"), ("1.5", "1.5")])
+def test_what_hosts_are_spread_by(value: str, shared: str, tmp_path: Path) -> None:
+    assert one(tmp_path, f"gpuready: {{maintenance: {{spread_by: rack}}}}, rack: {value}").spread == ("rack", shared)
+    assert one(tmp_path, f"rack: {value}").spread is None
+
+
+@pytest.mark.parametrize("value", ["", "[a]", "{a: b}", "'{{ x }}'", "' '"])
+def test_what_hosts_cannot_be_spread_by(value: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecErrors, match="rack"):
+        one(tmp_path, f"gpuready: {{maintenance: {{spread_by: rack}}}}, rack: {value}")
+
+
 def test_notes(tmp_path: Path) -> None:
     row = "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, other: '{{ x }}'"
     entry = one(tmp_path, row)

@@ -13,6 +13,8 @@ from gpuready.components.dockerkeys import RUNTIME
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
+DRAINED = "/var/lib/gpuready/drained"
+
 
 def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.tools, Unknown):
@@ -106,7 +108,12 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     if answer.get("rc") in (124, 137):  # timeout(1)
         return unknown(f"apt-cache policy: {' '.join(out.split())[-200:]}")
     url = re.sub(r"/\$\(ARCH\)$", "", spec.toolkit.repo.url)
-    if f" {spec.toolkit.version}-1 " not in out or url not in out:
+    if url not in out and not answer.get("rc"):
+        return unknown(
+            f"apt has no package list from {url} yet, so what it offers is not known",
+            "gpuready apply installs from it; or run apt-get update on the node, and read its errors",
+        )
+    if f" {spec.toolkit.version}-1 " not in out:
         return fail(f"apt does not know {spec.toolkit.version}-1 from {url}", evidence=" ".join(out.split())[:300])
     return passed(f"apt has {spec.toolkit.version}-1 from {url}")
 
@@ -117,6 +124,11 @@ def _reboot(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed("no reboot is asked for")
 
 
+def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
+    how = state.files.get(DRAINED)
+    return passed("gpuready keeps no work away") if how is None else fail(f"gpuready drained it ({how.text.strip()})")
+
+
 CHECKS = (
     Check(
         "node.reboot",
@@ -125,6 +137,14 @@ CHECKS = (
         "cat /run/reboot-required.pkgs; dkms status",
         "drain the node and reboot it",
         _reboot,
+    ),
+    Check(
+        "node.drained",
+        Level.config,
+        "gpuready moved the work away for a maintenance, and was cut off, or the way back failed.",
+        f"cat {DRAINED}",
+        f"let the work back (scontrol update State=RESUME, or maintenance.drain.after), and rm {DRAINED}",
+        _drained,
     ),
     Check(
         "toolkit.floor",

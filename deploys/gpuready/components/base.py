@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from gpuready.components import owners
+from gpuready.components.work import counted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -175,7 +176,7 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
         applies.reason,
         diff,
         component.disruption(diff, state) if diff and not blind else Disruption.none,
-        component.hits(diff, state) if diff and not blind else (),
+        component.hits(diff, counted(spec, state)) if diff and not blind else (),
         component.notes(diff, spec, state) if diff and not blind else (),
         "; ".join(dict.fromkeys(blind)),
     )

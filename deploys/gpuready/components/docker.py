@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson, dockerd, dockerkeys, dockertx
+from gpuready.components import daemonjson, dockerd, dockerkeys, dockertx, work
 from gpuready.components.base import (
     Applies,
     Change,
@@ -117,6 +117,9 @@ class Docker(Component):
             notes.append("live-restore: containers keep running when dockerd is restarted")
         if any(c.key == _RESTART for c in diff):
             notes.append("features.cdi: dockerd takes it over at a restart only")
+            if isinstance(state.docker, Engine) and state.docker.containers and not self.hits(diff, state):
+                kept = ", ".join(c.name for c in state.docker.containers)
+                notes.append(f"the restart hits nobody: live-restore keeps {kept} running")
         if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
             notes.append(
                 "Docker 20.10 forgets its own names for runc, io.containerd.runc.v2 and the like, when it reloads "
@@ -139,7 +142,9 @@ class Docker(Component):
                 summary="nvidia-ctk runtime configure, on a copy",
             )
             staged = dockertx.staged_path(reply.out)
-        yield dockertx.install(state, document, configured, running, staged, restart=CDI in running)
+        yield dockertx.install(
+            state, document, configured, running, staged, restart=CDI in running, work=work.words(spec)
+        )
 
 
 def _goes(diff: tuple[Change, ...]) -> bool:

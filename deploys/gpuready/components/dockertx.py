@@ -29,9 +29,10 @@ def install(
     staged: str | None,
     *,
     restart: bool,
+    work: tuple[str, ...],
 ) -> Step:
     """The step that makes daemon.json say ``configured`` and the engine answer ``running`` (keys that are not there: as
-    they are); ``staged`` is the runtime's path as nvidia-ctk has it."""
+    they are); ``staged`` is the runtime's path as nvidia-ctk has it. ``work`` is for ``idle``."""
     values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
     if staged:
         values[PLACES[PATH]] = staged
@@ -64,6 +65,7 @@ def install(
             binary=staged or "",
             reload="1" if isinstance(state.docker, Engine) and (written or set(running) != {CDI}) else "",
             restart="1" if restart else "",
+            work=work,
             **_ways_back(document, {*configured, *running}, state),
             runtime="nvidia",
             there=tuple(dockerkeys.SAME) if running.get(PATH) else (),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import ledger
+from gpuready.components import ledger, work
 from gpuready.components.base import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
 from gpuready.components.toolkit import gpu_containers
 from gpuready.spec.model import NodeSpec
@@ -125,6 +125,7 @@ class Memlock(Component):
                 files=files,
                 services=services,
                 back="1" if back else "",
+                work=work.words(spec),
                 reload="1" if any(_reloads(c) for c in diff) else "",
             ),
             summary="limits of locked memory",

@@ -1,8 +1,9 @@
 """The NVIDIA container toolkit: its four packages at one exact version, held.
 
 Why all four: before 1.18 the top package let the other three float, and from 1.18 a loose pin cannot be satisfied
-(nvidia-container-toolkit issue 1091). The postinst of 1.18.0 to 1.19.1 runs ``systemctl daemon-reload``, which can
-take the GPU away from containers in legacy mode (issues 48, 1227): installing is class *recreate*.
+(nvidia-container-toolkit issue 1091). The postinst of every version since 1.18.0 runs ``systemctl daemon-reload`` (by
+itself, from 1.20.0 through debhelper), which can take the GPU away from containers in legacy mode (issues 48, 1227):
+installing is class *recreate*.
 
 The packages that the toolkit replaced in 2023 go in the same transaction; no relation of its own sends nvidia-docker2
 away. They are removed and never purged, because daemon.json is a conffile of nvidia-docker2 (its debian/ directory).
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import ledger
+from gpuready.components import ledger, work
 from gpuready.components.base import Applies, Change, Component, Disruption, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -106,6 +107,7 @@ class Toolkit(Component):
                 pins=[f"{name}={version}" for name in PACKAGES] if pins else (),
                 version=version,
                 old=old,
+                work=work.words(spec),
                 purge=gone,
                 hold=[name for name in PACKAGES if name not in gone and held[name]],
                 unhold=[name for name in PACKAGES if name not in gone and not held[name]],

@@ -25,6 +25,9 @@ class Allowed:
 SECRET = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:[\w.+/@~ :,=-]+|cmd:[^\x00-\x1f\x7f]+)")
 """A reference to a secret; what it stands for never enters the spec."""
 
+BATCH = re.compile(r"([1-9][0-9]{0,5}|[1-9][0-9]?%|100%)(,([1-9][0-9]{0,5}|[1-9][0-9]?%|100%)){0,9}")
+"""A number or a percentage, or several: of the first batch, the second, and so on; the last is that of all others."""
+
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
 _REPOSITORY = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/-]*)?")
 _DOWNLOAD = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/?&-]*)?")
@@ -97,6 +100,10 @@ def _size(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _number_as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _date(value: object) -> object:
     """YAML makes a date of an unquoted one, JSON keeps the text: both are meant."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
@@ -146,6 +153,12 @@ ShmSize = Annotated[
     BeforeValidator(_size),
     Allowed("a size such as 8g or 64m, or a number of bytes"),
 ]
+Batch = Annotated[
+    Annotated[str, Field(pattern=f"^{BATCH.pattern}$")],
+    BeforeValidator(_number_as_text),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{BATCH.pattern}$"}, {"type": "integer", "minimum": 1}]}),
+    Allowed("a number from 1, a percentage, or several such as 1,25%"),
+]
 Image = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
@@ -158,6 +171,7 @@ Text = Annotated[
     Field(pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$", max_length=500),
     Allowed("one line of text"),
 ]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), Allowed("the name of a host variable")]
 Path = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._+/@-]*$"), Allowed("an absolute path")]
 Date = Annotated[datetime.date, BeforeValidator(_date), Allowed("a date, such as 2026-12-31")]
 Off = Annotated[Literal["off"], BeforeValidator(_off), WithJsonSchema({"enum": ["off", False]})]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gpuready.errors import InventoryError, SpecError, SpecErrors, Where
 from gpuready.spec.build import build
-from gpuready.spec.connection import Connection, connection, ignored
+from gpuready.spec.connection import Connection, connection, ignored, refuse_templates
 from gpuready.spec.groups import Graph, Vars
 from gpuready.spec.located import VAULT, Located, label, merge
 from gpuready.spec.model import NodeSpec
@@ -29,7 +29,10 @@ MAX_SHOWN = 50
 
 @dataclass(frozen=True)
 class HostEntry:
-    """One host of an inventory: ``groups`` sorted and without ``all``, ``notes`` what was left aside."""
+    """One host of an inventory: ``groups`` sorted and without ``all``, ``notes`` what was left aside.
+
+    ``spread``: the variable that ``maintenance.spread_by`` names, and its value here.
+    """
 
     name: str
     connection: Connection
@@ -37,6 +40,7 @@ class HostEntry:
     groups: tuple[str, ...]
     notes: tuple[str, ...]
     source: Where
+    spread: tuple[str, str] | None = None
 
 
 def load(
@@ -125,7 +129,7 @@ class _HostLoader:
             return None
         groups = tuple(sorted(group.name for group in self._graph.groups_of(name)))
         notes = [*self._notes, *self._remarks(name, layers, ignored(variables))]
-        return HostEntry(name, reach, spec, groups, tuple(notes), host.where)
+        return HostEntry(name, reach, spec, groups, tuple(notes), host.where, self._spread(name, spec, layers))
 
     def _spec(self, layers: tuple[Vars, ...]) -> NodeSpec | None:
         blocks = [layer["gpuready"] for layer in layers if "gpuready" in layer]
@@ -140,6 +144,25 @@ class _HostLoader:
                 self._specs[key], errors = build(tree, today=self._today, allow_exec=self._allow_exec)
                 self.errors += errors
         return self._specs[key]
+
+    def _spread(self, name: str, spec: NodeSpec, layers: tuple[Vars, ...]) -> tuple[str, str] | None:
+        variable = spec.maintenance.spread_by
+        if variable is None:
+            return None
+        found = next((layer[variable] for layer in reversed(layers) if variable in layer), None)
+        if found is not None:
+            try:
+                refuse_templates(variable, found)
+            except SpecError as e:
+                self.errors.append(e)
+                return None
+        if found is not None and isinstance(found.value, (str, int, float)) and str(found.value).strip():
+            return variable, str(found.value)
+        # Left out, the host could go down together with the others of its rack.
+        problem = f"maintenance.spread_by: {label(name)} has no plain value of {variable}"
+        where = found.where if found is not None else self._graph.hosts[name].where
+        self.errors.append(SpecError(problem, where=where, allowed=f"{variable}: NAME for every host"))
+        return None
 
     def _remarks(self, name: str, layers: tuple[Vars, ...], unused: list[str]) -> list[str]:
         remarks = []

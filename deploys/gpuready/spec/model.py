@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from gpuready.spec.fields import Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit
+from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
 from gpuready.spec.runtimes import ContainerdSpec, DockerSpec, Runtimes
 from gpuready.spec.section import Section
 from gpuready.spec.toolkit import (
@@ -111,29 +112,38 @@ class Reconverge(Section):
 
 
 class DrainCommands(Section):
-    """Commands around a disruption."""
+    """Commands around a disruption; root's shell runs them on the node."""
 
     before: Text
-    """Runs before it."""
+    """Runs before it; when it fails, nothing is disturbed."""
     after: Text
-    """Runs after it."""
+    """Runs after it, also when a step failed."""
 
 
 class Maintenance(Section):
     """What may be disturbed, and when; the command line can only narrow it."""
 
     restart: Literal["idle", "never", "drained"] = "idle"
-    """When an engine may be restarted."""
+    """When an engine may be restarted: while nothing would be hit, never, or after the node was drained."""
     reboot: Literal["never", "idle", "drained"] = "never"
     """When the node may be rebooted."""
     drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
-    """How work is moved away first."""
+    """How work is moved away first; used with restart: drained."""
+    node: Unit | None = None
+    """The node's name in Kubernetes or Slurm; unless given, the host's in the inventory, for Slurm its hostname."""
     ignore: tuple[Image, ...] = Field(default=(), strict=False)
-    """Images whose containers do not count as work."""
-    batch: Text | Count | None = None
-    """How many hosts at once, as a number or a percentage."""
-    spread_by: Text | None = None
+    """Images whose containers do not count as work; without a tag, all tags of it."""
+    batch: Batch | None = None
+    """How many hosts are disturbed at once: a number, a percentage, or steps such as 1,25%."""
+    spread_by: Variable | None = None
     """A host variable; no two hosts with the same value at once."""
+
+    @model_validator(mode="after")
+    def _drained_by_something(self) -> Maintenance:
+        if self.restart == "drained" and self.drain == "none":
+            at = {"at": "restart", "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
+            raise PydanticCustomError("floor", "nothing says how the node is drained", at)
+        return self
 
 
 class Waiver(Section):

@@ -37,12 +37,7 @@ NOT_YET = (
     Missing("nccl.subnets", "nccl component"),
     Missing("nccl.extra", "nccl component"),
     Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
-    Missing("maintenance.restart", "drain", ("idle", "never")),
     Missing("maintenance.reboot", "reboot"),
-    Missing("maintenance.drain", "drain"),
-    Missing("maintenance.ignore", "drain"),
-    Missing("maintenance.batch", "batches"),
-    Missing("maintenance.spread_by", "batches"),
     Missing("verify.level", "fabric tests", ("effective", "config", "smoke")),
     Missing("verify.thresholds", "fabric tests"),
 )
