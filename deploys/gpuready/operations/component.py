@@ -15,12 +15,14 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.components.base import Change, Component, Disruption, compare
+from gpuready.consent import rule, rulings
 from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.node import BACK, NODE
+from gpuready.operations import drain
 from gpuready.operations.node_state import node_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
@@ -61,45 +63,52 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
         outcomes(host)[item.name] = outcome
     if found.error:
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
-        yield Failed(outcome.error)
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
     else:
-        permitted, outcome.pending = _permitted(item, found.diff, spec, state, original)
-        if outcome.pending:
-            host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
+        permitted = yield from _permitted(item, found.diff, outcome, original)
         if permitted:
             yield from _close(item, permitted, spec, outcome)
+        if outcome.pending:
+            host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
+    if drain.is_drained(host) and (outcome.error or not _disturbs_later(item, original)):
+        stays = yield from drain.end(host, spec.maintenance)
+        if stays:
+            told = f"{outcome.error}; {stays}" if outcome.error else stays
+            outcome.error = ConvergeError(told, remedy="let the work back by hand, and run again")
+    if outcome.error:
+        yield Failed(outcome.error)
+
+
+def _allowed() -> Disruption:
+    allowed = host.data.get(ALLOWED)  # the plain door has no command line to say it
+    return Disruption.reboot if allowed is None else allowed
 
 
 def _permitted(
-    item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState, original: bool
-) -> tuple[tuple[Change, ...], str]:
-    """What of the difference may be closed now, and what the rest waits for."""
+    item: Component, diff: tuple[Change, ...], outcome: ComponentOutcome, original: bool
+) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
+    """What of the difference may be closed now; the node is drained for it where consent hangs on that."""
+    spec, state = host.data.get(SPEC), node_state(host)
     needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
-    if blocked:
-        return (), f"for {', '.join(blocked)}"
-    permitted: tuple[Change, ...] = ()
-    for group in item.groups(diff):
-        waits = _waits(item, permitted + group, spec, state)
-        if waits:
-            return permitted, waits
-        permitted += group
-    return permitted, ""
+    ruling = rule(item, diff, spec, state, _allowed(), blocked)
+    outcome.pending = ruling.waits
+    if ruling.disturbs and spec.maintenance.restart == "drained":
+        trouble = yield from drain.begin(host, spec.maintenance)
+        if trouble:
+            outcome.pending = trouble
+            ruling = rule(item, diff, spec, state, min(_allowed(), Disruption.reload), blocked)
+    return ruling.permitted
 
 
-def _waits(item: Component, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> str:
-    """Why this is not closed now, or nothing: the least of what the spec and the command line allow holds."""
-    kind, hits = item.disruption(diff, state), item.hits(diff, state)
-    allowed = host.data.get(ALLOWED)
-    if allowed is not None and kind > allowed:
-        return f"for consent: class {kind.name}, --allow-disruption is {allowed.name}"
-    if kind == Disruption.restart and spec.maintenance.restart == "never":
-        return "for consent: class restart, maintenance.restart is never"
-    if hits and kind >= Disruption.recreate:
-        return f"until idle: class {kind.name} would hit {', '.join(hits)}"
-    return ""
+def _disturbs_later(item: Component, original: bool) -> bool:
+    """Will a component after this one disturb the node? It is drained once, not for each of them."""
+    spec, state, selected = host.data.get(SPEC), node_state(host), host.data.get(SELECTED)
+    order = BACK if original else NODE
+    found = {c: compare(c, spec, state, original=original) for c in order if selected is None or c.name in selected}
+    ruled = rulings(found, spec, state, _allowed(), back=original)
+    return any(c.name in ruled and ruled[c.name].disturbs for c in order[order.index(item) + 1 :])
 
 
 def _close(
@@ -124,7 +133,5 @@ def _close(
         outcome.pending = str(e)
     except GpureadyError as e:
         outcome.error = e
-        yield Failed(e)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         outcome.error = GpureadyError(f"{item.name}: {type(e).__name__}: {e}")
-        yield Failed(outcome.error)
