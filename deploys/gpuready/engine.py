@@ -13,7 +13,7 @@ monkey.patch_all()
 import logging  # noqa: E402
 import os  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
+from collections.abc import Callable, Iterable, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 
 import gevent  # noqa: E402
@@ -30,7 +30,7 @@ from pyinfra_cli.util import load_func  # noqa: E402
 
 from gpuready.components.base import Disruption  # noqa: E402
 from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
-from gpuready.judgement import compared, judged, look_back  # noqa: E402
+from gpuready.judgement import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
 from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import run_active  # noqa: E402
@@ -41,6 +41,7 @@ from gpuready.operations.outcome import outcomes  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
+from gpuready.rollout import Member, Rollout  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
 
 #: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
@@ -59,6 +60,9 @@ class Options:
     host_keys: str = "strict"
     allowed: Disruption = Disruption.restart
     parallel: int = 64
+    batch: str = ""
+    max_fail: str = "0"
+    """As on the command line (:mod:`gpuready.rollout`)."""
     back: bool = False
     """Towards what was there before gpuready, not towards the spec."""
 
@@ -95,24 +99,28 @@ class Engine:
 
     def plan(self) -> Run:
         """Connect, probe, compare and judge every host; nothing on a node changes."""
-        return self._timed(lambda: self._each(self._look))
+
+        def work() -> None:
+            self._each(self._look, self._hosts(self.entries))
+            plan_batches(self.run, self.entries, self.options.batch)
+
+        return self._timed(work)
 
     def verify(self) -> Run:
         """As :meth:`plan`, and the active checks unless ``passive``."""
-        return self._timed(lambda: self._each(self._examine))
+        return self._timed(lambda: self._each(self._examine, self._hosts(self.entries)))
 
     def apply(self) -> Run:
         """Converge every host that differs, then judge it; the others are only compared."""
 
         def work() -> None:
-            self._each(self._look)
+            self._each(self._look, self._hosts(self.entries))
             for run in self.run.hosts:
                 if run.outcome == "failed" and run.error is None:
                     run.error = next((c.error for c in run.components if c.error is not None), None)
-            differing = [h for h in self._hosts() if self._runs[h.name].outcome == "would_change"]
-            if differing:
-                self._converge(differing)
-                self._each(self._confirm, differing)
+            members = plan_batches(self.run, self.entries, self.options.batch)
+            if members:
+                self._roll_out(members)
 
         return self._timed(work)
 
@@ -130,13 +138,13 @@ class Engine:
                 self._close()
         return self.run
 
-    def _hosts(self) -> list[Host]:
-        return [self.state.inventory.get_host(name) for name in self.entries]
+    def _hosts(self, names: Iterable[str]) -> list[Host]:
+        return [self.state.inventory.get_host(name) for name in names]
 
-    def _each(self, work: Callable[[Host], None], hosts: Sequence[Host] | None = None) -> None:
+    def _each(self, work: Callable[[Host], None], hosts: Sequence[Host]) -> None:
         assert self.state.pool is not None
         self.state.set_stage(max(self.state.current_stage, StateStage.Connect))
-        jobs = [self.state.pool.spawn(self._guarded, work, host) for host in (hosts or self._hosts())]
+        jobs = [self.state.pool.spawn(self._guarded, work, host) for host in hosts]
         gevent.joinall(jobs)
 
     def _guarded(self, work: Callable[[Host], None], host: Host) -> None:
@@ -188,19 +196,41 @@ class Engine:
             self._judge(run)
 
     def _compare(self, run: HostRun) -> None:
-        compared(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
+        spec, options = self.entries[run.name].spec, self.options
+        compared(run, spec, options.selected, options.allowed, back=options.back)
 
     def _judge(self, run: HostRun) -> None:
         judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
+
+    def _roll_out(self, members: list[Member]) -> None:
+        """Batch after batch: connected and looked at are all hosts, begun is one when those before it went well."""
+        before = {m.name: failing(self._runs[m.name]) for m in members}
+        rollout = Rollout(members, self.options.batch, self.options.max_fail)
+        self._prepare(self._hosts(before))
+        try:
+            for batch in rollout:
+                self._converge(self._hosts(batch))
+                self._each(self._confirm, self._hosts(batch))
+                rollout.tell(
+                    wrong=[name for name in batch if went_wrong(self._runs[name], before[name])],
+                    proved=any(self._runs[name].outcome == "changed" for name in batch),
+                )
+        finally:
+            for name in rollout.left:
+                self._runs[name].leave_out(f"not begun: {rollout.why}")
+
+    def _prepare(self, hosts: list[Host]) -> None:
+        """pyinfra learns the operations of all hosts once; whose are run is said for each batch."""
+        self.state.active_hosts = set(hosts)
+        self.state.set_stage(StateStage.Prepare)
+        load_func(self.state, withdraw if self.options.back else converge)
+        self.state.set_stage(StateStage.Execute)
 
     def _converge(self, hosts: list[Host]) -> None:
         for host in hosts:
             host.connector_data[PROGRESS] = self.progress
             self.progress(host.name, "apply")
         self.state.active_hosts = set(hosts)
-        self.state.set_stage(StateStage.Prepare)
-        load_func(self.state, withdraw if self.options.back else converge)
-        self.state.set_stage(StateStage.Execute)
         began = time.monotonic()
         run_ops(self.state, no_wait=True)
         for host in hosts:
@@ -241,7 +271,7 @@ class Engine:
             run.outcome = "changed"
 
     def _close(self) -> None:
-        for host in self._hosts():
+        for host in self._hosts(self.entries):
             lock.release(host)
             client = getattr(host.connector, "client", None)
             if client is not None:

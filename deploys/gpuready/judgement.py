@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import date
 
 from gpuready.checks import CATALOGUE
 from gpuready.checks.base import run_checks
-from gpuready.components.base import compare
+from gpuready.components.base import Disruption, compare
+from gpuready.consent import rulings
 from gpuready.errors import ConvergeError
 from gpuready.node import BACK, NODE
-from gpuready.report.run import ComponentRun, HostRun
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.rollout import Member, batches
+from gpuready.spec.inventory import HostEntry
 from gpuready.spec.model import NodeSpec
 
 
-def compared(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
-    """Fill in the components and the outcome; ``back`` asks for what was there before gpuready."""
+def compared(
+    run: HostRun, spec: NodeSpec, selected: frozenset[str] | None, allowed: Disruption, *, back: bool = False
+) -> None:
+    """Fill in the components, what waits among them, and the outcome; ``back`` asks for what was there before us."""
     assert run.state is not None
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
-    run.components = [ComponentRun(compare(item, spec, run.state, original=back)) for item in chosen]
+    found = {item: compare(item, spec, run.state, original=back) for item in chosen}
+    run.components = [ComponentRun(each) for each in found.values()]
+    ruled = rulings(found, spec, run.state, allowed, back=back)
+    run.disturbed = any(ruling.disturbs for ruling in ruled.values())
+    if run.disturbed and spec.maintenance.restart == "drained":
+        by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
+        run.notes.append(f"work is moved away first, by {by}")
     for item in run.components:
         item.error = ConvergeError(item.found.error) if item.found.error else None
+        item.forecast = ruled[item.found.name].waits if item.found.name in ruled else ""
     if any(item.found.diff and item.error is None for item in run.components):
         run.outcome = "would_change"
     else:
@@ -49,3 +61,27 @@ def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, 
         elif again.diff or again.error:
             keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
             item.error = ConvergeError(f"{item.found.name} still differs after its steps: {again.error or keys}")
+
+
+def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list[Member]:
+    """The hosts that are to be changed, as the batches see them; which batches that makes goes into the run."""
+    members = []
+    for host in run.hosts:
+        if host.outcome == "would_change":
+            sizes = entries[host.name].spec.maintenance.batch or ""
+            members.append(Member(host.name, host.disturbed, sizes, entries[host.name].spread))
+    run.batches = list(batches(members, given))
+    return members
+
+
+def failing(run: HostRun) -> set[str]:
+    """The checks that fail."""
+    return {judged.check.id for judged in run.checks if judged.verdict.status == "fail"}
+
+
+def went_wrong(run: HostRun, failed_before: Set[str]) -> bool:
+    """Is this host, after apply, a reason to leave the others alone? What was wrong with it before is none."""
+    errors = [item for item in run.components if item.error is not None]
+    if any(not item.found.error for item in errors) or failing(run) - failed_before:
+        return True
+    return run.outcome == "unreachable" or (run.outcome == "failed" and not errors)

@@ -112,6 +112,25 @@ def test_apply_changes_nothing_after_no(
     assert component["waits"] == "for consent: not confirmed"
 
 
+def test_what_was_shown_before_the_question_is_not_shown_again(
+    hosts: str,
+    played: Callable[[Play], Engine],
+    answer: Answer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless the result goes somewhere else, where it has to stand alone."""
+    played(differing)
+    answer(False)
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)  # noqa: B023
+        assert run(["apply", "-i", hosts, "--color", "never"]) == 7
+        told = capsys.readouterr()
+        assert told.err.count("docker.live-restore: ") == 1
+        assert told.out.count("docker.live-restore: ") == (0 if terminal else 1)
+        assert "WAITS: 1 host: 1 pending" in told.out
+
+
 def test_ctrl_c_at_the_question(
     hosts: str, played: Callable[[Play], Engine], answer: Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +153,9 @@ def test_yes_applies_at_once(hosts: str, played: Callable[[Play], Engine]) -> No
     assert run(["apply", "-i", hosts, "--yes", "--only", "docker", "--host-keys", "accept-new", "--parallel", "3"]) == 0
     asked = engine.asked[0]
     assert (asked.verb, asked.selected, asked.host_keys, asked.parallel) == ("apply", {"docker"}, "accept-new", 3)
-    assert asked.allowed.name == "restart"
+    assert (asked.allowed.name, asked.batch, asked.max_fail) == ("restart", "", "0")
+    assert run(["apply", "-i", hosts, "--yes", "--batch", "1,25%", "--max-fail", "10%"]) == 0
+    assert (engine.asked[1].batch, engine.asked[1].max_fail) == ("1,25%", "10%")
 
 
 def test_options_reach_the_engine(hosts: str, played: Callable[[Play], Engine]) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Request, Verb, request, run_options
+from gpuready.cli.options import STATE, Request, Verb, change_options, request, run_options
 from gpuready.cli.output import deliver, use_color
-from gpuready.components.base import Disruption
 from gpuready.errors import UsageError
 from gpuready.report.human import human
 from gpuready.report.run import Run
@@ -22,34 +21,31 @@ _HELP = """Bring every node to its spec, and prove it. What is as it should be i
   gpuready apply -i hosts.yaml
   gpuready apply -i hosts.yaml --yes --output junit:report.xml
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
+  gpuready apply -i hosts.yaml --yes --batch 1,10% --max-fail 2
 """
 _SHOWS = {"apply": "gpuready plan", "remove": "gpuready remove --dry-run"}
 DECLINED = "for consent: not confirmed"
 
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
-DISRUPTION = click.option(
-    "--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
-    show_default=True, help="The most that may happen; the spec's maintenance may allow less.",
-)  # fmt: skip
 
 
 @click.command("apply", cls=Verb, help=_HELP)
 @run_options
+@change_options
 @STATE
 @YES
-@DISRUPTION
-def command(state: str | None, yes: bool, allow_disruption: str, **given: Any) -> int:
+def command(state: str | None, yes: bool, **given: Any) -> int:
     """The exit code."""
     if state is not None:
         raise UsageError("apply takes no --state: it changes nodes, and must see them itself",
                          remedy="gpuready plan --state FILE shows what a recorded state would need")  # fmt: skip
     consent("apply", yes)
-    return change(request("apply", **given), Disruption[allow_disruption], yes=yes)
+    return change(request("apply", **given), yes=yes)
 
 
-def change(wanted: Request, allowed: Disruption, *, yes: bool) -> int:
+def change(wanted: Request, *, yes: bool) -> int:
     """Do it, after showing it and asking unless ``yes``; the exit code."""
-    run = online(wanted, allowed=allowed) if yes else _ask_first(wanted, allowed)
+    run = online(wanted) if yes else _ask_first(wanted)
     return deliver(run, wanted.outputs, color=wanted.color)
 
 
@@ -63,7 +59,7 @@ def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask_first(wanted: Request, allowed: Disruption) -> Run:
+def _ask_first(wanted: Request) -> Run:
     """Plan, show, ask; then converge, which probes and compares anew."""
     planned = online(wanted, verb="plan")
     changing = [host for host in planned.hosts if host.outcome == "would_change"]
@@ -73,10 +69,11 @@ def _ask_first(wanted: Request, allowed: Disruption) -> Run:
     click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
-            return online(wanted, allowed=allowed)
+            return online(wanted)
     except click.Abort:
         planned.interrupted = True
     planned.verb = wanted.verb
+    planned.told = sys.stdout.isatty()  # in a file or a pipe the result stands alone, and stands whole
     for host in changing:
         host.outcome, host.checks = "pending", []
         for item in host.components:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from gpuready.cli.options import Request
 from gpuready.cli.states import read_states
 from gpuready.errors import EngineError
-from gpuready.judgement import compared, judged
+from gpuready.judgement import compared, judged, plan_batches
 from gpuready.report.run import HostRun, Run
 from gpuready.spec.inventory import HostEntry
 from gpuready.state.model import NodeState
@@ -23,6 +23,7 @@ def offline(wanted: Request, path: str) -> Run:
     began = time.monotonic()
     states = read_states(path, [entry.name for entry in wanted.entries])
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
+    plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch)
     run.probed = f"{', '.join(wanted.sources)}, states from {path}"
     run.seconds = time.monotonic() - began
     return run
@@ -35,7 +36,7 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         return run
     try:
         run.saw(state, entry.spec)
-        compared(run, entry.spec, wanted.selected)
+        compared(run, entry.spec, wanted.selected, wanted.allowed)
         judged(run, entry.spec, wanted.selected)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         traceback.print_exc()

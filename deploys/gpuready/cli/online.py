@@ -7,11 +7,10 @@ import logging
 from gpuready.cli.main import held
 from gpuready.cli.options import Request
 from gpuready.cli.progress import reporting
-from gpuready.components.base import Disruption
 from gpuready.report.run import HostRun, Run
 
 
-def online(wanted: Request, *, verb: str = "", passive: bool = False, allowed: Disruption = Disruption.restart) -> Run:
+def online(wanted: Request, *, verb: str = "", passive: bool = False) -> Run:
     """Connect and do ``verb`` (default: the one asked for), with progress on stderr."""
     verb, names = verb or wanted.verb, [entry.name for entry in wanted.entries]
     try:
@@ -25,8 +24,10 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, allowed: D
             selected=wanted.selected,
             passive=passive,
             host_keys=wanted.host_keys,
-            allowed=allowed,
+            allowed=wanted.allowed,
             parallel=wanted.parallel,
+            batch=wanted.batch,
+            max_fail=wanted.max_fail,
             back=wanted.verb == "remove",
         )
         with reporting(names, wanted.color) as progress:

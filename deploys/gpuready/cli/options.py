@@ -11,9 +11,12 @@ import click
 
 from gpuready.cli.app import write_exit_codes
 from gpuready.cli.output import Target, targets
+from gpuready.components.base import Disruption
 from gpuready.errors import UsageError
 from gpuready.node import NODE
 from gpuready.report.render import FORMATS
+from gpuready.rollout import MAX_FAIL
+from gpuready.spec.fields import BATCH
 from gpuready.spec.inventory import HostEntry, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,7 +32,7 @@ class Verb(click.Command):
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the hosts, the components (None: all), and where the result goes."""
+    """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes."""
 
     verb: str
     sources: tuple[str, ...]
@@ -39,6 +42,9 @@ class Request:
     color: str
     host_keys: str = "strict"
     parallel: int = 64
+    allowed: Disruption = Disruption.restart
+    batch: str = ""
+    max_fail: str = "0"
 
 
 _HOSTS = (
@@ -64,6 +70,19 @@ _REACH = (
     click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
                  help="Hosts at a time."),
 )  # fmt: skip
+_CONSENT = (
+    click.option("--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
+                 show_default=True, help="The most that may happen; the spec's maintenance may allow less."),
+    click.option("--batch", default="", metavar="N|N%|N,N%",
+                 help="Hosts at a time, batch after batch. Default: 1,25% where work could be hit, else all."),
+)  # fmt: skip
+_MAX_FAIL = click.option(
+    "--max-fail",
+    default="0",
+    metavar="N|N%",
+    show_default=True,
+    help="Hosts that may fail before no further batch begins.",
+)  # fmt: skip
 STATE = click.option(
     "--state", metavar="FILE", help="Judge recorded states (gpuready probe; - is stdin) instead of connecting."
 )
@@ -77,6 +96,16 @@ def hosts(function: F) -> F:
 def run_options(function: F) -> F:
     """All that verbs which connect and compare have in common."""
     return _apply(function, (*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH))
+
+
+def consent_options(function: F) -> F:
+    """What may happen, and to how many at once."""
+    return _apply(function, _CONSENT)
+
+
+def change_options(function: F) -> F:
+    """As :func:`consent_options`, and when to stop."""
+    return _apply(function, (*_CONSENT, _MAX_FAIL))
 
 
 def probe_options(function: F) -> F:
@@ -102,6 +131,9 @@ def request(
     skip: Sequence[str] = (),
     host_keys: str = "strict",
     parallel: int = 64,
+    allow_disruption: str = "restart",
+    batch: str = "",
+    max_fail: str = "0",
     default_output: str = "human",
 ) -> Request:
     """Check the command line first, then the inventory; nothing is connected yet."""
@@ -109,10 +141,17 @@ def request(
         raise UsageError(
             "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
         )
+    if batch and not BATCH.fullmatch(batch):
+        raise UsageError(f"--batch {batch}: no batch size", remedy="a number from 1, a percentage, or several: 1,25%")
+    if not MAX_FAIL.fullmatch(max_fail):
+        raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
     outputs = targets(output, default_output)
     selected = selection(only, skip)
     entries = load(inventory, limit=limit, allow_exec=allow_exec)
-    return Request(verb, tuple(inventory), entries, selected, outputs, color, host_keys, parallel)
+    return Request(
+        verb, tuple(inventory), entries, selected, outputs, color, host_keys, parallel,
+        Disruption[allow_disruption], batch, max_fail,
+    )  # fmt: skip
 
 
 def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ import click
 
 from gpuready.cli.offline import offline
 from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, request, run_options
+from gpuready.cli.options import STATE, Verb, consent_options, request, run_options
 from gpuready.cli.output import deliver
 
 _HELP = """Show what apply would change, key by key, and whom it would hit. Nothing changes.
@@ -23,6 +23,7 @@ _HELP = """Show what apply would change, key by key, and whom it would hit. Noth
 
 @click.command("plan", cls=Verb, help=_HELP)
 @run_options
+@consent_options
 @STATE
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when something would change.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from gpuready.cli.apply import DISRUPTION, YES, change, consent
+from gpuready.cli.apply import YES, change, consent
 from gpuready.cli.online import online
-from gpuready.cli.options import Verb, request, run_options
+from gpuready.cli.options import Verb, change_options, request, run_options
 from gpuready.cli.output import deliver
-from gpuready.components.base import Disruption
 
 _HELP = """Take out what gpuready put in, in reverse: its keys in the engines' files, its files, holds and packages.
 
@@ -26,13 +25,13 @@ that were there before stay, at the version that they have. A node that gpuready
 
 @click.command("remove", cls=Verb, help=_HELP)
 @run_options
+@change_options
 @YES
-@DISRUPTION
 @click.option("--dry-run", is_flag=True, help="Only show it.")
-def command(yes: bool, dry_run: bool, allow_disruption: str, **given: Any) -> int:
+def command(yes: bool, dry_run: bool, **given: Any) -> int:
     """The exit code."""
     if dry_run:
         wanted = request("remove", **given)
         return deliver(online(wanted, verb="plan"), wanted.outputs, color=wanted.color)
     consent("remove", yes)
-    return change(request("remove", **given), Disruption[allow_disruption], yes=yes)
+    return change(request("remove", **given), yes=yes)

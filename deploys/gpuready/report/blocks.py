@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuready.checks.base import Judged
+from gpuready.components.base import Disruption
 from gpuready.errors import GpureadyError
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.report.text import shown
@@ -67,7 +68,7 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
             word = fate(run, host, item)
             if word:
                 key = (item.found.name, word, keys(item))
-                _add(found.setdefault(key, DiffBlock(*key)), host, item)
+                _add(found.setdefault(key, DiffBlock(*key)), run, host, item)
     order = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
     return sorted(found.values(), key=lambda block: order.index(block.component))
 
@@ -77,15 +78,17 @@ def keys(item: ComponentRun) -> tuple[str, ...]:
     return tuple(f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}" for c in item.found.diff)
 
 
-def _add(block: DiffBlock, host: HostRun, item: ComponentRun) -> None:
+def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
     found = item.found
     block.hosts.append(host.name)
     block.classes.setdefault(found.disruption.name, []).append(host.name)
-    for texts, into in ((found.hits, block.hits), (found.notes, block.notes)):
+    hits = found.hits or (("nobody",) if found.disruption >= Disruption.recreate else ())
+    for texts, into in ((hits, block.hits), (found.notes, block.notes)):
         if texts:
             into.setdefault(texts, []).append(host.name)
-    if item.pending:
-        block.waits.setdefault((item.pending,), []).append(host.name)
+    waits = item.pending or (item.forecast if run.verb == "plan" else "")
+    if waits:
+        block.waits.setdefault((waits,), []).append(host.name)
     if item.error is not None:
         block.errors.setdefault(told(item.error), []).append(host.name)
     elif found.error:

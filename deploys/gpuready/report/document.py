@@ -42,6 +42,7 @@ def summary(run: Run, code: int) -> dict[str, Any]:
         "seconds": round(run.seconds, 3),
         "level": None if reached is None else reached.name,
         "gpu_checks": sum(map(gpu_checks, run.hosts)),
+        "batches": [list(batch) for batch in run.batches],
     }
 
 
@@ -86,7 +87,7 @@ def _component(item: ComponentRun) -> dict[str, Any]:
         "attempted": item.attempted,
         "changed": item.changed,
         "pending": bool(item.pending),
-        "waits": mask_text(item.pending),
+        "waits": mask_text(item.pending or item.forecast),
         "error": _error(item.error) or _uncomparable(found.error),
         "diff": [
             {"key": c.key, "actual": _value(c.key, c.actual), "expected": _value(c.key, c.expected)} for c in found.diff

@@ -31,13 +31,14 @@ CLASSES = {
     "reboot": "the node is rebooted",
 }
 _FATES = {"changed": "green", "failed": "red", "cannot be compared": "red", "not changed": "red"}
+_MOST_BATCHES = 8
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline."""
     paint = Painter(color)
-    parts = [[_headline(run)], _errors(run, paint), *_diffs(run, paint)]
+    parts = [[_headline(run)], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
         parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
     else:
@@ -86,6 +87,15 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
             *_shared("note", block.notes, block),
             *_component_errors(block),
         ]
+
+
+def _batches(run: Run) -> list[str]:
+    if len(run.batches) < 2 or run.told:
+        return []
+    shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
+    more = len(run.batches) - _MOST_BATCHES
+    told = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return [f"in {len(run.batches)} batches, one after another", *_labelled("hosts", told, "  ")]
 
 
 def _classes(block: DiffBlock) -> list[str]:

@@ -17,18 +17,25 @@ OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable",
 
 @dataclass
 class ComponentRun:
-    """One component on one host. ``found`` is the comparison before anything was done."""
+    """One component on one host. ``found`` is the comparison before anything was done.
+
+    ``forecast`` is what a part of it would wait for, as far as the state tells; ``pending`` what it did wait for.
+    """
 
     found: Comparison
     changed: bool = False
     pending: str = ""
     error: GpureadyError | None = None
     attempted: bool = True
+    forecast: str = ""
 
 
 @dataclass
 class HostRun:
-    """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it."""
+    """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it.
+
+    ``disturbed``: what is permitted there may hit running work, so hosts like it go in batches.
+    """
 
     name: str
     outcome: str = "not_attempted"
@@ -39,6 +46,14 @@ class HostRun:
     components: list[ComponentRun] = field(default_factory=list)
     checks: list[Judged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    disturbed: bool = False
+
+    def leave_out(self, why: str) -> None:
+        """Its turn never came."""
+        self.outcome = "not_attempted"
+        self.notes.append(why)
+        for item in self.components:
+            item.attempted = False
 
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
         """The probe's first answer: what the node is, and whose its parts are."""
@@ -48,7 +63,10 @@ class HostRun:
 
 @dataclass
 class Run:
-    """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt)."""
+    """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
+
+    ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
+    """
 
     verb: str
     hosts: list[HostRun] = field(default_factory=list)
@@ -56,6 +74,8 @@ class Run:
     interrupted: bool = False
     seconds: float = 0.0
     probed: str = ""
+    batches: list[tuple[str, ...]] = field(default_factory=list)
+    told: bool = False
 
     @property
     def changes(self) -> bool:

@@ -65,6 +65,7 @@ def _summary() -> dict[str, Any]:
         "seconds": SECONDS,
         "level": {**LEVEL, "description": "the level that every judged host reached"},
         "gpu_checks": {**COUNT, "description": "checks that really saw a GPU, on all hosts"},
+        "batches": {"type": "array", "items": TEXTS, "description": "plan, apply: the hosts that differ, in order"},
     }
 
 
@@ -75,7 +76,7 @@ def _parts() -> dict[str, Any]:
         name=TEXT, applies=FLAG, reason=TEXT,
         disruption={"enum": [item.name for item in Disruption]},
         hits=TEXTS, notes=TEXTS, attempted=FLAG, changed=FLAG, pending=FLAG,
-        waits={**TEXT, "description": "why it is pending"},
+        waits={**TEXT, "description": "why it is pending; in a plan, why it would be"},
         error=_or_null("error"), diff={"type": "array", "items": _ref("change")},
     )  # fmt: skip
     check = _object(
