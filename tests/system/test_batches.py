@@ -1,0 +1,94 @@
+"""Many hosts: one proves the change before others follow, and none follows one that went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.lab import Lab, Machine
+from tests.system.faults import settled
+from tests.system.harness import Gpuready, Inventories, Result
+
+#: apt asks this before it lets dpkg begin.
+BREAK = 'DPkg::Pre-Install-Pkgs {"exit 1";};\n'
+RACKS = ("a", "a", "b", "b")
+
+
+@pytest.fixture(scope="module")
+def four(lab: Lab) -> Iterator[list[Machine]]:
+    with lab.machine("debian13") as a, lab.machine("debian12") as b, lab.machine() as c, lab.machine() as d:
+        yield [a, b, c, d]
+
+
+def outcomes(result: Result, machines: list[Machine]) -> list[str]:
+    return [result.host(machine.name)["outcome"] for machine in machines]
+
+
+def order(result: Result) -> list[str]:
+    """The hosts in the order in which their packages were begun."""
+    rows = [line.split("  ") for line in result.stderr.splitlines()]
+    return [row[-2].split()[-1] for row in rows if len(row) > 1 and row[-1].startswith("install 1.")]
+
+
+def test_one_first_and_none_after_one_that_fails(
+    four: list[Machine], gpuready: Gpuready, inventory: Inventories
+) -> None:
+    names = [machine.name for machine in four]
+    where = inventory(four)
+    broken = four[1].root / "etc/apt/apt.conf.d/99test"
+    broken.write_text(BREAK)
+
+    # Installing could hit running containers, so by default one goes first, and then a quarter of the four.
+    plan = gpuready("plan", inventory=where)
+    assert plan.document["batches"] == [[name] for name in names], plan.explain()
+    shown = gpuready("plan", inventory=where, check_json=False).stdout
+    assert "in 4 batches, one after another" in shown and f"1: {names[0]}; 2: {names[1]}" in shown
+    first = gpuready("apply", "--yes", inventory=where)
+    assert first.code == 1, first.explain()
+    assert outcomes(first, four) == ["changed", "failed", "not_attempted", "not_attempted"], first.explain()
+    assert order(first) == names[:2]
+    note = f"not begun: {names[1]} went wrong, and --max-fail is 0"
+    assert [note in first.host(name)["notes"] for name in names] == [False, False, True, True]
+    assert [first.host(name)["execs"] for name in names[2:]] == [1, 1]
+    assert not any(first.changed(name) for name in names[2:])
+    four[2].run("! test -e /usr/bin/nvidia-ctk && ! test -e /etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc")
+
+    # One failure is borne: the batch after it runs, both hosts of it at once.
+    second = gpuready("apply", "--yes", "--batch", "1,100%", "--max-fail", "1", inventory=where)
+    assert outcomes(second, four) == ["ok", "failed", "changed", "changed"], second.explain()
+    assert second.document["batches"] == [[names[1]], names[2:]]
+    # As many scripts as for the host that was converged alone.
+    assert {second.host(name)["execs"] for name in names[2:]} == {first.host(names[0])["execs"]}
+
+    broken.unlink()
+    third = gpuready("apply", "--yes", inventory=where)
+    assert (third.code, outcomes(third, four)) == (0, ["ok", "changed", "ok", "ok"]), third.explain()
+    settled(gpuready, where)
+
+
+def test_a_rack_never_goes_at_once(four: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:
+    """The way back is in batches as well; what needs no consent goes to all at once."""
+    where = inventory(four, maintenance={"batch": "50%", "spread_by": "rack"})
+    document = yaml.safe_load(where.read_text("utf-8"))
+    for machine, rack in zip(four, RACKS, strict=True):
+        document["all"]["hosts"][machine.name]["rack"] = rack
+    where.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    a, b, c, d = (machine.name for machine in four)
+
+    calm = gpuready("remove", "--yes", "--only", "docker", "--allow-disruption", "reload", inventory=where)
+    assert calm.code == 7, calm.explain()
+    assert calm.document["batches"] == [[a, b, c, d]], calm.explain()
+    gone = gpuready("remove", "--yes", inventory=where)
+    assert gone.code == 0, gone.explain()
+    assert gone.document["batches"] == [[a, c], [b, d]], gone.explain()
+
+    del document["all"]["hosts"][d]["rack"]
+    where.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    result = gpuready("plan", inventory=where)
+    assert result.code == 5, result.explain()
+    message = result.document["error"]["message"]
+    assert (
+        f"maintenance.spread_by: {d} has no plain value of rack" in message and "rack: NAME for every host" in message
+    )

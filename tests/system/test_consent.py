@@ -1,0 +1,378 @@
+"""Consent on a real node: what waits, what is asked again just before it is done, and work that is moved away first.
+
+The disturbance is the toolkit's: class recreate, because its package scripts reload systemd. Slurm, kubectl and crictl
+are stand-ins that keep books; docker, dpkg and the processes are real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab, Machine
+from tests.system.faults import Terminal, until
+from tests.system.harness import Gpuready, Inventories, Result
+
+VERSIONS = ("1.19.1", "1.20.0")
+TRAIN = "docker run -d --restart=no --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void --name {} busybox:lab sleep 100000"
+BOOK = "/var/tmp/drain"
+
+
+@dataclass
+class Node:
+    """A machine with one version of the toolkit and Docker converged, and runs that ask for the other."""
+
+    machine: Machine
+    gpuready: Gpuready
+    inventory: Inventories
+    version: str = VERSIONS[0]
+
+    @property
+    def other(self) -> str:
+        """The version that is asked for."""
+        return VERSIONS[1 - VERSIONS.index(self.version)]
+
+    def where(self, version: str = "", **maintenance: object) -> Path:
+        return self.inventory(self.machine, toolkit={"version": version or self.other}, maintenance=maintenance)
+
+    def apply(self, *args: str, env: dict[str, str] | None = None, version: str = "", **maintenance: object) -> Result:
+        return self.gpuready("apply", "--yes", *args, inventory=self.where(version, **maintenance), env=env or {})
+
+    def sh(self, script: str) -> str:
+        return self.machine.run("sh -e", stdin=script).stdout
+
+    def toolkit(self) -> str:
+        """The version that answers."""
+        return self.sh("nvidia-ctk --version | sed -n 's/.* //;1p'").strip()
+
+    def train(self, name: str = "train") -> str:
+        """A container that holds a GPU, as far as anybody can tell; its pid."""
+        self.sh(TRAIN.format(name))
+        return self.sh(f"docker inspect -f '{{{{.State.Pid}}}}' {name}").strip()
+
+    def waits(self, result: Result, *words: str) -> str:
+        """The run waited, nothing was installed, and it says for what."""
+        assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
+        component = result.component("toolkit")
+        assert component["pending"], result.explain()
+        assert all(word in component["waits"] for word in words), component["waits"]
+        assert self.toolkit() == self.version
+        told: str = component["waits"]
+        return told
+
+    def done(self, result: Result) -> None:
+        """The run did it."""
+        assert (result.code, result.host()["outcome"]) == (0, "changed"), result.explain()
+        self.version = self.other
+        assert self.toolkit() == self.version
+
+    def script(self, name: str, body: str) -> None:
+        """A command on the machine."""
+        path = self.machine.root / "usr/local/bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n", "utf-8")
+        path.chmod(0o755)
+
+    def book(self) -> list[str]:
+        """What the hooks wrote down since the last look."""
+        return self.sh(f"[ ! -e {BOOK} ] || cat {BOOK}; rm -f {BOOK}").splitlines()
+
+
+@pytest.fixture(scope="module")
+def converged(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
+    with lab.machine("debian13") as machine:
+        found = Node(machine, gpuready, inventory)
+        assert found.apply(version=found.version).code == 0
+        yield found
+
+
+@pytest.fixture
+def node(converged: Node) -> Iterator[Node]:
+    """As it was at the beginning, whatever the test does to it."""
+    yield converged
+    converged.sh(
+        "docker ps -aq | xargs -r docker rm -f >/dev/null\n"
+        f"rm -rf /usr/local/bin/* {BOOK}* /etc/apt/apt.conf.d/99test /run/slurm /run/crictl\n"
+        "umount /proc/driver 2>/dev/null && rm /dev/nvidia0 && systemctl stop watcher\n"
+        "pkill -x 'slurmd|slurmstepd|kubelet' || true"
+    )
+    assert converged.toolkit() == converged.version
+
+
+def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
+    pid = node.train()
+    plan = node.gpuready("plan", inventory=node.where())
+    found = plan.component("toolkit")
+    assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
+    assert found["waits"].startswith("until idle: class recreate would hit train (busybox:lab)"), plan.explain()
+    shown = node.gpuready("plan", inventory=node.where(), check_json=False).stdout
+    assert "class  recreate: " in shown and "hits   train (busybox:lab)" in shown and "waits  until idle" in shown
+    node.waits(node.apply(), "train (busybox:lab)")
+    assert node.sh("docker inspect -f '{{.State.Running}} {{.State.Pid}}' train").split() == ["true", pid]
+    node.waits(node.apply("--allow-disruption", "reload"), "--allow-disruption recreate consents")
+    node.done(node.apply(ignore=["busybox"]))
+
+
+def test_a_container_that_appears_after_the_probe_counts(node: Node) -> None:
+    """It starts while the packages are fetched; it stands in no plan, and is seen all the same."""
+    (node.machine.root / "etc/apt/apt.conf.d/99test").write_text(
+        f'APT::Update::Pre-Invoke {{"docker inspect late >/dev/null 2>&1 || {TRAIN.format("late")} >/dev/null";}};\n'
+    )
+    assert not node.gpuready("plan", inventory=node.where()).component("toolkit")["hits"]
+    node.waits(node.apply(), "until idle", "container late (busybox:lab)")
+    assert node.sh("docker inspect -f '{{.State.Running}}' late").strip() == "true"
+
+
+def test_never_is_about_restarts(node: Node) -> None:
+    spec: dict[str, Any] = {"runtimes": {"docker": {"cdi": True}}, "maintenance": {"restart": "never"}}
+    where = node.inventory(node.machine, toolkit={"version": node.version}, **spec)
+    before = node.sh("systemctl show -p MainPID docker")
+    result = node.gpuready("apply", "--yes", inventory=where)
+    assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
+    assert "maintenance.restart is never" in result.component("docker")["waits"]
+    assert node.sh("systemctl show -p MainPID docker") == before
+
+
+def test_slurm_jobs_and_what_cannot_be_told_count_as_work(node: Node) -> None:
+    node.sh(
+        "cp /bin/sleep /usr/local/bin/slurmd; cp /bin/sleep /usr/local/bin/slurmstepd\n"
+        "systemd-run -q /usr/local/bin/slurmd 1000\n"
+        "systemd-run -q bash -c 'exec -a \"slurmstepd: [77.0]\" /usr/local/bin/slurmstepd 1000'\n"
+    )
+    node.waits(node.apply(), "until idle", "Slurm job 77")
+    node.sh("pkill -x slurmstepd")
+    node.script("squeue", 'echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1')
+    node.waits(node.apply(), "squeue gives no answer")
+    node.script("squeue", '[ "$*" = "-h -w $(hostname -s) -o Slurm job %A" ] && echo Slurm job 78')
+    node.waits(node.apply(), "Slurm job 78")
+    node.script("squeue", "exit 0")
+    node.done(node.apply())
+
+
+DRIVER = """
+mount -t tmpfs tmpfs /proc/driver
+mkdir /proc/driver/nvidia
+echo 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Mon Jan  1 2026' >/proc/driver/nvidia/version
+touch /dev/nvidia0
+cp /bin/sleep /usr/local/bin/nvidia-persistenced
+systemd-run -q --unit=watcher --property=StandardInput=file:/dev/nvidia0 /usr/local/bin/nvidia-persistenced 1000
+docker run -d --name job busybox:lab sleep 100000 >/dev/null
+"""
+
+
+def test_processes_on_a_gpu_count(node: Node) -> None:
+    """As the driver tells, or else by who holds a device open. (Seen with a real driver on an H200.)"""
+    node.sh(DRIVER)
+    pid = node.sh("docker inspect -f '{{.State.Pid}}' job").strip()
+    node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
+    node.waits(node.apply(), f"would hit process sleep (pid {pid}); ")
+    node.script("nvidia-smi", "exit 9")
+    node.sh("systemd-run -q --unit=holder --property=StandardInput=file:/dev/nvidia0 /bin/sleep 1000")
+    holder = node.sh("systemctl show -p MainPID --value holder").strip()
+    node.waits(node.apply(), f"would hit process sleep (pid {holder}); ")
+    # What runs in a container that does not count, does not count.
+    node.sh("systemctl stop holder")
+    node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
+    result = node.apply(ignore=["busybox"])
+    assert "toolkit" in result.changed(), result.explain()
+    node.version = node.other
+
+
+CRICTL = """
+D=/run/crictl
+case $1 in
+  ps) [ ! -e $D/down ] && cat $D/ids ;;
+  inspect|inspectp) cat "$D/$2" ;;
+esac
+"""
+
+
+def pod(name: str, image: str, env: str, **labels: str) -> dict[str, Any]:
+    """A container and its pod, in the form in which crictl prints what containerd says."""
+    said = {
+        "status": {
+            "id": name,
+            "metadata": {"attempt": 0, "name": "main"},
+            "image": {"annotations": {}, "image": image, "runtimeHandler": "", "userSpecifiedImage": ""},
+            "labels": {"io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": "ml"},
+        },
+        "info": {"sandboxID": f"{name}-pod", "runtimeSpec": {"process": {"env": ["PATH=/bin", env]}}},
+    }
+    return {name: said, f"{name}-pod": {"status": {"labels": {"app": "x", **labels}}}}
+
+
+def test_pods_with_a_gpu_count_but_for_daemonsets(node: Node) -> None:
+    gpu, none = "NVIDIA_VISIBLE_DEVICES=GPU-5e0a", "NVIDIA_VISIBLE_DEVICES=void"
+    pods = {
+        **pod("train-0", "nvcr.io/nvidia/pytorch:25.01-py3", gpu),
+        **pod("web-1", "nginx", none),
+        **pod("exporter-2", "dcgm-exporter:4", gpu, **{"pod-template-generation": "3"}),
+        **pod("idle-3", "registry:5000/jupyter:1", gpu),
+    }
+    node.script("crictl", CRICTL)
+    files = [f"cat >/run/crictl/{name} <<'X'\n{json.dumps(said, indent=2)}\nX\n" for name, said in pods.items()]
+    ids = "\n".join(name for name in pods if not name.endswith("-pod"))
+    node.sh(
+        f"mkdir -p /run/crictl; cp /bin/sleep /usr/local/bin/kubelet\n{''.join(files)}echo '{ids}' >/run/crictl/ids"
+    )
+    told = node.waits(node.apply(ignore=["registry:5000/jupyter"]), "until idle")
+    assert told.partition("would hit ")[2] == "pod ml/train-0; apply again when that is over"
+    node.sh("touch /run/crictl/down; cp /bin/sleep /usr/local/bin/kubelet; systemd-run -q /usr/local/bin/kubelet 1000")
+    node.waits(node.apply(), "Kubernetes' pods (crictl gives no answer)")
+    node.sh("rm /run/crictl/down /run/crictl/train*; sed -i /train/d /run/crictl/ids")
+    node.done(node.apply(ignore=["registry:5000/jupyter"]))
+
+
+#: What is noted down: the hook, and which toolkit it met.
+NOTE = f"echo {{}} $(nvidia-ctk --version | sed -n 's/.* //;1p') >>{BOOK}"
+
+
+def hooks(before: str = "true", after: str = "true") -> dict[str, Any]:
+    commands = {"before": f"{NOTE.format('before')}; {before}", "after": f"{NOTE.format('after')}; {after}"}
+    return {"restart": "drained", "drain": commands}
+
+
+def test_own_commands_move_work_away_and_let_it_back(node: Node) -> None:
+    node.train()
+    old = node.version
+    node.done(node.apply(**hooks("docker rm -f train")))
+    new = node.version
+    assert node.book() == [f"before {old}", f"after {new}"]
+
+    # Work that stays is still work, and the node is let back.
+    pid = node.train("stays")
+    node.waits(node.apply(**hooks()), "until idle", "stays")
+    assert node.book() == [f"before {new}", f"after {new}"]
+    assert node.sh("docker inspect -f '{{.State.Pid}}' stays").strip() == pid
+    node.sh("docker rm -f stays")
+
+    # A hook that fails: nothing is disturbed, nobody is let back, because nobody was moved away.
+    told = node.waits(node.apply(**hooks("echo no room for job 12 >&2; exit 3")), "until drained", "exit 3")
+    assert "no room for job 12" in told and node.book() == [f"before {new}"]
+
+    # The step fails: the work is let back all the same.
+    (node.machine.root / "etc/apt/apt.conf.d/99test").write_text('DPkg::Pre-Install-Pkgs {"exit 1";};\n')
+    failed = node.apply(**hooks())
+    assert failed.code == 1 and "apt-get install failed" in failed.host()["error"]["message"], failed.explain()
+    assert node.book() == [f"before {new}", f"after {new}"]
+    node.sh("rm /etc/apt/apt.conf.d/99test; test ! -e /var/lib/gpuready/drained")
+
+    # The way back fails: said so, because the node is still out of service.
+    failed = node.apply(**hooks(after="echo the controller is down >&2; exit 1"))
+    node.version = old
+    assert failed.code == 1 and node.toolkit() == old, failed.explain()
+    told = failed.host()["error"]["message"]
+    assert "the node is still drained" in told and "the controller is down" in told
+    node.sh("rm /var/lib/gpuready/drained")
+
+
+SCONTROL = f"""
+S=/run/slurm; mkdir -p $S; [ -e $S/state ] || {{ echo IDLE >$S/state; echo none >$S/reason; }}
+case "$1 $2" in
+  "show node") [ "$3" = gpunode ] || {{ echo "Node $3 not found" >&2; exit 1; }}
+    echo "NodeName=$3 Arch=x86_64 State=$(cat $S/state) ThreadsPerCore=1 Reason=$(cat $S/reason) [root@2026]" ;;
+  "update NodeName=gpunode") echo "$@" >>{BOOK}
+    case $3 in
+      State=DRAIN) echo IDLE+DRAIN >$S/state; echo "${{4#Reason=}}" >$S/reason ;;
+      *) echo IDLE >$S/state; echo none >$S/reason ;;
+    esac ;;
+  *) exit 1 ;;
+esac
+"""
+SQUEUE = f"""
+[ -e /run/slurm/asked ] && exit 0
+touch /run/slurm/asked; echo job 5 runs >>{BOOK}; echo 5
+"""
+
+
+def test_slurm_drains_and_resumes_what_it_drained_itself(node: Node) -> None:
+    slurm: dict[str, Any] = {"restart": "drained", "drain": "slurm", "node": "gpunode"}
+    node.waits(node.apply(**slurm), "until drained: there is no scontrol and squeue")
+    node.script("scontrol", SCONTROL)
+    node.script("squeue", SQUEUE)
+    node.waits(node.apply(**(slurm | {"node": "other"})), "until drained: scontrol does not know other", "not found")
+    node.done(node.apply(**slurm))
+    drained = "update NodeName=gpunode State=DRAIN Reason=gpuready"
+    assert node.book() == [drained, "job 5 runs", "update NodeName=gpunode State=RESUME"]
+
+    # Drained by somebody else before: it stays so.
+    node.sh("echo IDLE+DRAIN >/run/slurm/state; echo bad_fan >/run/slurm/reason")
+    node.done(node.apply(**slurm))
+    assert node.book() == []
+
+
+KUBECTL = """#!/bin/sh
+echo "$*" >>"$BOOK"
+case "$*" in
+  "get node k8s-7 -o jsonpath={.spec.unschedulable}") cat "$BOOK.cordoned" 2>/dev/null ;;
+  "get node k8s-7 -o jsonpath={.metadata.annotations.gpuready}") cat "$BOOK.mark" 2>/dev/null ;;
+  "annotate node k8s-7 gpuready=drained --overwrite") printf drained >"$BOOK.mark" ;;
+  "annotate node k8s-7 gpuready-") rm "$BOOK.mark" ;;
+  "cordon k8s-7") printf true >"$BOOK.cordoned" ;;
+  "uncordon k8s-7") rm "$BOOK.cordoned" ;;
+  "drain k8s-7 --ignore-daemonsets --timeout=1800s")
+    [ ! -e "$BOOK.refuse" ] || { echo 'error: cannot delete Pods with local storage' >&2; exit 1; } ;;
+  *) echo "nodes not found" >&2; exit 1 ;;
+esac
+exit 0
+"""
+
+
+def test_kubectl_cordons_drains_and_uncordons(node: Node, tmp_path: Path) -> None:
+    kubectl: dict[str, Any] = {"restart": "drained", "drain": "kubectl", "node": "k8s-7"}
+    book = tmp_path / "book"
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOK": str(book)}
+
+    def calls() -> list[str]:
+        lines = book.read_text("utf-8").splitlines()
+        book.unlink()
+        return [line.split(" -o ")[0].replace(" node", "") for line in lines if not line.startswith("get")]
+
+    node.waits(
+        node.apply(env={"PATH": str(Path(node.gpuready.home))}, **kubectl), "there is no kubectl on this machine"
+    )
+    (tmp_path / "kubectl").write_text(KUBECTL, "utf-8")
+    (tmp_path / "kubectl").chmod(0o755)
+    wrong = node.apply(env=env, **(kubectl | {"node": "k8s-8"}))
+    node.waits(wrong, "until drained: kubectl get failed: nodes not found")
+    calls()
+
+    node.done(node.apply(env=env, **kubectl))
+    drain = "drain k8s-7 --ignore-daemonsets --timeout=1800s"
+    mark, clear = "annotate k8s-7 gpuready=drained --overwrite", "annotate k8s-7 gpuready-"
+    assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
+
+    # Refused: the node is let back, and the message is kubectl's.
+    (tmp_path / "book.refuse").touch()
+    node.waits(node.apply(env=env, **kubectl), "until drained: kubectl drain failed", "cannot delete Pods")
+    assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
+    (tmp_path / "book.refuse").unlink()
+
+    # Cordoned by somebody else before: it stays so.
+    (tmp_path / "book.cordoned").write_text("true")
+    node.done(node.apply(env=env, **kubectl))
+    assert calls() == [drain]
+
+
+def test_the_diff_is_shown_once_when_the_answer_is_no(node: Node) -> None:
+    terminal = Terminal(node.gpuready.home)
+    process = terminal.start("apply", "-i", str(node.where()))
+    until(lambda: terminal.says("Change 1 host?"), 60, terminal.shown)
+    terminal.type("n\n")
+    assert process.wait(30) == 7
+    until(lambda: terminal.says("exit 7"), 5)
+    assert terminal.shown.count("toolkit.nvidia-container-toolkit-base: ") == 1, terminal.shown
+    assert node.toolkit() == node.version
+
+
+def test_the_repository_alone(node: Node) -> None:
+    """Its package list is not fetched yet, which is not known to be wrong."""
+    node.sh("rm -rf /etc/apt/sources.list.d/gpuready* /var/lib/apt/lists/*nvidia* /var/lib/apt/lists/*stable_deb*")
+    result = node.apply("--only", "repository", version=node.version)
+    assert (result.code, result.changed()) == (0, {"repository"}), result.explain()
+    assert "repository.candidate" in result.checks("unknown"), result.explain()
