@@ -159,13 +159,19 @@ def _tools(state: NodeState) -> set[str]:
 def _refuse(state: NodeState) -> Document:
     """The user's document, or NotComparable with what stands in the way."""
     if "docker_snap" in state.marks:
-        raise NotComparable("Docker is a snap here: it reads no /etc/docker/daemon.json; use docker-ce or docker.io")
+        raise NotComparable(
+            "Docker is a snap here: it reads no /etc/docker/daemon.json; use docker-ce or docker.io, or say "
+            "runtimes: {docker: absent}"
+        )
     if "dockerd" not in _tools(state) and state.docker is None:
         raise NotComparable(
             "the spec names Docker, and there is none on this node; install it, or say runtimes: {docker: auto}"
         )
     if isinstance(state.docker, Engine) and state.docker.rootless:
-        raise NotComparable("Docker runs rootless here, which gpuready does not manage")
+        raise NotComparable(
+            "Docker runs rootless here, which gpuready does not manage: let its user run nvidia-ctk runtime configure "
+            "--config=$HOME/.config/docker/daemon.json, or say runtimes: {docker: absent}"
+        )
     if CONFIG in state.not_files:
         raise NotComparable(f"{CONFIG} is no regular file")
     other = dockerd.flags(state).get("config-file")
