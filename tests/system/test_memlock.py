@@ -16,7 +16,9 @@ from tests.system.harness import Gpuready, Inventories
 LIMIT = "sh -c 'ulimit -l'"
 NEW = f"docker run --rm busybox:lab {LIMIT}"
 #: No Slurm is installed: the unit's name, its process and what that starts are what counts.
-SLURMD = "[Service]\nExecStart=/bin/sh -c 'while :; do sleep 1; done'\n[Install]\nWantedBy=multi-user.target\n"
+SLURMD = """[Service]
+ExecStart=/bin/sh -c 'while :; do sh -c "ulimit -l" >/run/job.new; mv /run/job.new /run/job; sleep 1; done'
+"""
 PIDS = "for u in containerd docker slurmd; do systemctl show -p MainPID --value $u; done; "
 PIDS += "docker inspect -f '{{.State.Pid}}' before"
 
@@ -43,10 +45,7 @@ def limits(machine: Machine) -> dict[str, str]:
         "user": machine.run("ulimit -l", user="gpu").stdout.strip(),
         "sudo": machine.run(f"sudo -n {LIMIT}", user="gpu").stdout.strip(),
         "root": machine.run("ulimit -l").stdout.strip(),
-        "job": machine.run(
-            "sleep 1.2; p=$(pgrep -P $(systemctl show -p MainPID --value slurmd)) && "
-            "sed -n 's/^Max locked memory *\\([^ ]*\\).*/\\1/p' /proc/$p/limits"
-        ).stdout.strip(),
+        "job": machine.run("rm -f /run/job; until [ -e /run/job ]; do sleep 0.1; done; cat /run/job").stdout.strip(),
     }
 
 
