@@ -30,6 +30,7 @@ OLD = {
     "nvidia-docker.list": f"deb {NVIDIA}/libnvidia-container/stable/debian11/$(ARCH) /\n"
     f"deb {NVIDIA}/nvidia-container-runtime/stable/debian11/$(ARCH) /\n"
     f"deb {NVIDIA}/nvidia-docker/debian11/$(ARCH) /\n",
+    "nvidia-container-runtime.list": f"deb {NVIDIA}/nvidia-container-runtime/stable/debian11/$(ARCH) /\n",
     "toolkit.sources": f"Types: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n"
     "Signed-By: /usr/share/keyrings/nvidia.gpg\n",
     "mixed.list": "# our mirror\ndeb [trusted=yes] file:/srv/ours ./\n"
@@ -38,7 +39,13 @@ OLD = {
     "Types: deb\nURIs: {url}/\nSuites: /\nSigned-By: /usr/share/keyrings/other.gpg\n",
     "off.sources": f"Enabled: no\nTypes: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n",
 }
-GONE = {"nvidia-container-toolkit.list", "libnvidia-container.list", "nvidia-docker.list", "toolkit.sources"}
+GONE = {
+    "nvidia-container-runtime.list",
+    "nvidia-container-toolkit.list",
+    "libnvidia-container.list",
+    "nvidia-docker.list",
+    "toolkit.sources",
+}
 
 
 @pytest.fixture(scope="module")

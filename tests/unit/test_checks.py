@@ -96,6 +96,14 @@ NVIDIA = docker(runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"})
 LOADED = {"module_version": DRIVER, "proc_version": DRIVER}
 SMOKE = {"verify": {"image": "debian:13"}}
 LOCK = {"memlock": "unlimited"}
+
+
+def ulimits(default: str, *flags: str) -> NodeState:
+    """A Docker whose daemon.json has these default-ulimits, started with these flags."""
+    document = file(f'{{"default-ulimits": {default}}}')
+    return state(docker=NVIDIA, files={"/etc/docker/daemon.json": document}, dockerd_command=("dockerd", *flags))
+
+
 APT_KNOWS = (
     "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
@@ -430,6 +438,15 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("memlock.login", "pass", state(memlock="unlimited"), LOCK, "may lock all memory"),
     ("memlock.login", "warn", state(memlock="8192"), LOCK, "8192 KiB"),
     ("memlock.login", "warn", state(), LOCK, "an unknown number"),
+    ("memlock.docker", "skip", state(docker=NVIDIA), {}, "no limit of locked memory"),
+    ("memlock.docker", "skip", state(), LOCK, "no Docker"),
+    ("memlock.docker", "pass", state(docker=NVIDIA), LOCK, "inherit containerd's"),
+    ("memlock.docker", "pass", ulimits('{"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}'), LOCK, "no limit"),
+    ("memlock.docker", "pass", ulimits('{"nofile": {"Name": "nofile", "Hard": 64, "Soft": 64}}'), LOCK, "no limit"),
+    ("memlock.docker", "pass", ulimits("null", "--default-ulimit", "memlock=-1:-1", "--debug"), LOCK, "no limit"),
+    ("memlock.docker", "fail", ulimits('{"memlock": {"Name": "memlock", "Hard": 65536, "Soft": -1}}'), LOCK, "65536"),
+    ("memlock.docker", "fail", ulimits('{"memlock": {"Name": "memlock"}}'), LOCK, "memlock 0 bytes"),
+    ("memlock.docker", "fail", ulimits("{}", "--default-ulimit=memlock=1024"), LOCK, "memlock=1024"),
     ("memlock.container", "skip", state(), SMOKE, "no limit of locked memory"),
     ("memlock.container", "skip", state(), LOCK | {"verify": {"level": "smoke"}}, "no image"),
     ("memlock.container", "unknown", state(), LOCK | SMOKE, "no container told"),

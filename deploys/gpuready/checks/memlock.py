@@ -1,6 +1,6 @@
-"""Locked memory as it comes out at the end: in this very session, and in a new container.
+"""Locked memory as it comes out at the end: in this very session, in what Docker gives, and in a new container.
 
-Source: ``ulimit -l``, in KiB or the word unlimited.
+Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (default-ulimits, --default-ulimit).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.components import dockerd, dockerkeys
 from gpuready.components.memlock import wanted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -23,6 +24,21 @@ def _login(spec: NodeSpec, state: NodeState) -> Verdict:
         f"root may lock {state.memlock or 'an unknown number of'} KiB in this session",
         "log in again; if that does not help: UsePAM yes in sshd_config, pam_limits.so in /etc/pam.d/sshd and sudo",
     )
+
+
+def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not wanted(spec, state):
+        return skip("no limit of locked memory is asked for (memlock)")
+    if state.docker is None:
+        return skip("no Docker on this node, or it does not run")
+    ulimits = dockerkeys.read(state).get("default-ulimits")
+    own = ulimits.get("memlock") if isinstance(ulimits, dict) else None
+    if isinstance(own, dict) and {own.get("Hard", 0), own.get("Soft", 0)} != {-1}:
+        return fail(f"{dockerkeys.CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes")
+    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", " ".join(dockerd.command(state)))
+    if flag:
+        return fail(f"dockerd is started with --default-ulimit {flag[1]}")
+    return passed("Docker sets no limit of its own: containers inherit containerd's")
 
 
 def _container(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -48,13 +64,21 @@ CHECKS = (
         _login,
     ),
     Check(
+        "memlock.docker",
+        Level.config,
+        "A default-ulimits of the user's takes precedence over what containers inherit.",
+        "grep -A3 default-ulimits /etc/docker/daemon.json; tr '\\0' ' ' </proc/$(pidof dockerd)/cmdline",
+        "take memlock out of default-ulimits, and restart Docker when it is idle: a reload does not take it over",
+        _docker,
+    ),
+    Check(
         "memlock.container",
         Level.smoke,
         "RDMA pins its buffers: with a limit ibv_reg_mr fails with ENOMEM and NCCL falls back to TCP.",
         "docker run --rm IMAGE sh -c 'ulimit -l'; grep 'Max locked' /proc/$(pidof containerd)/limits",
-        "gpuready apply; a default-ulimits of your own in daemon.json takes precedence",
+        "gpuready apply; Docker with a containerd of its own has to be restarted once",
         _container,
         active=True,
-        after=("docker.smoke", "memlock.config"),
+        after=("docker.smoke", "memlock.config", "memlock.docker"),
     ),
 )
