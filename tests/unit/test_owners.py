@@ -10,7 +10,7 @@ from gpuready.checks import BY_ID
 from gpuready.components import owners
 from gpuready.components.owners import OPERATOR_CTK
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import OS, NodeState, Package, Tool, Unknown
+from gpuready.state.model import OS, Docker, NodeState, Package, Tool, Unknown
 from gpuready.state.parse import MARKS
 from gpuready.state.probe import script
 
@@ -81,8 +81,8 @@ def test_the_probe_looks_for_every_mark(mark: str) -> None:
 # --- the checks still judge -----------------------------------------------------------------------------------
 
 
-def verdict(id: str, node: NodeState) -> tuple[str, str]:
-    judged = BY_ID[id].judge(spec(), node)
+def verdict(id: str, node: NodeState, **blocks: Any) -> tuple[str, str]:
+    judged = BY_ID[id].judge(NodeSpec.model_validate(blocks), node)
     return judged.status, f"{judged.summary} {judged.remedy}"
 
 
@@ -108,3 +108,22 @@ def test_the_operators_command_is_none_of_a_host_that_owns_its_toolkit() -> None
 def test_an_image_whose_toolkit_cannot_tell_its_version_fails() -> None:
     tools = {"nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line="Segmentation fault")}
     assert verdict("toolkit.version", state("dlvm", toolkit="1.18.0-1", tools=tools))[0] == "fail"
+
+
+def test_a_docker_that_the_operator_left_alone_is_no_failure() -> None:
+    """It configures one engine, and that may be containerd."""
+    engine = Docker(runtimes={"runc": "runc"}, default_runtime="runc")
+    node = state("operator_toolkit", docker=engine)
+    verify = {"image": "debian:13"}
+    for id in ("docker.runtime", "docker.smoke"):
+        status, text = verdict(id, node, verify=verify)
+        assert status == "skip" and "Docker has no runtime nvidia" in text
+        assert verdict(id, state(docker=engine), verify=verify)[0] in ("fail", "unknown")
+    registered = engine.model_copy(
+        update={"runtimes": {"nvidia": "/usr/local/nvidia/toolkit/nvidia-container-runtime"}}
+    )
+    node = node.model_copy(update={"docker": registered})
+    assert verdict("docker.runtime", node)[0] == "pass"
+    status, text = verdict("docker.runtime", node, runtimes={"docker": {"default_runtime": True}})
+    assert status == "fail" and "ask for it there" in text
+    assert verdict("docker.smoke", node, verify=verify)[0] == "unknown"

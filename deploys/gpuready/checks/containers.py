@@ -66,11 +66,15 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown("Docker does not run" if installed else "the spec names Docker, and there is none")
     if isinstance(state.docker, Unknown):
         return unread(state.docker)
+    whose = owners.observed("runtime", spec, state, "docker")
     if "nvidia" not in state.docker.runtimes:
+        if whose:
+            return skip(f"{whose}, and Docker has no runtime nvidia from it")
         return fail(f"docker info lists {', '.join(sorted(state.docker.runtimes))}, not nvidia")
     wants = isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.default_runtime
     if wants and state.docker.default_runtime != "nvidia":
-        return fail(f"the default runtime is {state.docker.default_runtime}, the spec asks for nvidia")
+        remedy = f"ask for it there: {whose}" if whose else ""
+        return fail(f"the default runtime is {state.docker.default_runtime}, the spec asks for nvidia", remedy)
     extra = ", the default" if state.docker.default_runtime == "nvidia" else ""
     return passed(f"docker info lists nvidia ({state.docker.runtimes['nvidia']}{extra})")
 
@@ -80,6 +84,9 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no image is named (verify.image), and none is pulled unasked")
     if state.docker is None:
         return skip("no Docker on this node, or it does not run")
+    whose = owners.observed("runtime", spec, state, "docker")
+    if whose and not isinstance(state.docker, Unknown) and "nvidia" not in state.docker.runtimes:
+        return skip(f"{whose}, and Docker has no runtime nvidia from it")
     answer = state.active.get("smoke")
     if answer is None or "unknown" in answer:
         return unknown((answer or {}).get("unknown", "no container was started"))
