@@ -81,7 +81,7 @@ _MAX_FAIL = click.option(
     default="0",
     metavar="N|N%",
     show_default=True,
-    help="Hosts that may fail before no further batch begins.",
+    help="Hosts that may go wrong; after one more, no further batch begins.",
 )  # fmt: skip
 STATE = click.option(
     "--state", metavar="FILE", help="Judge recorded states (gpuready probe; - is stdin) instead of connecting."
