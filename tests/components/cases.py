@@ -98,7 +98,10 @@ def state_of(case: Case) -> NodeState:
         docker = fields["units"].get("docker.service", _unit({}))
         command = ("/usr/bin/dockerd", *given.pop("unit_flags"))
         fields["units"]["docker.service"] = docker.model_copy(update={"exec_start": command})
-    fields["driver"] = Driver(module_version=given.pop("module", ""), **given.pop("driver", {}))
+    driver = dict(given.pop("driver", {}))
+    if "recorded" in (driver.get("smi") or ()):
+        driver["smi"] = _recorded(driver["smi"])
+    fields["driver"] = Driver(module_version=given.pop("module", ""), **driver)
     if isinstance(given.get("linker"), dict):
         fields["linker"] = given.pop("linker")
     else:
@@ -112,9 +115,19 @@ def state_of(case: Case) -> NodeState:
 def _file(value: Any) -> File:
     given = value if isinstance(value, dict) else {"text": value}
     given = {"mode": 0o644, "uid": 0, "gid": 0, "mtime": 1_000, **given}
+    if "recorded" in given:
+        given = {k: v for k, v in given.items() if k not in ("recorded", "replace")} | {"text": _recorded(given)}
     if "key" in given:
         given["text"] = (KEYS / given.pop("key")).read_bytes().decode("utf-8", "surrogateescape")
     return File(**given)
+
+
+def _recorded(given: dict[str, Any]) -> str:
+    text = (HERE.parent / "unit" / "data" / given["recorded"]).read_text("utf-8")
+    for old, new in given.get("replace", {}).items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
 
 
 def _engine(value: Any) -> Any:

@@ -15,7 +15,8 @@ from typing import Any
 
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
-from gpuready.components.docker import CONFIG
+from gpuready.components.configtoml import CONFIG as CONFIG_TOML
+from gpuready.components.dockerkeys import CONFIG
 from gpuready.components.memlock import drop_in
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
@@ -58,6 +59,8 @@ def close(
             closed.steps.append(step)
             _read(step, closed)
             out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
+            if step.name == "config-read" and CONFIG_TOML in state.files:
+                out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
@@ -83,6 +86,9 @@ def _read(step: Step, closed: Closed) -> None:
             closed.removes.append(values["F"])
         else:
             closed.writes[values["F"]] = _decoded(values["FINAL"] or values["CONTENT"])
+    if step.name == "config":
+        closed.writes[values["F"]] = closed.writes.pop("$F")
+        closed.records[values["OURS"]] = _decoded(values["RECORD"])
     if step.name == "docker-stage":
         found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
         assert found, step.script
@@ -111,7 +117,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files[path] = _file(text, state)
     files |= {path: _file(text, state) for path, text in closed.records.items()}
     state = state.model_copy(update={"files": files})
-    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
+    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits, "cdi": _nvidia_ctk}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -167,6 +173,31 @@ def _ldconfig(state: NodeState, closed: Closed) -> NodeState:
             if any(f"/{base}." in path for path in libs):
                 cache[f"{base}.1"] = (*cache.get(f"{base}.1", ()), f"{place}/{base}.1")
     return state.model_copy(update={"linker": state.linker.model_copy(update={"cache": cache})})
+
+
+def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
+    """nvidia-ctk makes a spec of the driver that is loaded and the GPUs that nvidia-smi names; old ones go aside."""
+    script = closed.script("cdi")
+    files = dict(state.files)
+    made = re.search(r"^OUT=(\S+); UNIT=\S+; MAKE=1;", script, re.M)
+    if made:
+        version = state.driver.proc_version or state.driver.module_version
+        smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
+        names = [name for n, uuid in enumerate(re.findall(r"<uuid>(GPU-.*?)<", smi)) for name in (str(n), uuid)]
+        names += re.findall(r"<index>(\d+)</index>", smi) and ["0:0", "0:1", "MIG-1"]
+        spec = {
+            "cdiVersion": "0.5.0",
+            "kind": "nvidia.com/gpu",
+            "devices": [{"name": name, "containerEdits": {}} for name in [*names, "all"]],
+            "containerEdits": {"mounts": [{"hostPath": f"/usr/lib/libcuda.so.{version}"}]},
+        }
+        files[made[1]] = _file(json.dumps(spec), state)
+    aside = re.search(r"^for s in (.*); do$", script, re.M)
+    assert aside
+    for word in shlex.split(aside[1]):
+        sha, _, path = word.partition(":")
+        assert files.pop(path).sha256 == sha
+    return state.model_copy(update={"files": files, "cdi_missing": ()})
 
 
 def _apt(state: NodeState, closed: Closed) -> NodeState:

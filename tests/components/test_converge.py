@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import shlex
@@ -13,8 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.components import daemonjson
+from gpuready.checks import CATALOGUE
+from gpuready.components import configtoml, daemonjson
 from gpuready.components.base import Change, Disruption, Reply, Step, compare
+from gpuready.components.cdi import Cdi
+from gpuready.components.config import Config
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.repository import KEYRING, Repository
@@ -406,3 +410,114 @@ def test_ldso_names_the_directories_that_must_exist() -> None:
     spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
     script = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff).script("ldso")
     assert "for d in /a/lib64 /b/lib; do" in script
+
+
+# --- config.toml ------------------------------------------------------------------------------------------------
+
+CONFIG_TOML = "/etc/nvidia-container-runtime/config.toml"
+
+
+def configured(text: str | None, **toolkit: Any) -> tuple[NodeSpec, NodeState]:
+    return built({"toolkit": toolkit}, {"files": {CONFIG_TOML: text} if text is not None else {}}, "config")
+
+
+def unconfigured(state: NodeState) -> NodeState:
+    """What ``remove`` does."""
+    spec = NodeSpec()
+    actual, want = Config().actual(spec, state), Config().original(spec, state)
+    diff = tuple(Change(k, actual.get(k), v) for k, v in want.items() if actual.get(k) != v)
+    return after(Config(), spec, state, close(Config(), spec, state, diff))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# only this\n",
+        '[nvidia-container-runtime]\nmode = "legacy" # why\n\n[nvidia-container-runtime.modes.legacy]\nx = 1\n',
+        "accept-nvidia-visible-devices-envvar-when-unprivileged = true\ndisable-require = false\n",
+    ],
+)
+def test_config_toml_is_what_it_was_when_all_is_removed(text: str) -> None:
+    spec, state = configured(text, mode="cdi", cuda_compat_mode="hook", hardened=True)
+    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    assert compare(Config(), spec, done).diff == ()
+    assert configtoml.read(unconfigured(done).files[CONFIG_TOML].text) == configtoml.read(text)
+    edited = done.files[CONFIG_TOML].text.replace('"cdi"', '"jit-cdi"')
+    file = done.files[CONFIG_TOML].model_copy(update={"text": edited})
+    left = unconfigured(done.model_copy(update={"files": {**done.files, CONFIG_TOML: file}}))
+    assert configtoml.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
+
+
+def test_config_toml_is_read_again_before_it_is_merged() -> None:
+    """The package that was installed a moment ago made it, or wrote it anew."""
+    spec, state = configured(None, mode="cdi")
+    steps = Config().converge(compare(Config(), spec, state).diff, spec, state)
+    assert next(steps).survives is False
+    made = "disable-require = true\n"
+    step = steps.send(Reply(0, base64.b64encode(made.encode()).decode()))
+    sent = base64.b64encode(f'{made}\n[nvidia-container-runtime]\nmode = "cdi"\n'.encode()).decode()
+    assert f'put "$F" {hashlib.sha256(made.encode()).hexdigest()} {sent}\n' in step.script
+
+
+@pytest.mark.parametrize("made", [b"[a\n", b"a = '\xff'\n", b"nvidia-container-runtime = 1\n"])
+def test_config_toml_that_became_unreadable_is_not_touched(made: bytes) -> None:
+    spec, state = configured(None, mode="cdi")
+    steps = Config().converge(compare(Config(), spec, state).diff, spec, state)
+    next(steps)
+    with pytest.raises(ConvergeError, match="it was not touched"):
+        steps.send(Reply(0, base64.b64encode(made).decode()))
+
+
+@given(st.text(max_size=60) | st.sampled_from(["a = 1\na = 2", "[a.b]\n[a]\nb = 1", "a = 1979-05-27", "[[a]]\n"]))
+def test_no_config_toml_makes_a_comparison_crash(text: str) -> None:
+    spec, state = configured(text, mode="cdi", cuda_compat_mode="hook", hardened=True)
+    found = compare(Config(), spec, state)
+    if not found.error:
+        written = close(Config(), spec, state, found.diff).writes[CONFIG_TOML]
+        document = configtoml.read(written)
+        assert document["nvidia-container-runtime"]["modes"]["legacy"]["cuda-compat-mode"] == "hook"
+        assert {k: v for k, v in document.items() if k in configtoml.read(text)} == configtoml.read(text) or (
+            "nvidia-container-runtime" in text or "accept" in text
+        )
+
+
+# --- CDI --------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.text(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("nvidia.com/gpu"),
+        lambda v: (
+            st.lists(v, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["kind", "devices", "name", "containerEdits", "mounts", "hostPath", "hooks", "path"]), v
+            )
+        ),
+        max_leaves=12,
+    ).map(json.dumps),
+    st.sampled_from(["json", "yaml"]),
+)
+def test_no_cdi_spec_makes_a_comparison_crash(text: str, suffix: str) -> None:
+    state = {
+        "module": "580.159.04",
+        "systemd": True,
+        "files": {f"/var/run/cdi/{n}.{suffix}": text for n in ("nvidia", "x")},
+    }
+    spec, node = built({}, state, "cdi")
+    found = compare(Cdi(), spec, node)
+    assert found.diff and not found.error
+    for check in CATALOGUE:
+        if check.component == "cdi":
+            assert check.judge(spec, node).summary
+
+
+def test_old_specs_go_aside_by_their_hash_and_only_after_the_fresh_one_is_there() -> None:
+    text = (KEYS.parent / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+    state = {"module": "580.159.04", "files": {"/etc/cdi/nvidia.yaml": text, "/etc/cdi/old one.yaml": text}}
+    spec, node = built({}, state, "cdi")
+    script = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff).script("cdi")
+    sha = hashlib.sha256(text.encode()).hexdigest()
+    assert value(script, "OUT") == "/etc/cdi/nvidia.yaml"
+    assert f"for s in '{sha}:/etc/cdi/old one.yaml'; do" in script
+    assert script.index("nvidia-ctk cdi generate") < script.index("for s in")

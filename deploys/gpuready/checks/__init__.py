@@ -1,8 +1,16 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
-from gpuready.checks import config, containers, driver, libcuda, memlock
+from gpuready.checks import cdi, config, containers, driver, libcuda, memlock, toolkitconfig
 
-CATALOGUE = (*driver.CHECKS, *config.CHECKS, *libcuda.CHECKS, *containers.CHECKS, *memlock.CHECKS)
+CATALOGUE = (
+    *driver.CHECKS,
+    *config.CHECKS,
+    *libcuda.CHECKS,
+    *toolkitconfig.CHECKS,
+    *cdi.CHECKS,
+    *containers.CHECKS,
+    *memlock.CHECKS,
+)
 """Every check of this release."""
 
 BY_ID = {check.id: check for check in CATALOGUE}

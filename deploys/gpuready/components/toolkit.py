@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import ledger, work
-from gpuready.components.base import Applies, Change, Component, Disruption, Step, Steps, Value
+from gpuready.components import configtoml, ledger, work
+from gpuready.components.base import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -49,6 +49,7 @@ class Toolkit(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {f"toolkit.{name}": f"{spec.toolkit.version}-1" for name in PACKAGES}
+        self._readable_by_the_package(want, spec, state)
         want |= {f"toolkit.{name}.held": spec.toolkit.hold for name in PACKAGES}
         return want | {f"toolkit.{name}": None for name in LEGACY}
 
@@ -81,6 +82,18 @@ class Toolkit(Component):
             return ()
         old = _before(state).items()
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
+
+    def _readable_by_the_package(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
+        """The base package's postinst rewrites config.toml; one that it cannot read leaves dpkg half-configured."""
+        found = self.actual(spec, state) if not isinstance(state.packages, Unknown) else want
+        if any(found.get(key) != value for key, value in want.items() if not key.endswith(".held")):
+            try:
+                configtoml.read(state.files[configtoml.CONFIG].text if configtoml.CONFIG in state.files else "")
+            except configtoml.ConfigTomlError as e:
+                raise NotComparable(
+                    f"{configtoml.CONFIG}: {e}; mend it first, or the package's own script fails and leaves dpkg "
+                    "half-configured"
+                ) from None
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _packages(diff) else Disruption.none

@@ -11,11 +11,18 @@ from gpuready.state.model import NodeState
 from gpuready.state.records import Records
 
 TIMEOUT = 240
+#: How the new container asks for all GPUs: the second way is the one that a hardened toolkit still hears.
+_ASK = {
+    False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
+    True: ("-v", "/dev/null:/var/run/nvidia-container-devices/all"),
+}
 
 
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
-    records = Records(run_script(host, resources.script("active", image=image), TIMEOUT))
+    records = Records(
+        run_script(host, resources.script("active", image=image, ask=_ASK[spec.toolkit.hardened]), TIMEOUT)
+    )
     answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
     return state.model_copy(update={"active": {"done": True, **answers}})

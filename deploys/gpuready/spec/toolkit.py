@@ -7,6 +7,7 @@ is that of the key published there, the floor follows NVIDIA's product security 
 from __future__ import annotations
 
 import datetime
+from typing import Literal
 
 from pydantic import ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
@@ -54,6 +55,23 @@ class Toolkit(Section):
     """Where they come from."""
     floor_exception: FloorException | None = None
     """Needed for a version below the security floor."""
+    mode: Literal["auto", "legacy", "cdi", "jit-cdi", "csv"] | None = None
+    """How the runtime gives GPUs to containers (config.toml); left alone unless given."""
+    cuda_compat_mode: Literal["ldconfig", "hook", "mount", "disabled"] | None = None
+    """How CUDA's forward compatibility libraries of an image are used (config.toml); left alone unless given."""
+    hardened: bool = False
+    """Containers without privileges get GPUs by CDI or volume mounts, not by an environment variable."""
+
+    @model_validator(mode="after")
+    def _known_to_the_version(self) -> Toolkit:
+        for at, value, since in (
+            ("mode", "jit-cdi" if self.mode == "jit-cdi" else None, "1.18.0"),
+            ("cuda_compat_mode", self.cuda_compat_mode, "1.17.7"),
+        ):
+            if value is not None and _numbers(self.version) < _numbers(since):
+                problem = f"toolkit {self.version} does not know it"
+                raise PydanticCustomError("version", problem, {"at": at, "allowed": f"with version {since} or newer"})
+        return self
 
     @model_validator(mode="after")
     def _not_below_the_floor(self, info: ValidationInfo) -> Toolkit:

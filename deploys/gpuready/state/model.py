@@ -176,6 +176,7 @@ class NodeState(_Model):
     rdma: dict[str, str] = Field(default_factory=dict)
     ib_netns_mode: str = ""
     mounts: tuple[str, ...] = ()
+    cdi_missing: tuple[str, ...] = ()
     active: dict[str, Any] = Field(default_factory=dict)
 
     def glob(self, prefix: str) -> dict[str, File]:

@@ -56,6 +56,7 @@ def parse(lines: list[str]) -> NodeState:
         rdma=_colons(r.text("rdma")),
         ib_netns_mode=one.get("ib_netns_mode", ""),
         mounts=tuple(r.text("mounts").splitlines()),
+        cdi_missing=tuple(r.text("cdi").splitlines()),
     )
 
 
@@ -72,6 +73,7 @@ MARKS = {
     "dgx",
     "docker_snap",
     "nvidia_installer",
+    "oci_hook",
     "ostree",
 }
 

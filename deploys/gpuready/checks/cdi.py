@@ -1,0 +1,168 @@
+"""CDI: is there a spec of this node's GPUs, does it fit the driver that is loaded, does another one stand in its way?
+
+Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's units at each tag, podman-run(1).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.components.cdi import UNIT, loaded, target
+from gpuready.components.cdispec import (
+    KIND,
+    CdiSpec,
+    collisions,
+    missing,
+    seen_devices,
+    specs,
+    wanted_devices,
+)
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+#: Versions of the toolkit whose unit may do nothing, and why.
+_IDLE = {
+    "1.18.1": "its unit takes a compressed kernel module (.ko.zst, .ko.xz) for none",
+    "1.19.0": "its unit starts only after multi-user.target and does not try again",
+}
+
+
+def _gpu_specs(state: NodeState) -> list[CdiSpec]:
+    return [s for s in specs(state) if s.kind == KIND]
+
+
+def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
+    broken = [f"{s.path}: {s.error}" for s in specs(state) if s.error]
+    found = _gpu_specs(state)
+    if not loaded(state) and not found and not broken:
+        return skip("no NVIDIA driver is loaded, and no CDI spec is here")
+    if not found:
+        if broken:
+            return fail("no CDI spec of nvidia.com/gpu can be read", evidence="; ".join(broken))
+        return fail("there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec, state)}")
+    hidden = [s.path for s in found if not state.files[s.path].mode & 0o004]
+    if broken or hidden:
+        told = "; ".join([*broken, *(f"{p}: only root may read it" for p in hidden)])
+        return warn("some CDI specs cannot be used", "mend or remove them (chmod 644 for one of only root's)", told)
+    version = next((v for v in _IDLE if _version(state).startswith(v)), "")
+    if version:
+        return warn(f"{UNIT} of {version} may leave the spec as it is", "move to a later toolkit", _IDLE[version])
+    return passed("; ".join(f"{s.path}: {', '.join(s.devices)}" for s in found))
+
+
+def _version(state: NodeState) -> str:
+    packages = {} if isinstance(state.packages, Unknown) else state.packages
+    package = packages.get("nvidia-container-toolkit-base")
+    return package.version if package else ""
+
+
+def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
+    found = _gpu_specs(state)
+    if not found:
+        return skip("there is no CDI spec of nvidia.com/gpu")
+    if isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
+    told = [line for s in found for line in _wrong(s, state)]
+    if not told:
+        return passed(
+            f"as the driver: {', '.join(s.path for s in found)}" if loaded(state) else "all its files are here"
+        )
+    if not loaded(state):
+        return warn("a CDI spec names what is not here; no NVIDIA driver is loaded", evidence="; ".join(told))
+    return fail("a CDI spec does not fit the driver that is loaded", evidence="; ".join(told))
+
+
+def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
+    told, gone, version = [], missing(state, one), loaded(state)
+    if gone:
+        told.append(f"{one.path} names {len(gone)} files that are not here, such as {gone[0]}")
+    other = [v for v in one.drivers if version and v != version]
+    if other:
+        told.append(f"{one.path} is of driver {', '.join(other)}, {version} is loaded")
+    want, seen = wanted_devices(state, one), seen_devices(state, one)
+    if isinstance(want, tuple) and version and want != seen:
+        told.append(f"{one.path} has the devices {', '.join(seen)}, the node has {', '.join(want)}")
+    return told
+
+
+def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
+    pairs = collisions(state)
+    if not pairs:
+        return passed("no device is defined twice") if _gpu_specs(state) else skip("no CDI spec of nvidia.com/gpu")
+    gone = [f"{a.path} and {b.path}: {', '.join(names)}" for a, b, names in pairs if a.directory == b.directory]
+    if gone:
+        return fail("two specs of one directory define one device, so nobody finds it", evidence="; ".join(gone))
+    told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
+    made = any(s.made and s.path != target(spec, state) for a, b, _ in pairs for s in (a, b))
+    mend = "gpuready apply moves the older one aside" if made else "keep one of them"
+    return warn("devices are defined twice, and the later directory wins without a word", mend, told)
+
+
+def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
+    if spec.runtimes.podman == "absent":
+        return skip("runtimes.podman: absent")
+    if isinstance(state.packages, Unknown):
+        return unread(state.packages)
+    podman = state.packages.get("podman")
+    if podman is None:
+        return skip("no podman on this node")
+    if not loaded(state):
+        return skip("no NVIDIA driver is loaded")
+    numbers = re.match(r"(?:\d+:)?(\d+)\.(\d+)", podman.version)
+    if not numbers:
+        return unknown(f"podman's version {podman.version} is not understood")
+    if (int(numbers[1]), int(numbers[2])) < (4, 1):
+        return fail(f"podman {podman.version} knows no CDI devices, it takes 4.1", "upgrade podman")
+    if "oci_hook" in state.marks:
+        return fail(
+            "an old OCI hook gives containers their GPUs a second time, against CDI",
+            "remove /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
+        )
+    return passed(f"podman run --device {KIND}=all")
+
+
+CHECKS = (
+    Check(
+        "cdi.spec",
+        Level.config,
+        "Without a readable CDI spec, --device nvidia.com/gpu=all, podman, and Docker from 29.2 on have no GPUs: it "
+        "was never made, lies elsewhere, or nvidia-cdi-refresh was skipped.",
+        "ls -l /etc/cdi /var/run/cdi; systemctl status nvidia-cdi-refresh.service; nvidia-ctk cdi list",
+        "gpuready apply; by hand: systemctl restart nvidia-cdi-refresh, or nvidia-ctk cdi generate",
+        _spec,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "cdi.stale",
+        Level.config,
+        "The spec was made for another driver, or before GPUs or MIG changed: containers fail with 'no such file or "
+        "directory', or miss a GPU.",
+        "grep hostPath /var/run/cdi/nvidia.yaml; cat /proc/driver/nvidia/version; nvidia-smi -L",
+        "gpuready apply, or systemctl restart nvidia-cdi-refresh; then make failing containers anew",
+        _stale,
+        gpu=True,
+        after=("cdi.spec", "driver.match"),
+    ),
+    Check(
+        "cdi.shadow",
+        Level.config,
+        "A device is defined by two CDI specs: in one directory neither counts, of two directories the later one does, "
+        "be it stale or not.",
+        "grep -l nvidia.com/gpu /etc/cdi/* /var/run/cdi/*; nvidia-ctk cdi list",
+        "keep one spec: gpuready apply moves those aside that nvidia-ctk made; remove others by hand",
+        _shadow,
+        gpu=True,
+    ),
+    Check(
+        "cdi.podman",
+        Level.config,
+        "podman has GPUs by CDI alone: it needs 4.1, a fresh spec, and no OCI hook of an older toolkit.",
+        "podman --version; podman run --rm --device nvidia.com/gpu=all IMAGE ls /dev",
+        "gpuready apply makes the spec; on SELinux hosts add --security-opt=label=disable",
+        _podman,
+        gpu=True,
+        after=("cdi.spec", "cdi.stale"),
+    ),
+)

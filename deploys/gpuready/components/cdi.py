@@ -1,0 +1,133 @@
+"""The CDI spec that GPU containers use: there, of the driver that is loaded, and the only one.
+
+From 1.18 on, the toolkit has a unit that writes it at boot and after a driver's installation, and that owns it. It
+does not see a reload of the module, a change of MIG, or an update half done, and says "skipped" where it did nothing.
+So it is run again, and the file is what counts. Before 1.18, and without systemd, ``nvidia-ctk cdi generate`` makes
+it. Specs that nvidia-ctk made earlier, elsewhere, are moved aside: they shadow the fresh one or outlive it.
+Sources: deployments/systemd of the NVIDIA container toolkit, its documentation of CDI, the CDI specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpuready import resources
+from gpuready.components import ledger
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.components.cdispec import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+UNIT = "nvidia-cdi-refresh.service"
+ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+_REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
+_MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing")
+
+
+class Cdi(Component):
+    """One fresh CDI spec of nvidia.com/gpu."""
+
+    name = "cdi"
+    requires = ("toolkit",)
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if "operator_toolkit" in state.marks:
+            return Applies(False, "the GPU Operator's toolkit makes its own specs here")
+        if not loaded(state):
+            return Applies(False, "no NVIDIA driver is loaded")
+        return Applies(True, "containers get their GPUs by it")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        found, place = current(spec, state), target(spec, state)
+        if place.rpartition("/")[0] not in DIRECTORIES:
+            raise NotComparable(f"{ENVIRONMENT} has the spec written to {place}, where no engine looks for it")
+        devices = wanted_devices(state, found)
+        if isinstance(devices, Unknown):
+            raise NotComparable(f"which GPUs there are is not known: {devices.unknown}")
+        want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": loaded(state)}
+        if devices is not None:
+            want["cdi.devices"] = devices
+        return want | {"cdi.missing": (), "cdi.shadows": ()}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        found = current(spec, state)
+        seen: dict[str, Value] = {"cdi.missing": (), "cdi.shadows": tuple(s.path for s in shadows(spec, state))}
+        seen |= ledger.actual("cdi", state, _touched(state))
+        if found is None:
+            return seen
+        if found.error:
+            return seen | {"cdi.spec": f"not readable: {found.error}"}
+        gone = missing(state, found)
+        return seen | {
+            "cdi.spec": found.path,
+            "cdi.driver": " and ".join(found.drivers) or None,
+            "cdi.devices": seen_devices(state, found),
+            "cdi.missing": (*gone[:3], f"and {len(gone) - 3} more") if len(gone) > 4 else gone,
+        }
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """The specs that were moved away, and none where one was made."""
+        return ledger.whole("cdi", state, _touched(state))
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if any(c.key == "cdi.shadows" for c in diff):
+            return (f"specs that nvidia-ctk made elsewhere are moved to {ledger.KEPT}",)
+        return ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if diff[0].key.startswith("cdi.files."):
+            yield from ledger.restore("cdi", diff, state)
+            return
+        make = any(c.key in _MADE for c in diff)
+        shadowing = [c.actual for c in diff if c.key == "cdi.shadows"]
+        yield Step(
+            "cdi",
+            resources.script(
+                "cdi",
+                target=target(spec, state),
+                make="1" if make else "",
+                unit=UNIT if refreshed(spec, state) else "",
+                shadows=[f"{state.files[path].sha256}:{path}" for paths in shadowing for path in _texts(paths)],
+            ),
+            timeout=180,
+            summary="make the CDI spec" if make else "move old CDI specs aside",
+        )
+
+
+def _touched(state: NodeState) -> tuple[str, ...]:
+    return tuple(path for directory in DIRECTORIES for path in ledger.paths(state, directory))
+
+
+def _texts(value: Value) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def loaded(state: NodeState) -> str:
+    """The version of the driver that the kernel runs; empty without one."""
+    return state.driver.proc_version or state.driver.module_version
+
+
+def refreshed(spec: NodeSpec, state: NodeState) -> bool:
+    """Does the toolkit's own unit own the spec? One that comes with the toolkit in this very run counts."""
+    there = not isinstance(state.units, Unknown) and UNIT in state.units
+    return there or (state.systemd and tuple(int(n) for n in spec.toolkit.version.split(".")) >= (1, 18, 0))
+
+
+def target(spec: NodeSpec, state: NodeState) -> str:
+    """Where the spec has to be."""
+    if not refreshed(spec, state):
+        return _GENERATED
+    settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
+    told = re.findall(r"^\s*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
+    return re.sub(r"^/run/", "/var/run/", told[-1]) if told else _REFRESHED
+
+
+def current(spec: NodeSpec, state: NodeState) -> CdiSpec | None:
+    """The spec at its place."""
+    return next((s for s in specs(state) if s.path == target(spec, state)), None)
+
+
+def shadows(spec: NodeSpec, state: NodeState) -> tuple[CdiSpec, ...]:
+    """Specs of the same devices that nvidia-ctk made in another place; what people or programs wrote is not ours."""
+    return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != target(spec, state))

@@ -1,0 +1,136 @@
+"""The toolkit's own config.toml: the runtime's mode, CUDA's compatibility libraries, and one switch for hardening.
+
+``nvidia-ctk config --set`` checks no value, drops every comment and sorts the file; so only our keys are changed, in
+the user's own document, and the node's nvidia-ctk has to be able to read the result before it is installed. The file
+is read once more just before, because the toolkit's package makes it. Runtime and hook read it at each container's
+creation: nothing has to be restarted.
+Sources: api/config/v1 and cmd/nvidia-ctk/config of the NVIDIA container toolkit, its changelog, its documentation.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+
+from gpuready import resources
+from gpuready.components import configtoml, ledger
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.components.configtoml import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, ConfigTomlError, Document
+from gpuready.errors import ConvergeError
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+#: What gpuready wrote into config.toml, key -> value as JSON: whatever else stands there is the user's.
+OURS = "/var/lib/gpuready/config.ours"
+HARDENED: dict[str, Value] = {ENVVAR: False, VOLUMES: True}
+
+
+class Config(Component):
+    """toolkit.mode, toolkit.cuda_compat_mode and toolkit.hardened in config.toml."""
+
+    name = "config"
+    requires = ("toolkit",)
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if not _wanted(spec):
+            return Applies(False, "the spec has no toolkit.mode, toolkit.cuda_compat_mode or toolkit.hardened")
+        return Applies(True, "the spec says how containers get their GPUs")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if CONFIG in state.not_files:
+            raise NotComparable(f"{CONFIG} is no regular file")
+        try:
+            want, document = _wanted(spec), configtoml.read(_text(state))
+            configtoml.merge(_text(state), want)
+        except ConfigTomlError as e:
+            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
+        return {f"config.{k}": None if _holds_by_itself(document, k, v) else v for k, v in want.items()}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        try:
+            document = configtoml.read(_text(state))
+        except ConfigTomlError:
+            return {}
+        return {f"config.{key}": configtoml.given(document, key) for key in BY_ITSELF}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What stood in config.toml before the first touch, for what gpuready wrote and nobody changed since."""
+        try:
+            now, before = (configtoml.read(text) for text in (_text(state), _kept(state)))
+        except ConfigTomlError:
+            return {}
+        ours = {k: v for k, v in _recorded(state).items() if configtoml.given(now, k) == v}
+        return {f"config.{k}": configtoml.given(before, k) for k in ours}
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if any(c.key == f"config.{ENVVAR}" and c.expected is False for c in diff):
+            return (
+                "hardened: in new containers NVIDIA_VISIBLE_DEVICES counts only where they are privileged; "
+                "others get GPUs as CDI devices (--device nvidia.com/gpu=all) or by a mount of /dev/null below "
+                "/var/run/nvidia-container-devices, and docker run --gpus works only where Docker does it by CDI; "
+                "Kubernetes' device plugin needs a list strategy of volume-mounts or cdi",
+            )
+        return ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        values = {c.key.removeprefix("config."): c.expected for c in diff}
+        reply = yield Step(
+            "config-read", resources.script("config-read", path=CONFIG), survives=False, summary="read config.toml"
+        )
+        data = base64.b64decode(reply.out)
+        try:
+            text = data.decode()
+            merged = configtoml.merge(text, values)
+        except (ConfigTomlError, UnicodeDecodeError) as e:
+            raise ConvergeError(f"{CONFIG}: {e}; it was not touched") from None
+        before = configtoml.read(_kept(state) if ledger.kept(state, CONFIG) else text)
+        ours = {k: v for k, v in (_recorded(state) | values).items() if v not in (None, configtoml.given(before, k))}
+        yield Step(
+            "config",
+            resources.script(
+                "config",
+                path=CONFIG,
+                before=hashlib.sha256(data).hexdigest() if data else "absent",
+                content=merged,
+                ours=OURS,
+                record=json.dumps(ours) + "\n",
+            ),
+            summary="install config.toml",
+        )
+
+
+def _wanted(spec: NodeSpec) -> dict[str, Value]:
+    toolkit = spec.toolkit
+    want: dict[str, Value] = {}
+    if toolkit.mode is not None:
+        want[MODE] = toolkit.mode
+    if toolkit.cuda_compat_mode is not None:
+        want[COMPAT] = toolkit.cuda_compat_mode
+    if toolkit.hardened:
+        want |= HARDENED
+    elif "hardened" in toolkit.model_fields_set:
+        want |= {key: BY_ITSELF[key] for key in HARDENED}
+    return want
+
+
+def _holds_by_itself(document: Document, key: str, value: Value) -> bool:
+    return configtoml.given(document, key) is None and BY_ITSELF[key] == value
+
+
+def _text(state: NodeState) -> str:
+    return state.files[CONFIG].text if CONFIG in state.files else ""
+
+
+def _kept(state: NodeState) -> str:
+    record = ledger.kept(state, CONFIG)
+    return ((record.original if record else None) or b"").decode("utf-8", "surrogateescape")
+
+
+def _recorded(state: NodeState) -> dict[str, Value]:
+    try:
+        found = json.loads(state.files[OURS].text) if OURS in state.files else {}
+    except (ValueError, RecursionError):
+        return {}
+    return {k: v for k, v in found.items() if k in BY_ITSELF} if isinstance(found, dict) else {}
