@@ -27,7 +27,7 @@ def _json(value: object, **options: object) -> bytes:
 class Case:
     """One row. ``error`` (a pattern of the message) set: nothing may change; else ``ours`` is what the file gains.
 
-    ``starts`` names the engines that start with the file; ``replaced`` those that had to try it to refuse it.
+    ``starts`` names the engines that start with the file.
     """
 
     name: str
@@ -39,7 +39,6 @@ class Case:
     flags: str = ""
     spec: Mapping[str, object] = field(default_factory=dict)
     starts: tuple[str, ...] = BOTH
-    replaced: tuple[str, ...] = ()
 
 
 def _docker(**settings: object) -> dict[str, object]:
@@ -163,7 +162,8 @@ ERRORS = (
         error="hosts",
         starts=(),
     ),
-    Case("default-missing", _json({"default-runtime": "nope"}), error="nope", starts=(), replaced=("debian13",)),
+    Case("default-missing", _json({"default-runtime": "nope"}), error="nope", starts=()),
+    Case("name-reserved", _json({"runtimes": {"runc": {"path": "/usr/bin/runc"}}}), error="runtimes.runc", starts=()),
     Case(
         "directory",
         arrange="mkdir /etc/docker/daemon.json; touch /etc/docker/daemon.json/x",

@@ -14,6 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from gpuready.components.base import Change
+from gpuready.components.docker import Docker
+from gpuready.spec.model import NodeSpec
+from gpuready.state import probe
 from tests.lab import Lab
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DockerNode, Seen
 from tests.system.harness import Gpuready, Inventories, Result
@@ -221,45 +225,82 @@ def test_nvidia_ctk_fails_or_is_missing(both: Both) -> None:
     both.mends()
 
 
-SHM = {"runtimes": {"docker": {"shm_size": "256m"}}}
+CDI = {"runtimes": {"docker": {"cdi": True}}}
 #: systemd allows one start a minute: without `reset-failed` neither the restart nor the way back would be tried.
 ONE_START = "[Unit]\nStartLimitIntervalSec=60\nStartLimitBurst=1\n[Service]\n"
 
 
-def test_restart_fails_and_the_old_file_comes_back(both: Both) -> None:
+@pytest.fixture
+def newer(both: Both) -> Both:
+    """Only the engine that has something for which it must be restarted."""
+    return Both(both.nodes[:1], both.gpuready, both.inventory)
+
+
+def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
     """The reload that comes first has switched live-restore on: containers live through both restarts."""
     content = b'{"labels": ["a=1"]}'
-    before = both.prepare(content, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! grep -q shm {DAEMON_JSON}'\n")
-    both.fails(
+    before = newer.prepare(content, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! grep -q cdi {DAEMON_JSON}'\n")
+    newer.fails(
         f"docker did not start with the new configuration; {DAEMON_JSON} is what it was and docker runs again: .*",
-        **SHM,
+        **CDI,
     )
-    for was, seen in zip(before, both.look(), strict=True):
+    for was, seen in zip(before, newer.look(), strict=True):
         assert seen.file == was.file
         assert seen.unit.startswith("active ")
         assert seen.differs(was) == set()
         assert seen.before == was.before
         assert seen.backup["original"] == content
-    both.sh(
+    newer.sh(
         "rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload; systemctl reset-failed docker.service"
     )
-    for was, seen in zip(before, both.settled(**SHM), strict=True):
+    for was, seen in zip(before, newer.settled(**CDI), strict=True):
         assert seen.unit != was.unit
         assert seen.before == was.before
-    assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
+        assert seen.info["CDISpecDirs"]
 
 
-def test_restart_fails_with_the_old_file_too(both: Both) -> None:
+def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     """The engine is down then, which the message says; the containers are not."""
-    before = both.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
-    both.sh("touch /run/no")
-    both.fails(rf"docker failed to start, with the old {DAEMON_JSON} too \(its containers still run.*\): .*", **SHM)
-    for node, was, seen in zip(both.nodes, before, both.look(), strict=True):
+    before = newer.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
+    newer.sh("touch /run/no")
+    newer.fails(rf"docker failed to start, with the old {DAEMON_JSON} too \(its containers still run.*\): .*", **CDI)
+    for node, was, seen in zip(newer.nodes, before, newer.look(), strict=True):
         assert seen.file == was.file
         assert not seen.unit.startswith("active")
         node.sh(f"kill -0 {was.before['Pid']}")
-    both.sh("rm /run/no; systemctl reset-failed docker.service docker.socket; systemctl start docker.service")
-    both.settled(**SHM)
+    newer.sh("rm /run/no; systemctl reset-failed docker.service docker.socket; systemctl start docker.service")
+    newer.settled(**CDI)
+
+
+ALL = {"runtimes": {"docker": {"default_runtime": True, "shm_size": "256m", "live_restore": True}}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b'{ "labels":["a=1"], "live-restore": false, "runtimes": {"alt": {"path": "runc"}}, "default-runtime": "alt" }',
+    ],
+    ids=["absent", "rich"],
+)
+def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both, content: bytes | None) -> None:
+    """By a reload alone: what dockerd would not forget is said by name once, then the user's own file is back."""
+    before = both.prepare(content)
+    both.settled(**ALL)
+    assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
+    for node in both.nodes:
+        state = probe.read(node.machine.run("sh", stdin=probe.script()).stdout.splitlines()[1:])
+        actual, want = Docker().actual(NodeSpec(), state), Docker().original(NodeSpec(), state)
+        diff = tuple(Change(key, actual[key], value) for key, value in want.items() if actual[key] != value)
+        assert {"docker.runtimes.nvidia.path", "docker.default-runtime"} <= {change.key for change in diff}
+        (step,) = Docker().converge(diff, NodeSpec(), state)
+        node.machine.run("sh", stdin=step.script)
+    for was, seen in zip(before, both.look(), strict=True):
+        assert (seen.content, seen.beside, seen.mode) == (was.content, was.beside, was.mode)
+        assert seen.differs(was) <= ALIASES
+        assert (seen.unit, seen.before) == (was.unit, was.before)
+    assert all(" 65536 " in " ".join(out.split()) for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
+    both.settled()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.components.daemonjson import Document
+from gpuready.components.dockerkeys import engine_version
 from gpuready.state.model import NodeState, Unknown
 
 
@@ -60,10 +61,11 @@ def no_start(document: Document, state: NodeState) -> str:
     """Why a dockerd would not start with this daemon.json although ``dockerd --validate`` is content; else empty."""
     given = document.get("runtimes")
     runtimes = given if isinstance(given, dict) else {}
+    strict = not (0,) < engine_version(state) < (23, 0)  # 20.10 starts with a runtime that has nothing
     if "runc" in runtimes:
         return "runtimes.runc: dockerd keeps that name for itself"
     for name, entry in runtimes.items():
-        if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType"):
+        if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
             return f"runtimes.{name} has no path"
     default = document.get("default-runtime")
     known = {"runc", *runtimes} | {g.partition("=")[0] for g in _words_of(state, "add-runtime")}
