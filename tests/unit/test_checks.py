@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,11 @@ APT_KNOWS = (
     "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
 )
+
+TOML = "/etc/nvidia-container-runtime/config.toml"
+CDI = "/var/run/cdi/nvidia.yaml"
+H200_CDI = (Path(__file__).parent / "data" / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+PODMAN = {"podman": Package(version="5.4.2+ds1-2", arch="amd64")}
 
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     # node.reboot
@@ -404,7 +410,122 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         SMOKE | {"hardware": {"gpus": "none"}},
         "runs under the runtime nvidia",
     ),
+    # config.toml
+    ("config.readable", "skip", state(), {}, "there is no"),
+    ("config.readable", "pass", state(files={TOML: file("")}), {}, "can be read"),
+    ("config.readable", "fail", state(files={TOML: file("[x")}), {}, "is no TOML"),
+    ("config.readable", "fail", state(files={TOML: file("a = 1\na = 2\n")}), {}, "is no TOML"),
+    (
+        "config.cgroups",
+        "pass",
+        state(files={TOML: file("[nvidia-container-cli]\n#no-cgroups = true\n")}),
+        {},
+        "not set",
+    ),
+    (
+        "config.cgroups",
+        "fail",
+        state(files={TOML: file("[nvidia-container-cli]\nno-cgroups = true\n")}),
+        {},
+        "rootless",
+    ),
+    ("config.escape", "pass", state(files={TOML: file("[features]\nx = true\n")}), {}, "nothing in it"),
+    (
+        "config.escape",
+        "warn",
+        state(files={TOML: file("[features]\nallow-ldconfig-from-container = true\n")}),
+        {},
+        "a container can get out",
+    ),
+    (
+        "config.escape",
+        "warn",
+        state(files={TOML: file('[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "mount"\n')}),
+        {},
+        "a container can get out",
+    ),
+    # cdi
+    ("cdi.spec", "skip", state(), {}, "no NVIDIA driver is loaded"),
+    ("cdi.spec", "fail", state(LOADED), {}, "there is no CDI spec"),
+    ("cdi.spec", "fail", state(LOADED, files={CDI: file("- 1")}), {}, "can be read"),
+    ("cdi.spec", "pass", state(LOADED, files={CDI: file(H200_CDI)}), {}, f"{CDI}: 0, GPU-00000000"),
+    (
+        "cdi.spec",
+        "warn",
+        state(LOADED, files={CDI: file(H200_CDI), "/etc/cdi/x.json": file("{")}),
+        {},
+        "cannot be used",
+    ),
+    (
+        "cdi.spec",
+        "warn",
+        state(LOADED, files={CDI: file(H200_CDI).model_copy(update={"mode": 0o600})}),
+        {},
+        "cannot be used",
+    ),
+    (
+        "cdi.spec",
+        "warn",
+        state(
+            LOADED,
+            files={CDI: file(H200_CDI)},
+            packages={"nvidia-container-toolkit-base": Package(version="1.18.1-1", arch="amd64")},
+        ),
+        {},
+        "1.18.1 may leave the spec",
+    ),
+    ("cdi.stale", "skip", state(LOADED), {}, "there is no CDI spec"),
+    (
+        "cdi.stale",
+        "unknown",
+        state({**LOADED, "smi": UNREADABLE}, files={CDI: file(H200_CDI)}),
+        {},
+        "could not be read",
+    ),
+    ("cdi.stale", "pass", state(LOADED, files={CDI: file(H200_CDI)}), {}, f"as the driver: {CDI}"),
+    ("cdi.stale", "fail", state({"proc_version": "590.1.2"}, files={CDI: file(H200_CDI)}), {}, "does not fit"),
+    (
+        "cdi.stale",
+        "fail",
+        state(LOADED, files={CDI: file(H200_CDI)}, cdi_missing=("/dev/nvidiactl",)),
+        {},
+        "does not fit",
+    ),
+    ("cdi.stale", "fail", state({**LOADED, "smi": "<x/>"}, files={CDI: file(H200_CDI)}), {}, "does not fit"),
+    ("cdi.stale", "pass", state(files={CDI: file(H200_CDI)}), {}, "all its files are here"),
+    ("cdi.stale", "warn", state(files={CDI: file(H200_CDI)}, cdi_missing=("/dev/nvidiactl",)), {}, "no NVIDIA driver"),
+    ("cdi.shadow", "skip", state(), {}, "no CDI spec"),
+    ("cdi.shadow", "pass", state(files={CDI: file(H200_CDI)}), {}, "no device is defined twice"),
+    ("cdi.shadow", "warn", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), {}, "without a word"),
+    (
+        "cdi.shadow",
+        "fail",
+        state(files={CDI: file(H200_CDI), "/var/run/cdi/x.yaml": file(H200_CDI)}),
+        {},
+        "nobody finds it",
+    ),
+    ("cdi.podman", "skip", state(LOADED), {}, "no podman"),
+    ("cdi.podman", "skip", state(LOADED), {"runtimes": {"podman": "absent"}}, "absent"),
+    ("cdi.podman", "skip", state(packages=PODMAN), {}, "no NVIDIA driver"),
+    ("cdi.podman", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
+    ("cdi.podman", "pass", state(LOADED, packages=PODMAN), {}, "--device nvidia.com/gpu=all"),
+    ("cdi.podman", "fail", state(LOADED, packages=PODMAN, marks=("oci_hook",)), {}, "old OCI hook"),
+    (
+        "cdi.podman",
+        "fail",
+        state(LOADED, packages={"podman": Package(version="3.0.1+dfsg1-3", arch="amd64")}),
+        {},
+        "knows no CDI devices",
+    ),
     # NAME.config: the component's own comparison
+    ("config.config", "skip", state(), {}, "the spec has no toolkit.mode"),
+    ("config.config", "unknown", state(files={TOML: file("[x")}), {"toolkit": {"mode": "cdi"}}, "is no TOML"),
+    ("config.config", "fail", state(), {"toolkit": {"mode": "cdi"}}, "nvidia-container-runtime.mode"),
+    ("config.config", "pass", state(), {"toolkit": {"mode": "auto"}}, "as the spec says"),
+    ("cdi.config", "skip", state(), {}, "no NVIDIA driver is loaded"),
+    ("cdi.config", "unknown", state({**LOADED, "smi": UNREADABLE}), {}, "which GPUs there are"),
+    ("cdi.config", "fail", state(LOADED), {}, "cdi.spec"),
+    ("cdi.config", "pass", state(LOADED, systemd=True, files={CDI: file(H200_CDI)}), {}, "as the spec says"),
     ("ldso.config", "skip", state(), {"ldso": "off"}, "ldso: off"),
     ("ldso.config", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
     ("ldso.config", "fail", state(), {"ldso": ["/opt/lib"]}, "ldso.conf"),
@@ -651,7 +772,10 @@ def test_without_gpus_by_the_spec_gpu_checks_are_skipped() -> None:
 def test_which_checks_say_nothing_without_a_gpu() -> None:
     found = run_checks(CATALOGUE, spec(hardware={"gpus": "none"}), h200(), "n", active=True, today=TODAY)
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
-    assert skipped == {"driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"}
+    assert skipped == {
+        *("driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman"),
+    }
 
 
 def test_components_that_were_not_chosen_are_not_judged() -> None:
