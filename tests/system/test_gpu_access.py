@@ -1,0 +1,183 @@
+"""How containers get their GPUs: the toolkit's config.toml, and CDI specs that no longer fit the host.
+
+The machine has no GPU: a spec's files are real driver libraries, the toolkit's programs are the real ones, and where
+they need a driver they fail as they do on such a host.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+
+from gpuready.components.base import Change, compare
+from gpuready.components.cdi import Cdi
+from gpuready.spec.model import NodeSpec
+from gpuready.state import probe
+from gpuready.state.model import NodeState
+from tests.lab import Lab, Machine
+from tests.lab.driver import version
+from tests.system.harness import Gpuready, Inventories
+
+TOML = "/etc/nvidia-container-runtime/config.toml"
+LIBRARIES = "/usr/local/nvidia/lib64"
+FRESH, OLD = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
+RECORDED = (Path(__file__).parents[1] / "unit/data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+OLDER = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
+WANTED = {"mode": "cdi", "cuda_compat_mode": "disabled", "hardened": True}
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Machine]:
+    """A machine with Docker, a container, and the libraries of a driver; nothing of gpuready's."""
+    with lab.machine("debian13") as machine:
+        machine.put(lab.driver_libraries("debian13"), LIBRARIES)
+        machine.run("docker run -d --restart=no --name work busybox:lab sleep 100000")
+        yield machine
+
+
+def effective(machine: Machine) -> dict[str, Any]:
+    """The settings as the node's own nvidia-ctk reads them."""
+    return tomlkit.parse(machine.run(f"nvidia-ctk config --config-file={TOML}").stdout).unwrap()
+
+
+def running(machine: Machine) -> str:
+    """dockerd's pid, and that of the container."""
+    return machine.run("cat /run/docker.pid; docker inspect -f ' {{.State.Pid}}' work").stdout
+
+
+def test_config_toml(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    # The packages come with it in the same run; nvidia-ctk of each version reads what was written.
+    first = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | WANTED))
+    assert (first.code, first.component("config")["error"]) == (0, None), first.explain()
+    assert "config" in first.changed()
+    before = running(node)
+    node.run(f"sed -i 's/^mode = .*/& # mine/; s/^disable-require = false/disable-require = true/' {TOML}")
+    for toolkit in (OLDER, {}):
+        where = inventory(node, ldso=[LIBRARIES], toolkit=toolkit | WANTED)
+        done = gpuready("apply", "--yes", inventory=where)
+        assert done.code == 0, done.explain()
+        found = effective(node)
+        assert found["nvidia-container-runtime"]["mode"] == "cdi"
+        assert found["nvidia-container-runtime"]["modes"]["legacy"]["cuda-compat-mode"] == "disabled"
+        assert found["accept-nvidia-visible-devices-envvar-when-unprivileged"] is False
+        assert found["accept-nvidia-visible-devices-as-volume-mounts"] is True
+        assert found["disable-require"] is True, "the user's own"
+        again = gpuready("apply", "--yes", inventory=where)
+        assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 1), again.explain()
+    assert running(node) == before, "nothing is restarted for it"
+
+    # What the user changed since is kept, what he did not say is left alone.
+    node.run(f"sed -i 's/^mode = .*/mode = \"legacy\" # mine/' {TOML}")
+    where = inventory(node, ldso=[LIBRARIES], toolkit={"hardened": False})
+    plan = gpuready("plan", inventory=where)
+    assert plan.diff("config") == {
+        "config.accept-nvidia-visible-devices-envvar-when-unprivileged": (False, True),
+        "config.accept-nvidia-visible-devices-as-volume-mounts": (True, False),
+    }
+    assert gpuready("apply", "--yes", inventory=where).code == 0
+    assert 'mode = "legacy" # mine' in node.run(f"cat {TOML}").stdout
+
+
+def test_a_config_toml_that_cannot_be_read_stops_the_packages(
+    node: Machine, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    text = node.run(f"cat {TOML}").stdout
+    packages = "dpkg -l 'nvidia-container-toolkit*' 'libnvidia-container*'"
+    before = node.run(packages).stdout
+    node.run(f"cat >{TOML}", stdin=f"{text}\n[broken\n")
+    refused = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | {"mode": "cdi"}))
+    assert refused.code == 1
+    for name in ("toolkit", "config"):
+        message = refused.component(name)["error"]["message"]
+        assert re.search(rf"{TOML}: it is no TOML: .*line \d+", message), message
+    assert "config.readable" in refused.checks("fail")
+    assert node.run(packages).stdout == before
+    node.run(f"cat >{TOML}", stdin=f'{text}\n[nvidia-container-cli]\nno-cgroups = "x"\n')
+    # TOML to us, and nothing to nvidia-ctk, which is asked on the node.
+    refused = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | {"mode": "cdi"}))
+    assert refused.code == 1, refused.explain()
+    assert node.run(packages).stdout == before
+    node.run(f"cat >{TOML}", stdin=text)
+    assert gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit={"mode": "cdi"})).code == 0
+
+
+def seen(machine: Machine, driver: str) -> NodeState:
+    """The machine's state, with a driver that is loaded: all that this machine cannot have."""
+    state = probe.read(machine.run("sh", stdin=probe.script()).stdout.splitlines()[1:])
+    return state.model_copy(update={"driver": state.driver.model_copy(update={"module_version": driver})})
+
+
+def step(machine: Machine, driver: str) -> tuple[tuple[Change, ...], str]:
+    """The difference, and what the script that closes it says (nothing: it ended well)."""
+    state = seen(machine, driver)
+    found = compare(Cdi(), NodeSpec(), state)
+    assert not found.error
+    (one,) = Cdi().converge(found.diff, NodeSpec(), state)
+    done = machine.run("sh", stdin=one.script, check=False)
+    assert bool(done.returncode) == bool(done.stderr.strip()), done.stderr
+    return found.diff, done.stderr.strip()
+
+
+def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> None:
+    driver = version(lab.driver_libraries("debian13"))
+    lines = re.sub(r"580\.159\.04", driver, RECORDED).splitlines(keepends=True)
+    there = {f"{LIBRARIES}/{name}" for name in node.run(f"ls {LIBRARIES}").stdout.split()}
+    text = 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- {name: "0", containerEdits: {env: [A=1]}}\n'
+    text += "containerEdits:\n"
+    text += "  hooks:\n  - {hookName: createContainer, path: /usr/bin/nvidia-cdi-hook}\n  mounts:\n"
+    text += "".join(f"  - {{hostPath: {path}, containerPath: {path}}}\n" for path in sorted(there) if driver in path)
+    assert "libcuda" in text and "hostPath: /usr/local/nvidia/lib64/libEGL" in "".join(lines)
+
+    # Without a driver: said, not acted on. The paths of YAML and JSON are looked for on the node itself.
+    node.run(f"mkdir -p /etc/cdi /var/run/cdi; cat >{FRESH}", stdin="".join(lines))
+    verdicts = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": "auto"}))
+    assert verdicts.component("cdi")["reason"] == "no NVIDIA driver is loaded"
+    (stale,) = [c for c in verdicts.host()["checks"] if c["id"] == "cdi.stale"]
+    assert stale["status"] == "warn" and "files that are not here" in stale["evidence"]
+    assert "/usr/bin/nvidia-cdi-hook" not in seen(node, driver).cdi_missing
+    assert f"{LIBRARIES}/libcuda.so.{driver}" not in seen(node, driver).cdi_missing
+    assert f"{LIBRARIES}/libEGL_nvidia.so.{driver}" in seen(node, driver).cdi_missing
+    assert "/dev/nvidiactl" in seen(node, driver).cdi_missing
+
+    # Nothing can be made without a driver; what is there stays, and so does what would have gone aside.
+    node.run(f"cp {FRESH} {OLD}")
+    diff, said = step(node, driver)
+    assert {"cdi.missing", "cdi.shadows"} <= {change.key for change in diff}
+    assert "nvidia-ctk cdi generate failed" in said and f"{FRESH} is as it was" in said, said
+    assert node.run(f"cat {FRESH}; cat {OLD}").stdout == "".join(lines) * 2
+
+    # A spec that fits: only the old one is aside then, and `remove` brings it back.
+    node.run(f"cat >{FRESH}", stdin=text)
+    diff, said = step(node, driver)
+    assert ([change.key for change in diff], said) == (["cdi.shadows"], "")
+    assert node.run(f"test ! -e {OLD}; cat /var/lib/gpuready/backup{OLD}.original").stdout == "".join(lines)
+    assert compare(Cdi(), NodeSpec(), seen(node, driver)).diff == ()
+    assert "nvidia.com/gpu=0" in node.run("nvidia-ctk cdi list").stdout
+    other = compare(Cdi(), NodeSpec(), seen(node, "590.1.2"))
+    assert [change.key for change in other.diff] == ["cdi.driver"]
+
+    # JSON, as nvidia-ctk writes it: on one line.
+    edits = {"mounts": [{"hostPath": "/gone", "containerPath": "/there"}], "deviceNodes": [{"path": "/dev/gone"}]}
+    twice = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": "0", "containerEdits": edits}]}
+    node.run("cat >/var/run/cdi/x.json", stdin=json.dumps(twice, separators=(",", ":")))
+    assert {"/gone", "/dev/gone"} <= set(seen(node, driver).cdi_missing)
+    assert "/there" not in seen(node, driver).cdi_missing
+    shadow = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": "auto"}))
+    assert "cdi.shadow" in shadow.checks("fail"), shadow.explain()
+    assert "nvidia.com/gpu=0" not in node.run("nvidia-ctk cdi list").stdout, "which is why it is a failure"
+    node.run("rm /var/run/cdi/x.json")
+
+
+def test_all_of_it_goes_again(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    before = running(node)
+    done = gpuready("remove", "--yes", inventory=inventory(node, ldso=[LIBRARIES]))
+    assert done.code == 0, done.explain()
+    assert node.run(f"cat {OLD}").stdout.startswith("---\ncdiVersion")
+    assert node.run(f"ls {TOML} /var/lib/gpuready 2>/dev/null || true").stdout == ""
+    assert running(node) == before
