@@ -179,7 +179,7 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
     """nvidia-ctk makes a spec of the driver that is loaded and the GPUs that nvidia-smi names; old ones go aside."""
     script = closed.script("cdi")
     files = dict(state.files)
-    made = re.search(r"^OUT=(\S+); UNIT=\S+; MAKE=1$", script, re.M)
+    made = re.search(r"^OUT=(\S+); UNIT=\S+; SETTINGS=\S+; MAKE=1$", script, re.M)
     if made:
         version = state.driver.proc_version or state.driver.module_version
         smi = state.driver.smi if isinstance(state.driver.smi, str) else ""

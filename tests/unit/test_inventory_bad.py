@@ -228,6 +228,26 @@ SPECS = {
     "shm size with a word": spec(
         "runtimes: {docker: {shm_size: big}}", 1, "shm_size", "given 'big'", "allowed: a size such as 8g"
     ),
+    "cdi in Docker as a word": spec(
+        "runtimes: {docker: {cdi: always}}", 1, "given 'always'", "allowed: auto | true | false"
+    ),
+    "a mode of the toolkit that there is not": spec(
+        "toolkit: {mode: jitcdi}", 1, "toolkit.mode", "given 'jitcdi'", "did you mean 'jit-cdi'?"
+    ),
+    "a mode of later toolkits": spec(
+        "toolkit:\n  version: 1.17.8\n  floor_exception: {reason: x, until: 2999-01-01}\n  mode: jit-cdi",
+        4,
+        "toolkit.mode: toolkit 1.17.8 does not know it",
+        "given 'jit-cdi'",
+        "allowed: with version 1.18.0 or newer",
+    ),
+    "a compatibility mode of later toolkits": spec(
+        "toolkit: {version: 1.17.6, floor_exception: {reason: x, until: 2999-01-01}, cuda_compat_mode: hook}",
+        1,
+        "toolkit.cuda_compat_mode",
+        "allowed: with version 1.17.7 or newer",
+    ),
+    "hardening as a number": spec("toolkit: {hardened: 1}", 1, "toolkit.hardened", "given 1", "allowed: true | false"),
     "shm size zero": spec("runtimes: {docker: {shm_size: 0}}", 1, "given 0", "a size such as 8g"),
     "shm size with a command": spec(
         "runtimes: {docker: {shm_size: '8g; id'}}", 1, "given '8g; id'", "a size such as 8g"

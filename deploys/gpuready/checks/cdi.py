@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.components import dockerkeys
 from gpuready.components.cdi import UNIT, loaded, target
 from gpuready.components.cdispec import (
     KIND,
@@ -122,6 +123,23 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"podman run --device {KIND}=all")
 
 
+def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
+    if spec.runtimes.docker == "absent" or state.docker is None:
+        return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
+    if isinstance(state.docker, Unknown):
+        return unread(state.docker)
+    if dockerkeys.engine_version(state) < dockerkeys.CDI_SINCE:
+        return skip(f"Docker {state.docker.version} has no CDI devices, 25.0 has")
+    if state.docker.cdi_spec_dirs:
+        return passed(f"docker run --device {KIND}=all, specs from {', '.join(state.docker.cdi_spec_dirs)}")
+    if dockerkeys.given(dockerkeys.read(state), dockerkeys.CDI) is True:
+        return warn(
+            "features.cdi stands in daemon.json, and the engine was not restarted since",
+            "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",
+        )
+    return passed("CDI devices are off in Docker; runtimes.docker.cdi: true switches them on")
+
+
 CHECKS = (
     Check(
         "cdi.spec",
@@ -164,5 +182,13 @@ CHECKS = (
         _podman,
         gpu=True,
         after=("cdi.spec", "cdi.stale"),
+    ),
+    Check(
+        "docker.cdi",
+        Level.effective,
+        "Docker 25.0 to 28.1 has CDI devices only with features.cdi, taken over at a restart, not at a reload.",
+        "docker info -f '{{json .CDISpecDirs}}'; grep -A3 features /etc/docker/daemon.json",
+        "set runtimes.docker.cdi: true and apply",
+        _docker,
     ),
 )

@@ -88,6 +88,7 @@ class Cdi(Component):
                 target=target(spec, state),
                 make="1" if make else "",
                 unit=UNIT if refreshed(spec, state) else "",
+                settings=ENVIRONMENT,
                 shadows=[f"{state.files[path].sha256}:{path}" for paths in shadowing for path in _texts(paths)],
             ),
             timeout=180,

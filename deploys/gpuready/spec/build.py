@@ -142,11 +142,12 @@ def _said(detail: Any, path: tuple[object, ...], tree: Located) -> SpecError:
         allowed = allowed_at(NodeSpec, path[:-1])
         problem = f"{name}: unknown key"
         return SpecError(problem, where=here.where, given=path[-1], allowed=allowed, near="".join(near))
-    reason = context.get("error") or (detail["msg"] if detail["type"] == "floor" else "not accepted")
+    reason = context.get("error") or (detail["msg"] if detail["type"] in ("floor", "version") else "not accepted")
     allowed = context.get("allowed") or allowed_at(NodeSpec, path)
     near = []
     if isinstance(here.value, str):
         near = difflib.get_close_matches(here.value, words_at(NodeSpec, path), 1)
+        near = [word for word in near if word != here.value]
     given = Shown("***" if is_url(str(here.value)) and "@" in str(here.value) else here.value)
     return SpecError(f"{name}: {reason}", where=here.where, given=given, allowed=allowed, near="".join(near))
 
