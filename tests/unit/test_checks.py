@@ -536,7 +536,21 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("config.config", "fail", state(), {"toolkit": {"mode": "cdi"}}, "nvidia-container-runtime.mode"),
     ("config.config", "pass", state(), {"toolkit": {"mode": "auto"}}, "as the spec says"),
     ("cdi.config", "skip", state(), {}, "no NVIDIA driver is loaded"),
-    ("cdi.config", "unknown", state({**LOADED, "smi": UNREADABLE}), {}, "which GPUs there are"),
+    (
+        "cdi.config",
+        "unknown",
+        state(
+            LOADED,
+            systemd=True,
+            files={
+                "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env": file(
+                    "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=/srv/x.yaml"
+                )
+            },
+        ),
+        {},
+        "where no engine looks",
+    ),
     ("cdi.config", "fail", state(LOADED), {}, "cdi.spec"),
     ("cdi.config", "pass", state(LOADED, systemd=True, files={CDI: file(H200_CDI)}), {}, "as the spec says"),
     ("ldso.config", "skip", state(), {"ldso": "off"}, "ldso: off"),

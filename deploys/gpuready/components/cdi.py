@@ -16,6 +16,7 @@ from gpuready import resources
 from gpuready.components import ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
 from gpuready.components.cdispec import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
+from gpuready.components.ldso import library_version
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -36,6 +37,11 @@ class Cdi(Component):
             return Applies(False, "the GPU Operator's toolkit makes its own specs here")
         if not loaded(state):
             return Applies(False, "no NVIDIA driver is loaded")
+        other = _other_library(state)
+        if other:
+            return Applies(
+                False, f"NVML is {other}, driver {loaded(state)} is loaded: no spec can be made before they agree"
+            )
         return Applies(True, "containers get their GPUs by it")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -43,10 +49,8 @@ class Cdi(Component):
         if place.rpartition("/")[0] not in DIRECTORIES:
             raise NotComparable(f"{ENVIRONMENT} has the spec written to {place}, where no engine looks for it")
         devices = wanted_devices(state, found)
-        if isinstance(devices, Unknown):
-            raise NotComparable(f"which GPUs there are is not known: {devices.unknown}")
         want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": loaded(state)}
-        if devices is not None:
+        if isinstance(devices, tuple):  # nvidia-smi needs its library, of which ldconfig may learn in this very run
             want["cdi.devices"] = devices
         return want | {"cdi.missing": (), "cdi.shadows": ()}
 
@@ -107,6 +111,15 @@ def _texts(value: Value) -> tuple[str, ...]:
 def loaded(state: NodeState) -> str:
     """The version of the driver that the kernel runs; empty without one."""
     return state.driver.proc_version or state.driver.module_version
+
+
+def _other_library(state: NodeState) -> str:
+    """The version of the NVML library that the linker finds, where it is not the loaded driver's."""
+    if isinstance(state.linker, Unknown):
+        return ""
+    path = next(iter(state.linker.cache.get("libnvidia-ml.so.1", ())), "")
+    version = library_version(state.linker.libs.get(path, path))
+    return version if version != loaded(state) else ""
 
 
 def refreshed(spec: NodeSpec, state: NodeState) -> bool:
