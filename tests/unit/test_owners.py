@@ -62,8 +62,8 @@ def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, pric
     assert owners.owner("toolkit", spec(toolkit="host"), found) is None
 
 
-def test_every_mark_but_the_drivers_installer_and_snap_tells_an_owner() -> None:
-    for mark in MARKS - {"nvidia_installer", "docker_snap"}:
+def test_every_mark_of_somebody_tells_an_owner() -> None:
+    for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook"}:
         node = state(mark, toolkit="" if mark == "operator" else "1.20.0-1")
         assert owners.told(spec(), node), mark
 

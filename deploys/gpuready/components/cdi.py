@@ -30,11 +30,10 @@ class Cdi(Component):
     """One fresh CDI spec of nvidia.com/gpu."""
 
     name = "cdi"
+    part = "toolkit"
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        if "operator_toolkit" in state.marks:
-            return Applies(False, "the GPU Operator's toolkit makes its own specs here")
         if not loaded(state):
             return Applies(False, "no NVIDIA driver is loaded")
         other = _other_library(state)

@@ -31,6 +31,7 @@ class Config(Component):
     """toolkit.mode, toolkit.cuda_compat_mode and toolkit.hardened in config.toml."""
 
     name = "config"
+    part = "toolkit"
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
