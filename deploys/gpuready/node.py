@@ -8,6 +8,7 @@ from __future__ import annotations
 from gpuready.components.base import Component
 from gpuready.components.cdi import Cdi
 from gpuready.components.config import Config
+from gpuready.components.containerd import Containerd
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
@@ -16,7 +17,17 @@ from gpuready.components.memlock import Memlock
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
-NODE: tuple[Component, ...] = (Repository(), Toolkit(), Legacy(), Config(), Ldso(), Cdi(), Memlock(), Docker())
+NODE: tuple[Component, ...] = (
+    Repository(),
+    Toolkit(),
+    Legacy(),
+    Config(),
+    Ldso(),
+    Cdi(),
+    Memlock(),
+    Docker(),
+    Containerd(),
+)
 
 #: The way back: last in, first out; then what is known about it is forgotten.
 BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())

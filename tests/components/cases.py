@@ -8,8 +8,10 @@ from typing import Any
 
 import yaml
 
+from gpuready.components.containerdunit import UNIT
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
+from tests.components import containerdmodel
 
 HERE = Path(__file__).parent
 KEYS = HERE.parent / "unit" / "data" / "openpgp"
@@ -89,6 +91,8 @@ def state_of(case: Case) -> NodeState:
         files[DAEMON_JSON] = _file(given.pop("daemon_json"))
     fields: dict[str, Any] = {"files": files}
     fields["docker"] = _engine(given.pop("docker", None))
+    if isinstance(given.get("containerd"), dict) and "version" in given["containerd"]:
+        _containerd(given, files)
     if "dockerd_flags" in given:
         fields["dockerd_command"] = ("/usr/bin/dockerd", *given.pop("dockerd_flags"))
     fields["packages"] = _unless_unknown(given.pop("packages", {}), _package)
@@ -137,6 +141,18 @@ def _engine(value: Any) -> Any:
         return value
     plain = {"version": "26.1.5", "runtimes": {"runc": "runc"}, "default_runtime": "runc", "cgroup_driver": "systemd"}
     return Docker.model_validate(_over(plain, value))
+
+
+def _containerd(given: dict[str, Any], files: dict[str, File]) -> None:
+    """``{version, config, unit...}``: the file, the dump of that version with all its files, the unit, the command."""
+    said = given.pop("containerd")
+    if said.get("config") is not None:
+        files[containerdmodel.CONFIG] = _file(said["config"])
+    own = {path: file.text for path, file in files.items() if path.startswith(("/etc/containerd/", "/srv/"))}
+    given["containerd"] = said["dump"] if "dump" in said else containerdmodel.dump(said["version"], own)
+    given["tools"] = {"containerd": said.get("command", "/usr/bin/containerd"), **given.get("tools", {})}
+    unit = {"exec_start": ["/usr/bin/containerd"], "kill_mode": "process", **said.get("unit", {})}
+    given["units"] = {UNIT: unit, **given.get("units", {})}
 
 
 def _package(value: Any) -> Package:

@@ -21,9 +21,17 @@ from gpuready.components.memlock import drop_in
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containerd import effective
 from gpuready.state.model import Docker, File, Linker, NodeState, Package, Unknown
+from tests.components import containerdmodel
 
 KEPT = "/var/lib/gpuready/backup"
+STAGED_CONTAINERD = """version = 2
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+options = {BinaryName = "/usr/bin/nvidia-container-runtime"}
+"""
 STAGED = '{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}'
 
 
@@ -61,6 +69,8 @@ def close(
             out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
             if step.name == "config-read" and CONFIG_TOML in state.files:
                 out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
+            if step.name.startswith("containerd-"):
+                out = _containerd_answer(step, state)
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
@@ -89,10 +99,30 @@ def _read(step: Step, closed: Closed) -> None:
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
+    if step.name == "containerd" and values["WRITE"]:
+        closed.writes[values["F"]] = _decoded(values["CONTENT"])
+    if step.name == "containerd" and values["REMOVE"]:
+        closed.removes.append(values["F"])
     if step.name == "docker-stage":
         found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
         assert found, step.script
         closed.given = base64.b64decode(shlex.split(found[1])[0])
+
+
+def _containerd_answer(step: Step, state: NodeState) -> str:
+    if step.name == "containerd-stage":
+        return STAGED_CONTAINERD
+    found = re.search(r"^F=(\S+)$.*^printf %s (\S+) \| base64 -d", step.script, re.M | re.S)
+    assert found, step.script
+    return _dumped(state, {shlex.split(found[1])[0]: _decoded(shlex.split(found[2])[0])})
+
+
+def _dumped(state: NodeState, changed: dict[str, str | None]) -> str:
+    """What containerd would say with these files; its version is told by the dump that there is."""
+    now = effective(str(state.containerd))
+    version = "2.1" if now.version >= 3 else "1.7" if "enable_cdi" in now.cri else "1.6"
+    files: dict[str, str | None] = {path: file.text for path, file in state.files.items()}
+    return containerdmodel.dump(version, {path: text for path, text in (files | changed).items() if text is not None})
 
 
 def _words(line: str) -> list[str]:
@@ -117,7 +147,8 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files[path] = _file(text, state)
     files |= {path: _file(text, state) for path, text in closed.records.items()}
     state = state.model_copy(update={"files": files})
-    effects = {"docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits, "cdi": _nvidia_ctk}
+    effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
+    effects |= {"cdi": _nvidia_ctk}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -152,6 +183,13 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         files[LOADED] = _file(files[CONFIG].sha256, state)
     docker = state.docker.model_copy(update=update)
     return state.model_copy(update={"docker": docker, "files": files})
+
+
+def _containerd(state: NodeState, closed: Closed) -> NodeState:
+    """The dump is of what lies there now; a restart takes it over."""
+    restarted = re.search(r"; RESTART=1;", closed.script("containerd"))
+    unloaded = () if restarted else (*state.unloaded, *closed.writes)
+    return state.model_copy(update={"containerd": _dumped(state, {}), "unloaded": unloaded})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

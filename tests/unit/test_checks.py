@@ -13,7 +13,8 @@ from gpuready.checks import BY_ID, CATALOGUE
 from gpuready.checks.base import Check, Judged, Level, Verdict, fail, has_gpu, passed, run_checks, skip, unknown, warn
 from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unknown
+from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from tests.components.containerdmodel import dump
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -91,6 +92,31 @@ def linker(*cached: str, libs: Mapping[str, str] | None = None, loader: str = ""
 
 def docker(**fields: Any) -> Docker:
     return Docker(**{"version": "26.1.5", "runtimes": {"runc": "runc"}, "default_runtime": "runc", **fields})
+
+
+CONFIG = "/etc/containerd/config.toml"
+NO_RUNC = """version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+"""
+POD_RUNTIME = """version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+options = {BinaryName = "/usr/bin/nvidia-container-runtime"}
+"""
+
+
+def containerd(active: str = "active", active_: dict[str, Any] | None = None, **fields: Any) -> NodeState:
+    known: dict[str, Any] = {
+        "containerd": dump("1.7", {CONFIG: POD_RUNTIME}),
+        "files": {CONFIG: file(POD_RUNTIME)},
+        "tools": {"containerd": Tool(path="/usr/bin/containerd")},
+        "units": {"containerd.service": Unit(load="loaded", active=active, kill_mode="process")},
+        "active": active_ or {},
+    }
+    return state(**{**known, **fields})
 
 
 NVIDIA = docker(runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"})
@@ -361,6 +387,32 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {"runtimes": {"docker": {"default_runtime": True}}},
         "the default",
     ),
+    # containerd.runtime
+    ("containerd.runtime", "skip", state(), {}, "no containerd"),
+    ("containerd.runtime", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
+    ("containerd.runtime", "fail", containerd(containerd=dump("1.7", {})), {}, "runtimes are runc, not nvidia"),
+    ("containerd.runtime", "unknown", containerd(active="failed"), {}, "containerd.service does not run"),
+    ("containerd.runtime", "fail", containerd(unloaded=(CONFIG,)), {}, "config.toml changed since it started"),
+    (
+        "containerd.runtime",
+        "fail",
+        containerd(containerd=dump("1.7", {CONFIG: NO_RUNC})),
+        {},
+        "default runtime runc is",
+    ),
+    ("containerd.runtime", "pass", containerd(), {}, "nvidia (/usr/bin/nvidia-container-runtime)"),
+    # containerd.config
+    ("containerd.config", "skip", state(), {}, "no containerd"),
+    ("containerd.config", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
+    ("containerd.config", "fail", containerd(containerd=dump("1.7", {})), {}, "runtimes.nvidia.options.BinaryName"),
+    ("containerd.config", "pass", containerd(), {}, "as the spec says"),
+    # containerd.smoke
+    ("containerd.smoke", "skip", containerd(), {"verify": {"level": "smoke"}}, "no image"),
+    ("containerd.smoke", "skip", state(), SMOKE, "no containerd"),
+    ("containerd.smoke", "skip", containerd(), SMOKE, "no crictl"),
+    ("containerd.smoke", "unknown", containerd(active_={"pod": {"unknown": "lost"}}), SMOKE, "lost"),
+    ("containerd.smoke", "fail", containerd(active_={"pod": {"rc": 1, "out": "x\nno runtime"}}), SMOKE, "no runtime"),
+    ("containerd.smoke", "pass", containerd(active_={"pod": {"rc": 0, "out": "gpus=0"}}), SMOKE, "a pod runs"),
     # docker.smoke
     ("docker.smoke", "skip", state(docker=NVIDIA), {"verify": {"level": "smoke"}}, "no image"),
     ("docker.smoke", "skip", state(docker=NVIDIA), {}, "deeper than"),

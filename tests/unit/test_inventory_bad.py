@@ -293,7 +293,12 @@ NOT_YET = {
     "RDMA ports": ("hardware: {rdma: {ports: 8}}", "hardware.rdma.ports", "leave it out"),
     "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
-    "containerd": ("runtimes: {containerd: {default_runtime: true}}", "runtimes.containerd", "auto | absent"),
+    "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),
+    "containerd file": (
+        "runtimes: {containerd: {config: /x.toml}}",
+        "containerd.config",
+        "/etc/containerd/config.toml",
+    ),
     "netns": ("rdma: {netns_mode: exclusive}", "rdma.netns_mode: exclusive", "unmanaged"),
     "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),
     "nccl": ("nccl: {extra: {NCCL_DEBUG: INFO}}", "nccl.extra", "leave it out"),

@@ -57,6 +57,8 @@ GOOD: list[Any] = [
     {"hardware": {"gpus": 8}},
     {"runtimes": {"docker": {"shm_size": "8g", "live_restore": True}, "containerd": "absent"}},
     {"memlock": "unlimited", "owners": {"toolkit": "operator", "runtime": "image"}},
+    {"runtimes": {"containerd": {}}},
+    {"runtimes": {"containerd": {"default_runtime": True, "cdi": False, "service": "containerd"}}},
     {"reconverge": {"on_driver_change": "off"}},
     {"verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2099-01-01"}]}},
 ]
@@ -68,7 +70,8 @@ BAD: list[Any] = [
     {"hardware": {"gpus": 0}},
     {"hardware": {"nvswitch": True}},
     {"memlock": "infinite"},
-    {"runtimes": {"containerd": {}}},
+    {"runtimes": {"containerd": {"service": "k0scontainerd"}}},
+    {"runtimes": {"containerd": {"cdi": "maybe"}}},
     {"rdma": {"netns_mode": "exclusive"}},
     {"nccl": {"extra": {"A": "b"}}},
     {"toolkit": {"version": 1.2}},

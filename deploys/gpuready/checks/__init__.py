@@ -1,6 +1,6 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
-from gpuready.checks import cdi, config, containers, driver, libcuda, memlock, toolkitconfig
+from gpuready.checks import cdi, config, containerd, containers, driver, libcuda, memlock, toolkitconfig
 
 CATALOGUE = (
     *driver.CHECKS,
@@ -9,6 +9,7 @@ CATALOGUE = (
     *toolkitconfig.CHECKS,
     *cdi.CHECKS,
     *containers.CHECKS,
+    *containerd.CHECKS,
     *memlock.CHECKS,
 )
 """Every check of this release."""

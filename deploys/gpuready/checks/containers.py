@@ -95,14 +95,19 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in why else ""
         return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why[:300]}", remedy)
+    return gpus_seen(spec, state, out, "a container")
+
+
+def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
+    """The verdict on a container that ran: has it the GPUs that the node has?"""
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
     if has_gpu(state) and spec.hardware.gpus != "none":
         want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
         if seen < want:
-            return fail(f"the container has {seen} of {want} GPU device nodes", evidence=out)
-        return passed(f"a container under {RUNTIME} sees GPUs: {seen}")
-    return passed("a container runs under the runtime nvidia (no GPU on this node)")
+            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out)
+        return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
+    return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")
 
 
 def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:

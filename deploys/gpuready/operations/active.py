@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyinfra.api.host import Host
 
 from gpuready import resources
+from gpuready.components.containerd import sandbox_image
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -21,8 +22,7 @@ _ASK = {
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
-    records = Records(
-        run_script(host, resources.script("active", image=image, ask=_ASK[spec.toolkit.hardened]), TIMEOUT)
-    )
+    pause, ask = sandbox_image(spec, state), _ASK[spec.toolkit.hardened]
+    records = Records(run_script(host, resources.script("active", image=image, pause=pause, ask=ask), TIMEOUT))
     answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
     return state.model_copy(update={"active": {"done": True, **answers}})

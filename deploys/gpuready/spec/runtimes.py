@@ -30,8 +30,8 @@ class ContainerdSpec(Section):
     """Its configuration file."""
     default_runtime: bool = False
     """Make nvidia the default runtime."""
-    cdi: Literal["auto"] = "auto"
-    """CDI devices in containerd."""
+    cdi: Literal["auto"] | bool = "auto"
+    """CDI devices in containerd (enable_cdi): auto leaves it as it is."""
 
 
 class Runtimes(Section):

@@ -91,7 +91,9 @@ def _narrow(defs: dict[str, Schema], missing: Missing) -> None:
     *sections, name = missing.path.split(".")
     here = defs["NodeSpec"]
     for section in sections:
-        here = defs[here["properties"][section]["$ref"].rpartition("/")[2]]
+        field = here["properties"][section]
+        (ref,) = [one["$ref"] for one in field.get("anyOf", [field]) if "$ref" in one]
+        here = defs[ref.rpartition("/")[2]]
     values = to_jsonable_python(list(allowed_now(missing, NodeSpec)))
     said = here["properties"][name].get("description", "")
     description = f"{said} Not yet: this release of gpuready has no {missing.part}.".strip()

@@ -63,7 +63,10 @@ class Package(_Model):
 
 
 class Unit(_Model):
-    """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5))."""
+    """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5)).
+
+    ``takes_along``: units that a restart of this one restarts, too.
+    """
 
     load: str
     active: str
@@ -76,6 +79,8 @@ class Unit(_Model):
     started_us: int = 0
     limit_memlock: str = ""
     process_memlock: str = ""
+    kill_mode: str = ""
+    takes_along: tuple[str, ...] = ()
 
 
 class Container(_Model):
@@ -143,6 +148,7 @@ class NodeState(_Model):
     """Everything that one probe read. ``masked`` states plan and verify, but never apply.
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
+    ``unloaded``: files of containerd that are younger than its start.
     """
 
     format: int = 1
@@ -170,6 +176,7 @@ class NodeState(_Model):
     units: dict[str, Unit] | Unknown = Field(default_factory=dict)
     docker: Docker | Unknown | None = None
     containerd: str | Unknown | None = None
+    unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()
     linker: Linker | Unknown = Linker()

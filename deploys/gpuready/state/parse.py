@@ -50,6 +50,7 @@ def parse(lines: list[str]) -> NodeState:
         units=_units(r.run("units"), r.text("limits")),
         docker=docker(r),
         containerd=r.run("containerd"),
+        unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
@@ -166,6 +167,8 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
             limit_memlock=p.get("LimitMEMLOCK", ""),
             process_memlock=locked.get(p.get("MainPID", ""), ""),
+            kill_mode=p.get("KillMode", ""),
+            takes_along=tuple(f"{p.get('RequiredBy', '')} {p.get('BoundBy', '')} {p.get('ConsistsOf', '')}".split()),
         )
     return found
 

@@ -1,0 +1,79 @@
+"""containerd as Kubernetes sees it: the runtime in the configuration that runs, and a new pod under it, through CRI.
+
+Never through ``ctr``, which passes by the configuration of runtimes. Sources: CRI's api.proto, crictl's documentation.
+"""
+
+from __future__ import annotations
+
+from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread
+from gpuready.checks.containers import gpus_seen
+from gpuready.components.base import NotComparable
+from gpuready.components.containerd import RUNNING, TAKEN_OVER, Containerd
+from gpuready.components.containerdunit import UNIT, unit
+from gpuready.spec.model import NodeSpec
+from gpuready.state.containerd import effective
+from gpuready.state.model import NodeState, Unknown
+
+
+def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
+    component = Containerd()
+    applies = component.applies(spec, state)
+    if not applies.yes:
+        return skip(applies.reason)
+    if isinstance(state.containerd, Unknown):
+        return unread(state.containerd)
+    try:
+        found, actual = effective(state.containerd or ""), component.actual(spec, state)
+    except (ValueError, NotComparable) as e:
+        return unknown(str(e))
+    if "nvidia" not in found.runtimes:
+        return fail(f"containerd's runtimes are {', '.join(sorted(found.runtimes)) or 'none'}, not nvidia")
+    if found.default_runtime not in found.runtimes:
+        return fail(f"containerd serves no CRI: its default runtime {found.default_runtime} is none of its runtimes")
+    if unit(state).active != "active":
+        return unknown(f"{UNIT} does not run")
+    if actual[RUNNING] != TAKEN_OVER:
+        return fail(f"containerd runs with an older configuration: {actual[RUNNING]}")
+    extra = ", the default" if found.default_runtime == "nvidia" else ""
+    return passed(f"containerd runs with nvidia ({actual.get('containerd.runtimes.nvidia.options.BinaryName')}{extra})")
+
+
+def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
+    applies = Containerd().applies(spec, state)
+    if not applies.yes:
+        return skip(applies.reason)
+    if not spec.verify.image:
+        return skip("no image is named (verify.image), and none is pulled unasked")
+    answer = state.active.get("pod")
+    if answer is None:
+        return skip("there is no crictl on the node to start a pod with")
+    if "unknown" in answer:
+        return unknown(answer["unknown"])
+    out = answer.get("out", "").strip()
+    if answer.get("rc"):
+        why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
+        return fail(f"a pod of {spec.verify.image} under the runtime nvidia: {why[:300]}")
+    return gpus_seen(spec, state, out, "a pod")
+
+
+CHECKS = (
+    Check(
+        "containerd.runtime",
+        Level.effective,
+        "config.toml names the runtime, but containerd never read it; or an imported file replaces it.",
+        "containerd config dump | grep -A20 runtimes.nvidia; systemctl status containerd",
+        "apply; or systemctl restart containerd, and read its journal",
+        _runtime,
+    ),
+    Check(
+        "containerd.smoke",
+        Level.smoke,
+        "A pod under the runtime nvidia does not start, or has no GPU: containerd never read its configuration, the "
+        "cgroup driver is another, a CDI spec is stale, or device nodes are missing.",
+        "crictl runp --runtime=nvidia POD.json; journalctl -u containerd -n 50",
+        "read the error, it is containerd's or nvidia-container-runtime's own",
+        _pod,
+        active=True,
+        after=("containerd.runtime", "driver.loaded"),
+    ),
+)

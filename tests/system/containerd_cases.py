@@ -1,0 +1,199 @@
+"""Starting configurations of containerd, as they are met on nodes, for the three generations of it."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.system.containerd_node import CONFIG
+
+OLD, NEW = 'plugins."io.containerd.grpc.v1.cri"', 'plugins."io.containerd.cri.v1.runtime"'
+DEBIAN = f"""version = 2
+
+[plugins]
+  [{OLD}]
+    [{OLD}.cni]
+      bin_dir = "/usr/lib/cni"
+      conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.internal.v1.opt"]
+    path = "/var/lib/containerd/opt"
+"""
+RUNC = f'[{OLD}.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n'
+NVIDIA = (
+    f'[{OLD}.containerd.runtimes.nvidia]\nruntime_type = "io.containerd.runc.v2"\n'
+    f'[{OLD}.containerd.runtimes.nvidia.options]\nBinaryName = "{{}}"\n'
+)
+BINARY = "/usr/bin/nvidia-container-runtime"
+CONF_D = "/etc/containerd/conf.d/"
+
+
+@dataclass(frozen=True)
+class Case:
+    """``files`` are there before; ``written`` is the one that changes ('': none does); ``ctk``: with every toolkit."""
+
+    name: str
+    version: str
+    files: dict[str, str] = field(default_factory=dict)
+    written: str = CONFIG
+    arrange: str = ""
+    ctk: bool = False
+    applies: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.version}: {self.name}"
+
+
+CASES = (
+    # 1.6
+    Case("Debian's own file", "1.6", {CONFIG: DEBIAN}, ctk=True),
+    Case("no file", "1.6"),
+    Case("an empty file", "1.6", {CONFIG: ""}),
+    Case("only a comment", "1.6", {CONFIG: "# nothing here yet\n\n"}),
+    Case(
+        "version 1",
+        "1.6",
+        {
+            CONFIG: """root = "/var/lib/containerd" # as it was
+[plugins.cri]
+  stream_idle_timeout = "2h0m0s"
+  [plugins.cri.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+"""
+        },
+        ctk=True,
+    ),
+    Case("registered by hand", "1.6", {CONFIG: f"version = 2\n{RUNC}{NVIDIA.format(BINARY)}"}, written=""),
+    Case(
+        "Docker's package",
+        "1.6",
+        {
+            CONFIG: '#   Licensed under the Apache License\n\ndisabled_plugins = ["cri"]\n\n#root = "/var/lib/containerd"\n'
+        },
+        written="",
+        applies=False,
+    ),
+    # 1.7
+    Case("Debian's own file", "1.7", {CONFIG: DEBIAN}),
+    Case("no file", "1.7", ctk=True),
+    Case(
+        "another default, a base spec, inline tables, comments",
+        "1.7",
+        {
+            CONFIG: f"""# Kept by the platform team; ask before editing.
+version = 2
+[debug]
+level = "info" # noisy otherwise
+
+[{OLD}]
+max_concurrent_downloads = 7
+[{OLD}.containerd]
+default_runtime_name = "other"
+[{OLD}.containerd.runtimes] # three of them
+runc = {{runtime_type = "io.containerd.runc.v2", pod_annotations = ["a.example/*"]}}
+other = {{runtime_type = "io.containerd.runc.v2", options = {{NoPivotRoot = true}}}}
+[timeouts]
+"io.containerd.timeout.task.state" = "3s"
+"""
+        },
+        ctk=True,
+    ),
+    Case(
+        "mirrors and credentials",
+        "1.7",
+        {
+            CONFIG: f"""version = 2
+[{OLD}.registry.configs."registry.example:5000".auth]
+username = "u"
+password = "hunter2"
+[{OLD}.registry.mirrors."registry.example:5000"]
+endpoint = ["https://registry.example:5000"]
+"""
+        },
+    ),
+    Case(
+        "a drop-in without the CRI section",
+        "1.7",
+        {
+            CONFIG: f'version = 2\nimports = ["{CONF_D}*.toml"]\n{RUNC}',
+            f"{CONF_D}log.toml": 'version = 2\n[debug]\nlevel = "debug"\n',
+        },
+    ),
+    Case(
+        "a drop-in that replaces the CRI section",
+        "1.7",
+        {
+            CONFIG: f'version = 2\nimports = ["conf.d/*.toml"]\n{RUNC}',
+            f"{CONF_D}50-cri.toml": f"# ours\n[{OLD}]\nmax_concurrent_downloads = 9\n",
+        },
+        written=f"{CONF_D}50-cri.toml",
+    ),
+    Case(
+        "nvidia-ctk's own drop-in",
+        "1.7",
+        {CONFIG: f"version = 2\n{RUNC}"},
+        written="",
+        arrange=(
+            f"nvidia-ctk runtime configure --runtime=containerd 2>/dev/null\n"
+            f"sed -i 's/^version = 2$/&\\n# by nvidia-ctk/' {CONF_D}99-nvidia.toml\n"
+        ),
+    ),
+    Case(
+        "an old path in a drop-in of that name",
+        "1.7",
+        {
+            CONFIG: f'version = 2\nimports = ["{CONF_D}99-nvidia.toml"]\n',
+            f"{CONF_D}99-nvidia.toml": f"version = 2\n{RUNC}{NVIDIA.format('/opt/old/nvidia-container-runtime')}",
+        },
+        written=f"{CONF_D}99-nvidia.toml",
+    ),
+    Case(
+        "a symbolic link",
+        "1.7",
+        {"/srv/containerd/node.toml": DEBIAN},
+        written="/srv/containerd/node.toml",
+        arrange=f"ln -s /srv/containerd/node.toml {CONFIG}",
+    ),
+    # 2.1
+    Case("no file", "2.1", ctk=True),
+    Case("Debian's own file, of version 2", "2.1", {CONFIG: DEBIAN}),
+    Case(
+        "version 3 with comments",
+        "2.1",
+        {
+            CONFIG: f"""version = 3 # since the upgrade
+
+[{NEW}]
+  # asked for by security
+  enable_unprivileged_icmp = false
+
+[{NEW}.containerd.runtimes.runc.options]
+  NoNewKeyring = true
+"""
+        },
+        ctk=True,
+    ),
+    Case(
+        "imports, laid over each other",
+        "2.1",
+        {
+            CONFIG: f'version = 3\nimports = ["conf.d/*.toml", "/srv/containerd/more.toml"]\n[{NEW}]\nenable_cdi = false\n',
+            f"{CONF_D}a.toml": f"version = 3\n[{NEW}]\nmax_container_log_line_size = 4096\n",
+            "/srv/containerd/more.toml": f"version = 3\n# last\n[{NEW}.containerd]\nignore_rdt_not_enabled_errors = true",
+        },
+        written="/srv/containerd/more.toml",
+    ),
+    Case(
+        "dotted keys",
+        "2.1",
+        {
+            CONFIG: f"version = 3\n{NEW}.enable_unprivileged_ports = false\n{NEW}.containerd.default_runtime_name = 'runc'\n"
+        },
+    ),
+    Case(
+        "CRI disabled",
+        "2.1",
+        {CONFIG: 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'},
+        "",
+        applies=False,
+    ),
+)

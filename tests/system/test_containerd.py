@@ -1,0 +1,192 @@
+"""containerd 1.6, 1.7 and 2.1 from many starting points: converged, nothing else changed, and the whole way back.
+
+A wave is one run of the command line over three machines, each with another starting point of its containerd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.lab import Lab
+from tests.system.containerd_cases import BINARY, CASES, DEBIAN, Case
+from tests.system.containerd_node import CONFIG, ContainerdNode, Seen
+from tests.system.harness import Gpuready, Inventories, Result
+
+T = TypeVar("T")
+VERSIONS = {"1.6": "debian12", "1.7": "debian13", "2.1": "debian13"}
+
+
+class Fleet:
+    """One machine for each generation of containerd."""
+
+    def __init__(self, nodes: list[ContainerdNode], gpuready: Gpuready, inventory: Inventories) -> None:
+        self.nodes, self.gpuready, self.inventory = nodes, gpuready, inventory
+        self.by_version = {node.version: node for node in nodes}
+
+    def run(self, verb: str, nodes: Sequence[ContainerdNode] = (), **spec: Any) -> Result:
+        """One run of the command line, over all machines or some; ``containerd`` alone is in question."""
+        words = [verb, *(["--yes"] if verb in ("apply", "remove") else []), "--only", "containerd"]
+        machines = [node.machine for node in nodes or self.nodes]
+        return self.gpuready(*words, inventory=self.inventory(machines, **{"verify": {"level": "effective"}, **spec}))
+
+
+def all_of(nodes: Sequence[ContainerdNode], work: Callable[[ContainerdNode], T]) -> dict[str, T]:
+    """The same on several machines at once, by name."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip((node.name for node in nodes), pool.map(work, nodes), strict=True))
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Fleet]:
+    """The machines, with the toolkit on them, and Docker stopped: it has nothing to do with this."""
+    with ExitStack() as stack:
+        machines = {version: stack.enter_context(lab.machine(distro)) for version, distro in VERSIONS.items()}
+        with ThreadPoolExecutor() as pool:
+            nodes = list(pool.map(lambda item: ContainerdNode(item[1], item[0]), machines.items()))
+        done = gpuready(
+            "apply", "--yes", "--only", "repository", "--only", "toolkit", inventory=inventory(machines.values())
+        )
+        assert done.code in (0, 3), done.explain()
+        yield Fleet(nodes, gpuready, inventory)
+
+
+WAVES = [
+    [case for case in wave if case]
+    for wave in zip_longest(*([case for case in CASES if case.version == version] for version in VERSIONS))
+]
+
+
+def converged(case: Case, before: Seen, after: Seen) -> None:
+    """nvidia is there for the engine that runs; nothing else is another than before, comments and all."""
+    if not case.applies:
+        assert after == before
+        return
+    assert after.runtimes["nvidia"]["options"]["BinaryName"] == BINARY
+    assert after.runtimes["nvidia"]["runtimeType"] == "io.containerd.runc.v2"
+    assert set(after.runtimes) == set(before.runtimes) | {"nvidia"}
+    assert after.settings() == before.settings()
+    assert after.info | {"containerd": 0} == before.info | {"containerd": 0}
+    changed = {path for path in after.contents if after.contents[path] != before.contents.get(path)}
+    # The link and what it leads to are one file.
+    assert changed - {CONFIG if case.written.startswith("/srv/containerd/node") else ""} == ({case.written} - {""})
+    if case.written:
+        was = before.contents.get(case.written, b"").decode().splitlines()
+        now = iter(after.contents[case.written].decode().splitlines())
+        mine = "nvidia-container-runtime" in "".join(was)  # then one of the lines is another
+        assert mine or all(line in now for line in was), after.contents[case.written].decode()
+        old_mode = (
+            before.files[case.written][0].split("_")[2:] if case.written in before.files else ["644", "root:root"]
+        )
+        assert after.files[case.written][0].split("_")[2:4] == old_mode[:2]
+    else:
+        assert after.unit == before.unit
+
+
+@pytest.mark.parametrize("wave", WAVES, ids=lambda wave: " | ".join(map(str, wave)))
+def test_table(fleet: Fleet, wave: list[Case]) -> None:
+    cases = {fleet.by_version[case.version].name: case for case in wave}
+    nodes = [node for node in fleet.nodes if node.name in cases]
+    before = all_of(nodes, lambda node: node.prepare(cases[node.name].files, cases[node.name].arrange))
+
+    first = fleet.run("apply", nodes)
+    assert first.code == 0, first.explain()
+    after = all_of(nodes, ContainerdNode.look)
+    for name, case in cases.items():
+        outcome = "changed" if case.written else "ok"
+        assert first.host(name)["outcome"] == outcome, f"{case}: {first.explain()}"
+        assert first.component("containerd", name)["applies"] == case.applies
+        assert ("containerd.runtime" in first.checks("pass", host=name)) == case.applies
+        converged(case, before[name], after[name])
+
+    again = fleet.run("apply", nodes)
+    assert {(h["outcome"], h["execs"]) for h in again.document["hosts"].values()} == {("ok", 1)}, again.explain()
+    assert all_of(nodes, ContainerdNode.look) == after
+
+    gone = fleet.run("remove", nodes)
+    assert gone.code == 0, gone.explain()
+    for name, left in all_of(nodes, ContainerdNode.look).items():
+        assert left.contents == before[name].contents, cases[name]
+        assert (left.settings(), left.info) == (before[name].settings(), before[name].info), cases[name]
+        assert left.unit == before[name].unit or cases[name].written
+    kept = all_of(nodes, lambda node: node.sh("find /var/lib/gpuready/backup -path '*containerd*' -type f"))
+    assert set(kept.values()) == {""}
+
+
+@pytest.mark.parametrize("version", ["1.18.2", "1.19.1"])
+def test_each_toolkit(fleet: Fleet, version: str) -> None:
+    """What nvidia-ctk of each release makes of every kind of file, at both ends and in the middle."""
+    names = ("nvidia-container-toolkit", "nvidia-container-toolkit-base")
+    names += ("libnvidia-container-tools", "libnvidia-container1")
+    wanted = " ".join(f"{name}={version}-1" for name in names)
+    options = "--allow-downgrades --allow-change-held-packages"
+    all_of(fleet.nodes, lambda node: node.sh(f"apt-get install -q -y {options} {wanted} >/dev/null 2>&1"))
+    by_version = [[case for case in CASES if case.ctk and case.version == v] for v in VERSIONS]
+    for wave in zip_longest(*by_version):
+        cases = {fleet.by_version[case.version].name: case for case in wave if case}
+        nodes = [node for node in fleet.nodes if node.name in cases]
+        before = all_of(nodes, lambda node, of=cases: node.prepare(of[node.name].files, of[node.name].arrange))  # type: ignore[misc]
+        done = fleet.run("apply", nodes)
+        assert {h["outcome"] for h in done.document["hosts"].values()} == {"changed"}, done.explain()
+        for name, seen in all_of(nodes, ContainerdNode.look).items():
+            converged(cases[name], before[name], seen)
+
+
+def test_a_drop_in_of_nvidia_ctk_that_took_cri_down_is_mended(fleet: Fleet) -> None:
+    """From a file that names no runtime nvidia-ctk makes one with nvidia alone: CRI finds no runc (its issue 433)."""
+    nodes = [node for node in fleet.nodes if node.version != "2.1"]  # which keeps its own runc
+    configure = "nvidia-ctk runtime configure --runtime=containerd 2>/dev/null\n"
+    before = all_of(nodes, lambda node: node.prepare({CONFIG: DEBIAN}, configure))
+    assert [seen.info for seen in before.values()] == [{}, {}]
+    assert fleet.run("verify", nodes).code == 3
+    done = fleet.run("apply", nodes)
+    assert done.code == 0, done.explain()
+    for name, seen in all_of(nodes, ContainerdNode.look).items():
+        assert list(done.diff("containerd", name)) == ["containerd.runtimes.runc.runtime_type"]
+        assert set(seen.runtimes) == {"nvidia", "runc"}
+        assert seen.text == before[name].text
+    assert fleet.run("apply", nodes).document["exit_code"] == 0
+
+
+def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
+    """A pod from before keeps its process through apply, remove and all; verify starts a new one through CRI."""
+    before = all_of(fleet.nodes, lambda node: node.prepare({CONFIG: DEBIAN}))
+    all_of(fleet.nodes, lambda node: node.start_pod())
+    pods = {name: seen.pod for name, seen in all_of(fleet.nodes, ContainerdNode.look).items()}
+    assert all(pods.values())
+
+    runtimes = {"containerd": {"default_runtime": True}}
+    done = fleet.run("apply", runtimes=runtimes, verify={"level": "smoke"})
+    assert done.code == 0, done.explain()
+    for node in fleet.nodes:
+        assert {"containerd.runtime", "containerd.smoke"} <= done.checks("pass", host=node.name), done.explain()
+    after = all_of(fleet.nodes, ContainerdNode.look)
+    for name, seen in after.items():
+        assert seen.pod == pods[name]
+        assert seen.unit != before[name].unit
+        assert seen.info["containerd"]["defaultRuntimeName"] == "nvidia"
+        assert seen.settings(ours=("default_runtime_name",)) == before[name].settings(ours=("default_runtime_name",))
+        assert seen.docker == before[name].docker  # which only wants containerd
+    settled = fleet.run("apply", runtimes=runtimes)
+    assert {(h["outcome"], h["execs"]) for h in settled.document["hosts"].values()} == {("ok", 1)}
+
+    # A pod's shim calls its runtime to stop it, so that stays while there is one.
+    all_of(fleet.nodes, lambda node: (node.end_pod(), node.start_pod("nvidia")))
+    waits = fleet.run("remove")
+    assert waits.code == 7, waits.explain()
+    assert "pods of the runtime that would go still run: work" in str(
+        waits.component("containerd", fleet.nodes[0].name)
+    )
+    # What the user writes meanwhile outlives the way back.
+    all_of(fleet.nodes, lambda node: (node.end_pod(), node.sh(f"echo '# mine' >>{CONFIG}")))
+    gone = fleet.run("remove")
+    assert gone.code == 0, gone.explain()
+    for name, left in all_of(fleet.nodes, ContainerdNode.look).items():
+        # But for empty lines, which come and go with the tables beside them.
+        assert [line for line in left.text.splitlines() if line] == [*filter(None, DEBIAN.splitlines()), "# mine"]
+        assert left.settings() == before[name].settings()

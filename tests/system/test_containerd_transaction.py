@@ -1,0 +1,234 @@
+"""containerd's transaction when something goes wrong: what ran before runs again, and all work lives on."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab
+from tests.system import faults
+from tests.system.containerd_cases import DEBIAN, OLD, RUNC
+from tests.system.containerd_node import CONFIG, DROP_IN, ContainerdNode, Seen
+from tests.system.harness import Gpuready, Inventories, Result
+
+WRAPPER = "/usr/local/sbin/nvidia-ctk"
+REAL = 'exec /usr/bin/nvidia-ctk "$@"'
+UNLESS = f"grep -q nvidia {CONFIG}"
+#: systemd allows one start a minute: without `reset-failed` neither the restart nor the way back would be tried.
+ONE_START = "[Unit]\nStartLimitIntervalSec=60\nStartLimitBurst=1\n[Service]\n"
+SLOW = f"[Service]\nExecStartPre=/bin/sh -c 'if {UNLESS}; then touch /run/slow; sleep 4; fi'\n"
+DOCKER = "/etc/systemd/system/docker.service.d/case.conf"
+
+
+class One:
+    """A machine with containerd 1.7 and Docker, and runs of the command line for it."""
+
+    def __init__(self, node: ContainerdNode, gpuready: Gpuready, inventory: Inventories) -> None:
+        self.node, self.gpuready, self.inventory = node, gpuready, inventory
+
+    def words(self, **spec: Any) -> dict[str, Any]:
+        return {"inventory": self.inventory(self.node.machine, **{"verify": {"level": "effective"}, **spec})}
+
+    def apply(self, **spec: Any) -> Result:
+        return self.gpuready("apply", "--yes", "--only", "containerd", **self.words(**spec))
+
+    def fails(self, pattern: str, **spec: Any) -> None:
+        """An apply that fails with one clear message."""
+        result = self.apply(**spec)
+        assert result.code == 1, result.explain()
+        message = result.component("containerd")["error"]["message"]
+        assert re.search(pattern, message), message
+        assert "\n" not in message
+        assert len(message) < 900
+
+    def waits(self, pattern: str, **spec: Any) -> None:
+        """An apply that changes nothing and says what it waits for."""
+        result = self.apply(**spec)
+        assert result.code == 7, result.explain()
+        assert re.search(pattern, str(result.component("containerd"))), result.explain()
+
+    @contextmanager
+    def wrapped(self, script: str) -> Iterator[None]:
+        """Another nvidia-ctk before the real one on root's PATH; it is for `runtime configure` only."""
+        text = f'#!/bin/sh\n[ "$1" = runtime ] || {REAL}\n{script}\n'
+        self.node.sh(f"cat >{WRAPPER} <<'X'\n{text}X\nchmod 755 {WRAPPER}")
+        try:
+            yield
+        finally:
+            self.node.sh(f"rm -f {WRAPPER}")
+
+    def mends(self, **spec: Any) -> Seen:
+        """One apply closes what is left, the next finds nothing."""
+        result = self.apply(**spec)
+        assert result.code == 0, result.explain()
+        again = self.apply(**spec)
+        assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+        seen = self.node.look()
+        assert {"nvidia", "runc"} <= set(seen.runtimes)
+        return seen
+
+
+@pytest.fixture(scope="module")
+def one(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[One]:
+    """The machine, with the toolkit on it."""
+    with lab.machine("debian13") as machine:
+        node = ContainerdNode(machine, "1.7")
+        done = gpuready("apply", "--yes", "--skip", "containerd", inventory=inventory(machine))
+        assert done.code in (0, 3), done.explain()
+        yield One(node, gpuready, inventory)
+
+
+def untouched(before: Seen, after: Seen) -> None:
+    """The very files, inode and times; the engine was never restarted."""
+    assert after == before
+
+
+def back(before: Seen, after: Seen) -> None:
+    """The very files again, and the engine runs with them; the pod from before is the same process."""
+    assert after.files == before.files
+    assert (after.info, after.dump, after.pod) == (before.info, before.dump, before.pod)
+    assert after.unit.startswith("active ")
+    assert after.pod
+
+
+def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
+    before = one.node.prepare({CONFIG: DEBIAN}, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! {UNLESS}'\n")
+    one.node.start_pod()
+    before = one.node.look()
+    one.fails(f"did not take over the new configuration; {CONFIG} is what it was and containerd runs again: .*exit")
+    back(before, one.node.look())
+    one.node.sh(f"rm {DROP_IN}; systemctl daemon-reload; systemctl reset-failed containerd.service")
+    assert one.mends().pod == before.pod
+
+
+def test_cri_fails_though_containerd_starts(one: One) -> None:
+    """An import turns bad between the validation and the start."""
+    bad, late = "/srv/containerd/late.toml", "/usr/local/sbin/late"
+    script = f"#!/bin/sh\nif {UNLESS}; then printf '[{OLD}]\\nsandbox_image = 3\\n'; fi >{bad}\n"
+    one.node.prepare(
+        {CONFIG: f'version = 2\nimports = ["{bad}"]\n{RUNC}', bad: "", late: script},
+        arrange=f"chmod 755 {late}",
+        drop_in=f"[Service]\nExecStartPre={late}\n",
+    )
+    one.node.start_pod()
+    before = one.node.look()
+    one.fails(f"did not take over the new configuration; {CONFIG} is what it was and containerd runs again: .*sandbox")
+    after = one.node.look()
+    assert after.files[CONFIG] == before.files[CONFIG]
+    assert (after.info, after.pod) == (before.info, before.pod)
+
+
+def test_changed_between_plan_and_install(one: One) -> None:
+    one.node.prepare({CONFIG: DEBIAN})
+    edit = f"sed -i 's/net.d/net.e/' {CONFIG}"
+    with one.wrapped(f"{edit}\n{REAL}"):
+        one.fails(f"{CONFIG} changed since the plan was made; it was not touched, run again")
+    assert one.node.look().text == DEBIAN.replace("net.d", "net.e")
+    one.mends()
+
+
+def test_nvidia_ctk_fails_or_says_otherwise(one: One) -> None:
+    before = one.node.prepare({CONFIG: DEBIAN})
+    answers = {
+        "echo boom >&2; exit 2": "nvidia-ctk runtime configure failed: boom",
+        "exit 0": "wrote no runtime 'nvidia' into its copy",
+        f"{REAL} --nvidia-runtime-path=/opt/other": "wrote the path '/opt/other' into its copy",
+    }
+    for script, message in answers.items():
+        with one.wrapped(script):
+            one.fails(message)
+        untouched(before, one.node.look())
+    one.node.sh("mv /usr/bin/nvidia-container-runtime /usr/bin/away")
+    one.fails("there is no /usr/bin/nvidia-container-runtime on this node")
+    one.node.sh("mv /usr/bin/away /usr/bin/nvidia-container-runtime")
+    untouched(before, one.node.look())
+
+
+def test_no_room(one: One) -> None:
+    for place, message in (
+        ("/etc/containerd", f"cannot write in /etc/containerd .*; {CONFIG} was not"),
+        ("/var/lib/gpuready/backup/etc/containerd", r"cannot keep a copy of .* \(is /var full\?\)"),
+    ):
+        fill = f"mkdir -p {place}; mount -t tmpfs -o size=64k none {place}"
+        full = f"dd if=/dev/zero of={place}/.fill bs=1k count=64 2>/dev/null || true"
+        before = one.node.prepare({CONFIG: DEBIAN})
+        inside = f"printf '%s' '{DEBIAN}' >{CONFIG}; systemctl restart containerd\n" if place in CONFIG else ""
+        one.node.sh(f"{fill}\n{inside}{full}")
+        before = one.node.look()
+        one.fails(message)
+        after = one.node.look()
+        one.node.sh(f"umount {place}")
+        assert {CONFIG: after.files[CONFIG]} == {CONFIG: before.files[CONFIG]}
+        assert (after.unit, after.info) == (before.unit, before.info)
+    one.node.prepare({CONFIG: DEBIAN})
+    one.mends()
+
+
+def test_what_needs_consent_waits_and_nothing_is_written(one: One) -> None:
+    before = one.node.prepare({CONFIG: DEBIAN})
+    one.waits("maintenance.restart is never", maintenance={"restart": "never"})
+    untouched(before, one.node.look())
+    before = one.node.prepare({CONFIG: DEBIAN}, drop_in="[Service]\nKillMode=control-group\n")
+    one.waits("KillMode=control-group")
+    untouched(before, one.node.look())
+
+
+def test_a_docker_that_is_taken_along(one: One) -> None:
+    """Older packages of docker.com say Requires=containerd.service: who would be stopped decides."""
+    one.node.prepare({CONFIG: DEBIAN})
+    requires = "[Unit]\nRequires=containerd.service\n"
+    one.node.sh(f"mkdir -p {DOCKER.rpartition('/')[0]}; printf '{requires}' >{DOCKER}; systemctl daemon-reload")
+    live = '{{"live-restore": {}}}'
+    one.node.sh(f"echo '{live.format('false')}' >/etc/docker/daemon.json; systemctl restart docker.service")
+    one.node.sh("docker run -d --name work --network none busybox:lab sleep 100000")
+    before = one.node.look()
+    one.waits(r"work \(busybox:lab\)")
+    untouched(before, one.node.look())
+
+    one.node.sh(f"echo '{live.format('true')}' >/etc/docker/daemon.json; systemctl reload docker.service")
+    container = one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work")
+    faults.until(lambda: "true" in one.node.sh("docker info -f '{{.LiveRestoreEnabled}}'"), what="live-restore is on")
+    after = one.mends()
+    assert after.docker != before.docker  # it was restarted, and runs
+    assert one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work") == container
+    one.node.sh(f"docker rm -f work; rm {DOCKER}; systemctl daemon-reload")
+
+
+def test_the_network_goes_while_containerd_is_restarted(one: One) -> None:
+    one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)
+    one.node.start_pod()
+    before = one.node.look()
+    one.node.sh("rm -f /run/slow")
+    process = one.gpuready.start("apply", "--yes", "--only", "containerd", **one.words())
+    faults.until(lambda: one.node.machine.run("[ -e /run/slow ]", check=False).returncode == 0, 60, "the restart")
+    faults.cable(one.node.machine, plugged=False)
+    time.sleep(2)
+    faults.cable(one.node.machine, plugged=True)
+    result = one.gpuready.finish(process)
+    assert result.code == 0, result.explain()
+    after = one.node.look()
+    assert "nvidia" in after.runtimes
+    assert after.pod == before.pod
+    assert after.unit != before.unit
+
+
+def test_the_power_goes_while_containerd_is_restarted(one: One) -> None:
+    """After it the one configuration or the other runs, never neither, and the next apply closes what is left."""
+    one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)
+    one.node.sh("rm -f /run/slow")
+    process = one.gpuready.start("apply", "--yes", "--only", "containerd", **one.words())
+    faults.until(lambda: one.node.machine.run("[ -e /run/slow ]", check=False).returncode == 0, 60, "the restart")
+    one.node.machine.kill()
+    one.gpuready.finish(process)
+    one.node.machine.start()
+    seen = one.node.look()
+    assert seen.unit.startswith("active ")
+    assert "runc" in seen.runtimes
+    one.node.sh(f"rm {DROP_IN}; systemctl daemon-reload")
+    one.mends()
+    assert faults.leftovers(one.node.machine) == []
