@@ -187,7 +187,14 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
 
 def _containerd(state: NodeState, closed: Closed) -> NodeState:
     """The dump is of what lies there now; a restart takes it over."""
-    restarted = re.search(r"; RESTART=1;", closed.script("containerd"))
+    script, files = closed.script("containerd"), dict(state.files)
+    for path in closed.writes:
+        files[f"{KEPT}{path}.ours"] = _file(f"{files[path].sha256}\n", state)
+    if "; FORGET=1" in script:
+        gone = tuple(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes))
+        files = {path: file for path, file in files.items() if not path.startswith(gone)}
+    state = state.model_copy(update={"files": files})
+    restarted = "; RESTART=1;" in script
     unloaded = () if restarted else (*state.unloaded, *closed.writes)
     return state.model_copy(update={"containerd": _dumped(state, {}), "unloaded": unloaded})
 

@@ -30,6 +30,8 @@ def settings(repository: Settings, overrides: Settings) -> dict[str, object]:
     base: dict[str, object] = {
         "hardware": {"gpus": "none"},  # said, or a GPU that nobody sees is a failure, as it should be
         "toolkit": {"repo": dict(repository)},
+        # Debian's serves CRI, so each first apply would restart it, too: that is for tests that ask for it.
+        "runtimes": {"containerd": "absent"},
         "verify": {"image": DOCKER_IMAGE},
     }
     return _merged(base, overrides)

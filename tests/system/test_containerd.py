@@ -33,7 +33,12 @@ class Fleet:
         """One run of the command line, over all machines or some; ``containerd`` alone is in question."""
         words = [verb, *(["--yes"] if verb in ("apply", "remove") else []), "--only", "containerd"]
         machines = [node.machine for node in nodes or self.nodes]
-        return self.gpuready(*words, inventory=self.inventory(machines, **{"verify": {"level": "effective"}, **spec}))
+        return self.gpuready(
+            *words,
+            inventory=self.inventory(
+                machines, **{"runtimes": {"containerd": "auto"}, "verify": {"level": "effective"}, **spec}
+            ),
+        )
 
 
 def all_of(nodes: Sequence[ContainerdNode], work: Callable[[ContainerdNode], T]) -> dict[str, T]:

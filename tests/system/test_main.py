@@ -50,7 +50,7 @@ def node(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory
     """Converged by one apply."""
     with lab.machine(request.param) as machine:
         machine.run(WORK)
-        before, where = pids(machine), inventory(machine)
+        before, where = pids(machine), inventory(machine, runtimes={"containerd": "auto"})
         planned = gpuready("plan", "--detailed-exitcode", inventory=where)
         count = Sessions(machine)
         applied = gpuready("apply", "--yes", inventory=where)
@@ -62,7 +62,7 @@ def test_plan_says_what_apply_then_does(node: Node) -> None:
     assert node.planned.code == 2
     assert node.planned.host()["execs"] == 1
     differing = {item["name"] for item in node.planned.host()["components"] if item["diff"]}
-    assert differing == node.applied.changed() == {"repository", "toolkit", "docker"}
+    assert differing == node.applied.changed() == {"repository", "toolkit", "docker", "containerd"}
     assert node.planned.host()["outcome"] == "would_change"
     assert node.applied.host()["outcome"] == "changed"
 
@@ -96,7 +96,13 @@ def test_every_check_passes_or_says_why_not(node: Node, gpuready: Gpuready) -> N
     assert result.code == 0, result.explain()
     assert result.host()["execs"] == 2
     assert result.checks("fail", "unknown", "warn") == set()
-    assert {"docker.smoke", "docker.runtime", "toolkit.version", "repository.candidate"} <= result.checks("pass")
+    assert {
+        "docker.smoke",
+        "docker.runtime",
+        "containerd.runtime",
+        "toolkit.version",
+        "repository.candidate",
+    } <= result.checks("pass")
     assert result.document["gpu_checks"] == 0
     assert not node.machine.run("docker ps -aq --filter name=gpuready").stdout
 

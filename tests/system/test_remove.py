@@ -63,7 +63,8 @@ def test_a_node_is_what_it_was(
     distro: str, machine: MachineFactory, lab: Lab, gpuready: Gpuready, inventory: Inventories
 ) -> None:
     m = machine(distro)
-    where = inventory(m, ldso=[LIBRARIES], runtimes={"docker": {"default_runtime": True, "shm_size": "1g"}})
+    engines = {"containerd": "auto", "docker": {"default_runtime": True, "shm_size": "1g"}}
+    where = inventory(m, ldso=[LIBRARIES], runtimes=engines)
     used(m, lab, url=_url(where))
     before = whole(m)
 
@@ -77,7 +78,7 @@ def test_a_node_is_what_it_was(
     assert differences(converged, whole(m)) == {}
     removed = gpuready("remove", "--yes", inventory=where)
     assert removed.code == 0, removed.explain()
-    assert removed.changed() >= {"docker", "ldso", "toolkit", "repository"}
+    assert removed.changed() >= {"containerd", "docker", "ldso", "toolkit", "repository"}
     assert differences(before, whole(m)) == {}
 
     again = gpuready("remove", "--yes", inventory=where)

@@ -90,16 +90,17 @@ class Containerd(Component):
         now, was = files.read(state, path), files.origin(state, path)
         if was is None:
             return {}
-        ours = [key for key in self.actual(spec, state) if key.startswith(keys.NVIDIA)]
-        ours += ["containerd.default_runtime_name"] if found.default_runtime == "nvidia" else []
-        ours += ["containerd.enable_cdi"]
-        places = {key: (*where, *next(iter(keys.below({key: None}))).split(".")) for key in ours}
-        values: dict[str, Value] = {
-            key: files.original(was, at, found)
-            for key, at in places.items()
-            if tomlconfig.at(now, at) != tomlconfig.at(was, at)
-        }
-        taken = self.actual(spec, state)[RUNNING] == TAKEN_OVER or containerdunit.unit(state).active != "active"
+        actual = self.actual(spec, state)
+        ours = [key for key in actual if key.startswith(keys.NVIDIA)] + ["containerd.enable_cdi"]
+        if found.default_runtime in ("nvidia", "runc"):  # another one is the user's
+            ours.append("containerd.default_runtime_name")
+        values: dict[str, Value] = {}
+        for key in ours:
+            at = (*where, *next(iter(keys.below({key: None}))).split("."))
+            value = files.original(was, at, found)
+            if tomlconfig.at(now, at) != tomlconfig.at(was, at) and value != actual[key]:
+                values[key] = value
+        taken = actual[RUNNING] == TAKEN_OVER or containerdunit.unit(state).active != "active"
         return values if taken else values | {RUNNING: TAKEN_OVER}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:

@@ -129,6 +129,8 @@ def original(before: Mapping[str, Any], at: Path, found: Effective) -> Any:
         return "runc"
     if given is None and at[-1] == "enable_cdi":
         return found.version >= 3
+    if given is None and at[-1] == "SystemdCgroup" and tomlconfig.at(before, at[:-2]) is not None:
+        return False
     return given
 
 
