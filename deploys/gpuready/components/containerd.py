@@ -238,6 +238,11 @@ def _refuse(spec: NodeSpec, state: NodeState) -> Effective:
             f"the spec names containerd, which does not serve CRI here: take cri out of disabled_plugins in {CONFIG} "
             "(Docker's package puts it there), or say runtimes: {containerd: auto}"
         )
+    if found.default_runtime not in {*found.runtimes, "runc", "nvidia"}:  # which are what we put there
+        raise NotComparable(
+            f"default_runtime_name is {found.default_runtime}, which is none of the runtimes "
+            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): containerd serves no CRI after its next start; mend it"
+        )
     document = files.read(state, CONFIG)
     if found.version >= 3 and files.version(document, found) < 2:
         raise NotComparable(
