@@ -387,6 +387,10 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {"runtimes": {"docker": {"default_runtime": True}}},
         "the default",
     ),
+    # node.crio
+    ("node.crio", "skip", state(), {}, "no CRI-O"),
+    ("node.crio", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
+    ("node.crio", "warn", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "/usr/bin/crio is here"),
     # containerd.runtime
     ("containerd.runtime", "skip", state(), {}, "no containerd"),
     ("containerd.runtime", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
@@ -704,7 +708,7 @@ def test_every_check_is_seen_passing_and_failing() -> None:
         seen.setdefault(id, set()).add(status)
     assert set(seen) == set(IDS)
     # Their whole node stands in tests/components; a node without stale files does not need the last.
-    without_pass = {"toolkit.config", "repository.config", "legacy.config"}
+    without_pass = {"node.crio", "toolkit.config", "repository.config", "legacy.config"}
     assert {id for id, statuses in seen.items() if "pass" not in statuses} == without_pass
     assert {id for id, statuses in seen.items() if not statuses & {"fail", "warn"}} == set()
 

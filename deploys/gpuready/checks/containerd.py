@@ -5,7 +5,7 @@ Never through ``ctr``, which passes by the configuration of runtimes. Sources: C
 
 from __future__ import annotations
 
-from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread
+from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.checks.containers import gpus_seen
 from gpuready.components.base import NotComparable
 from gpuready.components.containerd import RUNNING, TAKEN_OVER, Containerd
@@ -56,7 +56,26 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
     return gpus_seen(spec, state, out, "a pod")
 
 
+def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
+    if isinstance(state.tools, Unknown):
+        return unread(state.tools)
+    if "crio" not in state.tools:
+        return skip("no CRI-O on this node")
+    return warn(
+        f"{state.tools['crio'].path} is here, and this release does not register nvidia in CRI-O",
+        "nvidia-ctk runtime configure --runtime=crio, then systemctl restart crio",
+    )
+
+
 CHECKS = (
+    Check(
+        "node.crio",
+        Level.config,
+        "CRI-O runs pods here, and gpuready converges Docker and containerd only.",
+        "crio status config | grep -A5 nvidia",
+        "nvidia-ctk runtime configure --runtime=crio, then systemctl restart crio",
+        _crio,
+    ),
     Check(
         "containerd.runtime",
         Level.effective,

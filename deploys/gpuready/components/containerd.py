@@ -241,7 +241,8 @@ def _refuse(spec: NodeSpec, state: NodeState) -> Effective:
     if found.default_runtime not in {*found.runtimes, "runc", "nvidia"}:  # which are what we put there
         raise NotComparable(
             f"default_runtime_name is {found.default_runtime}, which is none of the runtimes "
-            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): containerd serves no CRI after its next start; mend it"
+            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): "
+            "after its next start containerd would serve no CRI; mend it by hand"
         )
     document = files.read(state, CONFIG)
     if found.version >= 3 and files.version(document, found) < 2:
