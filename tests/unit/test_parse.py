@@ -188,6 +188,9 @@ Id=containerd.service
 LoadState=masked
 ActiveState=inactive
 LimitMEMLOCK=infinity
+KillMode=process
+RequiredBy=docker.service
+ConsistsOf=a.service b.service
 """  # noqa: E501
 
 
@@ -203,8 +206,15 @@ def test_units() -> None:
     assert [p.rpartition("/")[2] for p in docker.drop_ins] == ["a.conf", "b.conf"]
     assert (docker.started_us, docker.limit_memlock) == (10_000_000, "8388608")
     assert (state.units["docker.socket"].main_pid, state.units["docker.socket"].need_daemon_reload) == (0, False)
-    assert state.units["containerd.service"].load == "masked"
+    containerd = state.units["containerd.service"]
+    assert (containerd.load, containerd.kill_mode) == ("masked", "process")
+    assert containerd.takes_along == ("docker.service", "a.service", "b.service")
     assert state.system_state == "degraded"
+
+
+def test_files_that_are_younger_than_containerds_start_are_named_once() -> None:
+    young = "unloaded=/etc/containerd/config.toml\nunloaded=/srv/a b.toml\nunloaded=/etc/containerd/config.toml\n"
+    assert parse(lines(texts={"values": young})).unloaded == ("/etc/containerd/config.toml", "/srv/a b.toml")
 
 
 @pytest.mark.parametrize(("said", "read"), [("000001ffffffffff", "000001ffffffffff"), ("0x1", ""), ("", ""), ("g", "")])
