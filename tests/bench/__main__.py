@@ -85,7 +85,7 @@ def _floor(engine: Engine) -> Run:
         run_script(host, _TRUE, 15)  # type: ignore[arg-type]
         engine._runs[host.name].outcome = "ok"  # type: ignore[attr-defined]
 
-    return engine._timed(lambda: engine._each(work))  # type: ignore[arg-type]
+    return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))  # type: ignore[arg-type]
 
 
 def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, int]:
