@@ -81,7 +81,7 @@ def test_no_daemon_reload_beside_gpu_containers(node: Machine, gpuready: Gpuread
     node.run("docker run -d --name train --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void busybox:lab sleep 1000000")
     result = gpuready("apply", "--yes", inventory=where)
     assert result.code == 7, result.explain()
-    assert "train (busybox:lab)" in result.component("memlock")["pending"], result.explain()
+    assert "train (busybox:lab)" in result.component("memlock")["waits"], result.explain()
     assert node.run("systemctl show -p NeedDaemonReload --value containerd").stdout.strip() == "yes"
     assert node.run(NEW).stdout.strip() == "unlimited"
     node.run("docker rm -f train")
