@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready import resources
 from gpuready.components import containerdfiles as files
 from gpuready.components import containerdkeys as keys
-from gpuready.components import containerdunit, tomlconfig
+from gpuready.components import containerdunit, tomlconfig, work
 from gpuready.components.base import (
     Applies,
     Change,
@@ -172,6 +172,7 @@ class Containerd(Component):
                 dump=dump,
                 restart="1" if self.disruption(diff, state) == Disruption.restart else "",
                 docker="1" if containerdunit.takes_docker(state) else "",
+                work=work.words(spec),
                 gone="1" if want.get(f"{keys.NVIDIA}options.BinaryName", "") is None else "",
                 forget="1" if want and self._last(want, spec, state) else "",
             ),

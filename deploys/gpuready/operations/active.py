@@ -22,7 +22,12 @@ _ASK = {
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
-    pause, ask = sandbox_image(spec, state), _ASK[spec.toolkit.hardened]
-    records = Records(run_script(host, resources.script("active", image=image, pause=pause, ask=ask), TIMEOUT))
+    values = {
+        "image": image,
+        "ask": _ASK[spec.toolkit.hardened],
+        "hardened": "1" if spec.toolkit.hardened else "",
+        "pause": sandbox_image(spec, state),
+    }
+    records = Records(run_script(host, resources.script("active", **values), TIMEOUT))
     answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
     return state.model_copy(update={"active": {"done": True, **answers}})
