@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gpuready.components.base import Change, Comparison, Component, Disruption
 from gpuready.components.work import counted
@@ -51,15 +52,33 @@ def rule(
 
 
 def rulings(
-    compared: Mapping[Component, Comparison], spec: NodeSpec, state: NodeState, allowed: Disruption, *, back: bool
+    compared: Mapping[Component, Comparison],
+    spec: NodeSpec,
+    state: NodeState,
+    allowed: Disruption,
+    *,
+    back: bool,
+    others: Mapping[Component, Comparison] = MappingProxyType({}),
 ) -> dict[str, Ruling]:
-    """The rulings on all that differ on a node, by name, in their order; ``back``: each needs all before it."""
+    """The rulings on all that differ on a node, by name, in their order; ``back``: each needs all before it.
+
+    ``others`` are those that were not selected.
+    """
     found: dict[str, Ruling] = {}
     for item, comparison in compared.items():
         if comparison.diff and not comparison.error:
             blocked = [name for name, ruling in found.items() if ruling.waits and (back or name in item.requires)]
-            found[item.name] = rule(item, comparison.diff, spec, state, allowed, blocked)
+            found[item.name] = rule(item, comparison.diff, spec, state, allowed, [*blocked, *users(item, others)])
     return found
+
+
+def users(item: Component, others: Mapping[Component, Comparison]) -> list[str]:
+    """Those that were not selected, and would be left with something of ours that needs what ``item`` takes away."""
+    return [
+        f"{other.name} (not selected)"
+        for other, comparison in others.items()
+        if item.name in other.requires and (comparison.diff or comparison.error)
+    ]
 
 
 def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:

@@ -7,7 +7,7 @@ from datetime import date
 
 from gpuready.checks import CATALOGUE
 from gpuready.checks.base import run_checks
-from gpuready.components.base import Disruption, compare
+from gpuready.components.base import Comparison, Component, Disruption, compare
 from gpuready.consent import rulings
 from gpuready.errors import ConvergeError
 from gpuready.node import BACK, NODE
@@ -15,6 +15,7 @@ from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.rollout import Member, batches
 from gpuready.spec.inventory import HostEntry
 from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
 
 
 def compared(
@@ -25,7 +26,7 @@ def compared(
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
     run.components = [ComponentRun(each) for each in found.values()]
-    ruled = rulings(found, spec, run.state, allowed, back=back)
+    ruled = rulings(found, spec, run.state, allowed, back=back, others=unselected(spec, run.state, selected, back))
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
     if run.disturbed and spec.maintenance.restart == "drained":
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
@@ -37,6 +38,14 @@ def compared(
         run.outcome = "would_change"
     else:
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
+
+
+def unselected(
+    spec: NodeSpec, state: NodeState, selected: frozenset[str] | None, back: bool
+) -> dict[Component, Comparison]:
+    """On the way back: what is still there of the components that were not selected."""
+    names = selected if back and selected is not None else frozenset(item.name for item in BACK)
+    return {item: compare(item, spec, state, original=True) for item in BACK if item.name not in names}
 
 
 def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:

@@ -23,6 +23,18 @@ _FILES = rf"""
 find {_PLACES} -printf '%p %y %m %u %l\n' 2>/dev/null
 find {_PLACES} -type f -print0 2>/dev/null | xargs -0 sha256sum | sed -E 's/^(\S+)  (.*)/content:\2 \1/'
 """
+_SITE_PACKAGE = r"""
+cd "$(mktemp -d)" && mkdir -p site/DEBIAN
+cat >site/DEBIAN/control <<'END'
+Package: site-gpu
+Version: 1
+Architecture: all
+Maintainer: a <a@localhost>
+Depends: nvidia-container-toolkit
+Description: of a site
+END
+dpkg-deb --build site site.deb && dpkg -i site.deb
+"""
 # Docker 20.10 forgets its own names for runc at every reload, whoever asks for it.
 _DOCKER = [".DefaultRuntime", ".LiveRestoreEnabled", ".Labels", ".Name"]
 _SAYS = {
@@ -108,11 +120,25 @@ def test_what_was_there_before_or_was_changed_since_stays(
     assert "work" in json.dumps(waits.component("docker")) + json.dumps(waits.component("toolkit")), waits.explain()
     m.run("nvidia-ctk --version && docker rm -f work")
 
+    # Docker's file and memory name what the packages bring: they do not go alone, nor with what others put in.
+    alone = gpuready("remove", "--yes", "--only", "toolkit", inventory=where)
+    assert alone.code == 7 and "docker (not selected)" in alone.component("toolkit")["waits"], alone.explain()
+    m.run(_SITE_PACKAGE)
+    config = m.root / "etc/nvidia-container-runtime/config.toml"
+    config.write_text(config.read_text() + "# mine\n")
+    dependent = gpuready("remove", "--yes", inventory=where)
+    assert dependent.code == 1, dependent.explain()
+    assert "apt would purge site-gpu as well" in dependent.component("toolkit")["error"]["message"]
+    m.run("nvidia-ctk --version && dpkg -r site-gpu")
+
     removed = gpuready("remove", "--yes", inventory=where)
     assert removed.code == 0, removed.explain()
     assert json.loads(daemon.read_text()) == {"debug": True}
     assert old.read_text().splitlines()[-1] == "# mine"
-    assert not m.run("ls -d /var/lib/gpuready || true").stdout
+    assert config.read_text().endswith("# mine\n")
+    left = m.run("find /var/lib/gpuready -type f").stdout.split()
+    assert left == [f"/var/lib/gpuready/left{OLD_LIST}.original"]  # of the file that was edited since
+    assert "trusted=yes" in m.run(f"cat {left[0]}").stdout
     m.run("docker run --rm busybox:lab true")
 
 

@@ -15,6 +15,8 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
 
 KEPT = "/var/lib/gpuready/backup"
+#: Where `gpuready remove` leaves originals that it did not put back.
+LEFT = "/var/lib/gpuready/left"
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,11 @@ def whole(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Va
     """Keys of files that go back as a whole; one that somebody else has changed since is left to them."""
     found: dict[str, Value] = {}
     for path in touched:
-        record = kept(state, path)
-        if record and ("gpuready" in path.rpartition("/")[2] or _sha(state.files.get(path)) == record.ours):
+        record, file = kept(state, path), state.files.get(path)
+        if record is None:
+            continue
+        again = (file.data if file else None) == record.original  # a run that was cut has put it back already
+        if again or "gpuready" in path.rpartition("/")[2] or _sha(file) == record.ours:
             found[f"{name}.files.{path}"] = None if record.original is None else "original"
     return found
 
@@ -55,7 +60,7 @@ def left(state: NodeState, touched: Collection[str]) -> tuple[str, ...]:
     """Notes on the files that :func:`whole` leaves alone."""
     there = [path for path in touched if path in state.files and f"f.files.{path}" not in whole("f", state, [path])]
     return tuple(
-        f"{path} was edited after gpuready changed it: it stays; its original is {KEPT}{path}.original"
+        f"{path} was edited after gpuready changed it: it stays, and its original goes to {LEFT}{path}.original"
         for path in there
         if (record := kept(state, path)) and state.files[path].data != record.original
     )
@@ -68,10 +73,12 @@ def actual(name: str, state: NodeState, touched: Collection[str]) -> dict[str, V
 
 def _now(state: NodeState, path: str) -> Value:
     file, record = state.files.get(path), kept(state, path)
-    if file is None or record is None:
+    if record is None:
         return None
-    if file.data == record.original:
-        return "original"
+    if (file.data if file else None) == record.original:  # what hangs on it may be undone yet: the record says so
+        return "original, on record"
+    if file is None:
+        return "removed"
     return "gpuready's" if file.sha256 == record.ours else "gpuready's, edited since"
 
 

@@ -15,8 +15,9 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.components.base import Change, Component, Disruption, compare
-from gpuready.consent import rule, rulings
+from gpuready.consent import rule, rulings, users
 from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.node_state import node_state
@@ -92,6 +93,7 @@ def _permitted(
     spec, state = host.data.get(SPEC), node_state(host)
     needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
+    blocked += users(item, unselected(spec, state, host.data.get(SELECTED), original))
     ruling = rule(item, diff, spec, state, _allowed(), blocked)
     outcome.pending = ruling.waits
     if ruling.disturbs and spec.maintenance.restart == "drained":
