@@ -21,9 +21,9 @@ from tests.lab import Machine, network
 from tests.lab.host import sh
 from tests.system.harness import GPUREADY, Gpuready, Result
 
-# Where a converge leaves its marks, but for transcripts of steps and copies of files, which a failure may leave.
+# Where a converge leaves its marks, but for transcripts, copies and records, which a failure may leave.
 _WATCHED = "/etc /usr/bin /var/lib/dpkg/status /var/lib/dpkg/info /var/lib/gpuready /run/systemd/transient"
-_IGNORED = "-path /var/lib/gpuready/tx -prune -o -path /var/lib/gpuready/backup -prune -o"
+_IGNORED = "-path /var/lib/gpuready/tx -prune -o -path /var/lib/gpuready/backup -prune -o -name '*.ours' -prune -o"
 
 
 def footprint(machine: Machine) -> dict[str, str]:
@@ -51,7 +51,7 @@ def problem(result: Result, host: str = "") -> str:
 
 def mends(gpuready: Gpuready, inventory: Path, *, already: bool = False) -> Result:
     """The cause is gone: one apply closes what is left (``already``: nothing is), the next is one exec, no change."""
-    result = gpuready("apply", "--yes", inventory=inventory)
+    result = gpuready("apply", "--yes", "--batch", "100%", inventory=inventory)
     assert result.code == 0, result.explain()
     wanted = {"ok"} if already else {"changed"}
     assert {host["outcome"] for host in result.document["hosts"].values()} == wanted, result.explain()

@@ -56,7 +56,7 @@ def silence(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Si
         for m in (first, second):
             m.run(_DROP.format(what="-I"), timeout=20)
         path = inventory([first, second])
-        process = gpuready.start("apply", "--yes", inventory=path)
+        process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=path)
         yield Silence((first, second), path, process, time.monotonic())
         process.kill()
 

@@ -92,7 +92,7 @@ class Departure:
         through = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
         self.path = inventory_file(path, path, {self.dark.name: through})
         self._markers = [_hold_dpkg(m) for m in made]
-        self.process = gpuready.start("apply", "--yes", inventory=self.path)
+        self.process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=self.path)
         self.took = 0.0
         self._acts = ThreadPoolExecutor(1).submit(self._act)
 
@@ -144,7 +144,7 @@ def test_the_connection_is_cut_at_every_step(
         for m in machines:
             for step, (command, arguments) in cuts.items():
                 _cut(m, step, command, arguments)
-        result = gpuready("apply", "--yes", inventory=path)
+        result = gpuready("apply", "--yes", "--batch", "100%", inventory=path)
         assert result.code == 4, result.explain()
         for m in machines:
             told = problem(result, m.name)
@@ -308,7 +308,7 @@ def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -
     dead.start()
     until(partial(_lock_is_free, dark), 60, "the lock of a controller that went without a word is given up")
     _let_go(dead)
-    final = gpuready("apply", "--yes", inventory=departure.path)
+    final = gpuready("apply", "--yes", "--batch", "100%", inventory=departure.path)
     assert final.code == 0, final.explain()
     assert final.host(dead.name)["outcome"] == final.host(dark.name)["outcome"] == "changed", final.explain()
     settled(gpuready, departure.path)
