@@ -256,6 +256,12 @@ def test_an_interrupt_ends_in_a_document(
     wrapper.unlink()
 
 
+def _listens(pid: int) -> bool:
+    """Does the process catch SIGTERM? The first thing that the console script does."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(status.partition("SigCgt:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def test_an_interrupt_at_any_moment_ends_in_a_document(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -263,7 +269,8 @@ def test_an_interrupt_at_any_moment_ends_in_a_document(
     chance = random.Random(7)
     for _ in range(12):
         process = gpuready.start("plan", inventory=path)
-        time.sleep(chance.uniform(0.15, 1.2))  # the point is that it is not waited for anything
+        until(partial(_listens, process.pid))  # before that, Python itself has not begun
+        time.sleep(chance.uniform(0, 1.0))  # the point is that it is not waited for anything
         process.send_signal(signal.SIGINT)
         result = gpuready.finish(process)
         assert result.code in (0, 130), result.explain()
