@@ -16,7 +16,7 @@ from typing import Any
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
-from gpuready.components.dockerkeys import CONFIG
+from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
 from gpuready.components.memlock import drop_in
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
@@ -92,6 +92,8 @@ def _read(step: Step, closed: Closed) -> None:
     if step.name == "docker" and values.get("CONTENT"):
         closed.loaded = json.loads(_decoded(values["CONTENT"]))
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
+        if values.get("FORGET"):
+            del closed.records[values["OURS"]]
         if values.get("ERASE"):
             closed.removes.append(values["F"])
         else:
@@ -158,6 +160,11 @@ def _file(text: str, state: NodeState) -> File:
 
 def _docker(state: NodeState, closed: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
+    if "; FORGET=1; LATER=\n" in closed.script("docker"):
+        gone = (OURS, NEXT, f"{KEPT}{CONFIG}.")
+        state = state.model_copy(
+            update={"files": {path: file for path, file in state.files.items() if not path.startswith(gone)}}
+        )
     if not isinstance(state.docker, Docker):
         return state
     restarted = re.search(r"RESTART=1;", closed.script("docker"))

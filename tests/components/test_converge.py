@@ -25,7 +25,7 @@ from gpuready.components.repository import KEYRING, Repository
 from gpuready.components.toolkit import Toolkit
 from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
 from tests.components.closing import STAGED, Closed, after, close
 
@@ -266,6 +266,126 @@ def test_what_the_user_built_on_it_since_stands_in_the_way() -> None:
     file = state.files[PATH].model_copy(update={"text": json.dumps(edited)})
     with pytest.raises(ConvergeError, match="default-runtime is 'nvidia', which runtimes does not name"):
         removed(state.model_copy(update={"files": {**state.files, PATH: file}}))
+
+
+def applied(wanted: dict[str, Any], text: str | None) -> tuple[NodeSpec, NodeState, NodeState]:
+    """A node with that daemon.json, before and after apply."""
+    given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({"daemon_json": text} if text else {})
+    document = json.loads(text or "{}")
+    engine: dict[str, Any] = {"runtimes": {n: r["path"] for n, r in document.get("runtimes", {}).items()}}
+    engine |= {"default_runtime": document.get("default-runtime", "runc"), "live_restore": False}
+    spec, before = built({"runtimes": {"docker": wanted}}, given | {"docker": engine})
+    return (
+        spec,
+        before,
+        after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff)),
+    )
+
+
+def with_files(state: NodeState, **texts: str | None) -> NodeState:
+    """Other texts in /var/lib/gpuready/docker.NAME and in daemon.json (None: no such file)."""
+    files = dict(state.files)
+    for name, text in texts.items():
+        path = PATH if name == "daemon" else f"/var/lib/gpuready/docker.{name}"
+        files.pop(path, None)
+        if text is not None:
+            files[path] = state.files[PATH].model_copy(update={"text": text})
+    return state.model_copy(update={"files": files})
+
+
+@pytest.mark.parametrize("text", [None, '{ "debug":true }', '{"live-restore": false, "features": {"x": true}}',
+    '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}'])  # fmt: skip
+@pytest.mark.parametrize("wanted", [{}, {"default_runtime": True, "live_restore": True, "cdi": True}])
+@pytest.mark.parametrize("cut", ["before the file", "before the reload", "before the last words", "before the record"])
+def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: dict[str, Any], cut: str) -> None:
+    spec, before, state = applied(wanted, text)
+    done, closed = removed(state)
+    assert closed.loaded is not None
+    says = json.dumps(closed.loaded)
+    half = with_files(state, next=base64.b64decode(value(closed.script("docker"), "RECORD")).decode())
+    if cut != "before the file":
+        half = with_files(half, daemon=says)
+    if cut in ("before the last words", "before the record"):
+        half = half.model_copy(update={"docker": done.docker})
+    if cut == "before the record":
+        half = with_files(half, daemon=text)
+    found = compare(Docker(), spec, half, original=True)
+    assert not found.error
+    left = removed(half)[0] if found.diff else half
+    document = json.loads(left.files[PATH].text) if PATH in left.files else {}
+    assert {k: v for k, v in document.items() if v != {}} == json.loads(text or "{}")
+    assert left.docker == before.docker
+    assert not compare(Docker(), spec, left, original=True).diff
+
+
+def test_an_apply_that_was_cut_is_taken_back() -> None:
+    spec, before, state = applied(ALL, "{}")
+    ours = state.files["/var/lib/gpuready/docker.ours"].text
+    half = with_files(state, ours=None, next=ours).model_copy(update={"docker": before.docker})
+    left, _ = removed(half)
+    assert left.files[PATH].text == "{}"
+    again = after(Docker(), spec, half, close(Docker(), spec, half, compare(Docker(), spec, half).diff))
+    assert removed(again)[0].docker == before.docker
+
+
+def test_an_apply_after_a_way_back_that_was_cut_records_what_is_there() -> None:
+    """The engine was restarted with another flag meanwhile, so there is something to load and nothing to write."""
+    spec, before, state = applied({"default_runtime": True}, "{}")
+    half = with_files(state, next="{}\n").model_copy(update={"docker": before.docker})
+    script = close(Docker(), spec, half, compare(Docker(), spec, half).diff).script("docker")
+    assert (value(script, "CONTENT"), value(script, "FORGET")) == ("", "")
+    record = json.loads(base64.b64decode(value(script, "RECORD")))
+    assert record == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
+
+
+def test_what_a_later_restart_takes_back_stays_on_record() -> None:
+    spec, before, state = applied({"cdi": True}, "{}")
+    reload, restart = Docker().groups(compare(Docker(), spec, state, original=True).diff)
+    closed = close(Docker(), spec, state, reload)
+    assert value(closed.script("docker"), "LATER") == "1"
+    files = {
+        p: f for p, f in after(Docker(), spec, state, closed).files.items() if p != "/var/lib/gpuready/docker.next"
+    }
+    half = with_files(after(Docker(), spec, state, closed).model_copy(update={"files": files}),
+        next="{}\n", ours=state.files["/var/lib/gpuready/docker.ours"].text)  # fmt: skip
+    assert compare(Docker(), spec, half, original=True).diff == restart
+    left, closed = removed(half)
+    assert (value(closed.script("docker"), "RESTART"), value(closed.script("docker"), "FORGET")) == ("1", "1")
+    assert left.docker == before.docker
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"docker": Unknown(unknown="no answer")}, "docker.running: no answer"),
+        ({"docker": None, "dockerd_command": ("/usr/bin/dockerd",)}, "no command docker to ask it"),
+        ({"not_files": (PATH,)}, f"{PATH} is no regular file"),
+        ({"daemon": '{"live-restore": true,}'}, f"{PATH}: line 1, column "),
+        ({"ours": '{"live-re'}, "docker.ours, the record .* cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_not_taken_for_nothing_of_ours(change: dict[str, Any], why: str) -> None:
+    spec, _, state = applied({}, "{}")
+    texts = {k: v for k, v in change.items() if k in ("daemon", "ours")}
+    state = with_files(state, **texts).model_copy(update={k: v for k, v in change.items() if k not in texts})
+    found = compare(Docker(), spec, state, original=True)
+    assert found.applies and re.search(why, found.error), found
+
+
+def test_a_lost_original_stands_in_the_way() -> None:
+    spec, _, state = applied({}, "{}")
+    files = {path: file for path, file in state.files.items() if "/backup/" not in path}
+    found = compare(Docker(), spec, state.model_copy(update={"files": files}), original=True)
+    assert "its original is not in /var/lib/gpuready/backup" in found.error
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', "/opt/x"), ("{}", "")])  # fmt: skip
+def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, names: str) -> None:
+    spec, before, state = applied({}, text)
+    script = close(Docker(), spec, before, compare(Docker(), spec, before).diff).script("docker")
+    assert "for p in nvidia-container-runtime /usr/bin/nvidia-container-runtime; do" in script
+    assert f"for p in {names}; do" in removed(state)[1].script("docker")
 
 
 _JSON = st.recursive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,61 @@ def test_what_was_there_before_or_was_changed_since_stays(
     assert left == [f"/var/lib/gpuready/left{OLD_LIST}.original"]  # of the file that was edited since
     assert "trusted=yes" in m.run(f"cat {left[0]}").stdout
     m.run("docker run --rm busybox:lab true")
+
+
+#: A container that ends between `docker ps` and `docker inspect`, at the first inspection only.
+_RACE = """#!/bin/sh
+if [ "$1" = inspect ] && [ -e /run/race ]; then rm /run/race; /usr/bin/docker rm -f passing >/dev/null; fi
+exec /usr/bin/docker "$@"
+"""
+
+
+def test_a_way_back_that_failed_is_gone_again(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    where = inventory(m)
+    daemon = m.root / "etc/docker/daemon.json"
+    daemon.parent.mkdir(exist_ok=True)
+    users = {"runtimes": {"nvidia": {"path": "/usr/local/bin/own"}}, "labels": ["a=b"]}
+    daemon.write_text(json.dumps(users))
+    m.run("ln -s /usr/bin/runc /usr/local/bin/own && systemctl restart docker.service")
+    m.run("docker run -d --name work busybox:lab sleep 100000")
+    before = whole(m)
+    assert gpuready("apply", "--yes", inventory=where).code == 0
+    converged = daemon.read_text()
+    toolkit = "nvidia-ctk --version && docker run --rm --runtime=nvidia busybox:lab true"
+
+    def fails(edited: str, why: str) -> None:
+        """Remove says why not, and all is still there."""
+        daemon.write_text(edited)
+        result = gpuready("remove", "--yes", inventory=where)
+        assert result.code == 1, result.explain()
+        assert re.search(why, result.component("docker")["error"]["message"]), result.explain()
+        assert daemon.read_text() == edited
+        m.run(toolkit)
+
+    # A file that passes validation and that only the engine itself finds wrong, at the reload.
+    refused = json.dumps(json.loads(converged) | {"registry-mirrors": ["ftp://mirror"]})
+    fails(refused, r"docker did not take over .*; /etc/docker/daemon.json is what it was, docker runs on")
+    fails(converged.replace("\n}", ",\n}"), r"/etc/docker/daemon.json: line \d+, column \d+.*mend it by hand")
+    daemon.write_text(converged)
+    m.run("pid=$(cat /run/docker.pid); kill -STOP $pid")
+    blind = gpuready("remove", "--yes", inventory=where)
+    m.run("kill -CONT $(cat /run/docker.pid)")
+    assert blind.code == 1 and "docker.running" in blind.component("docker")["error"]["message"], blind.explain()
+    m.run(toolkit)
+
+    race = m.root / "usr/local/sbin/docker"
+    race.write_text(_RACE)
+    race.chmod(0o755)
+    m.run("docker run -d --name passing busybox:lab sleep 100000 && touch /run/race")
+    removed = gpuready("remove", "--yes", inventory=where)
+    race.unlink()
+    assert removed.code == 0 and removed.changed() >= {"docker", "toolkit"}, removed.explain()
+    assert not (m.root / "run/race").exists()
+    m.run("rm -f /var/lib/gpuready/tx/*")
+    assert differences(before, whole(m)) == {}
 
 
 def test_a_node_that_gpuready_never_saw_is_left_alone(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.components import daemonjson, ledger, shmsize
-from gpuready.components.base import Value
+from gpuready.components.base import NotComparable, Value
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
@@ -20,6 +20,8 @@ from gpuready.state.model import NodeState, Unknown
 CONFIG = "/etc/docker/daemon.json"
 #: What gpuready wrote into daemon.json, key -> value as JSON: whatever else stands there is the user's.
 OURS = "/var/lib/gpuready/docker.ours"
+#: The same as it will be once a step has ended; one that was cut leaves both.
+NEXT = "/var/lib/gpuready/docker.next"
 RUNTIME = "nvidia-container-runtime"
 SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
 PATH, DEFAULT, LIVE, SHM, CDI = (
@@ -105,12 +107,21 @@ def read(state: NodeState) -> Document:
 
 
 def recorded(state: NodeState) -> dict[str, Value]:
-    """What gpuready wrote, by key."""
-    try:
-        found = json.loads(state.files[OURS].text) if OURS in state.files else {}
-    except (ValueError, RecursionError):
-        return {}
+    """What gpuready wrote, by key; of two records that a cut step left, what the file says."""
+    now, old, new = read(state), _record(state, OURS), _record(state, NEXT)
+    return {k: old[k] if k in old and given(now, k) == old[k] else new.get(k, old.get(k)) for k in {**old, **new}}
+
+
+def _record(state: NodeState, path: str) -> dict[str, Value]:
+    found = _json(state, path)
     return {k: v for k, v in found.items() if k in PLACES} if isinstance(found, dict) else {}
+
+
+def _json(state: NodeState, path: str) -> Any:
+    try:
+        return json.loads(state.files[path].text) if path in state.files else {}
+    except (ValueError, RecursionError):
+        return None
 
 
 def before(state: NodeState) -> Document:
@@ -123,12 +134,64 @@ def before(state: NodeState) -> Document:
 
 
 def originals(state: NodeState) -> Mapping[str, Value]:
-    """Key -> value from before, for what gpuready wrote and nobody changed since."""
+    """Key -> value from before, for what gpuready wrote and nobody changed since.
+
+    Raises :class:`NotComparable` where something is ours and the file, or what it was, cannot be read.
+    """
+    for path in (OURS, NEXT):
+        if not isinstance(_json(state, path), dict):
+            raise NotComparable(
+                f"{path}, the record of what gpuready wrote into {CONFIG}, cannot be read; take our keys out by hand, "
+                "and remove it"
+            )
+    ours = recorded(state)
+    if not ours or not _legible(state):
+        return {}
     now, then = read(state), before(state)
     found: dict[str, Value] = {}
-    for key, value in recorded(state).items() if ledger.kept(state, CONFIG) else ():
-        if given(now, key) == value and given(then, key) != value:
-            found[f"docker.{key}"] = given(then, key)
+    for key, value in ours.items():
+        was, says = given(then, key), given(now, key)
+        if was != value and (says == value or (_on_its_way(state, key) and says in (was, _by_name(then, key, state)))):
+            found[f"docker.{key}"] = was
             if isinstance(state.docker, Engine):
                 found[f"docker.running.{key}"] = means(then, key, state)
+    if found and isinstance(state.docker, Unknown):
+        found["docker.running"] = "answers"
+    if found and state.docker is None and state.dockerd_command:
+        raise NotComparable("dockerd runs, and there is no command docker to ask it what it runs with")
     return found
+
+
+def _legible(state: NodeState) -> bool:
+    """Are there today's file and its original? Without them nobody can tell what is ours, and this raises; False where
+    it never came to be written."""
+    if CONFIG in state.not_files:
+        raise NotComparable(f"{CONFIG} is no regular file, and gpuready has written there; put the file back")
+    try:
+        now = daemonjson.read(state.files[CONFIG].data if CONFIG in state.files else b"")
+    except DaemonJsonError as e:
+        raise NotComparable(f"{CONFIG}: {e}; gpuready has written there: mend it by hand, it was not touched") from None
+    kept = ledger.kept(state, CONFIG)
+    if kept is None:
+        if any(given(now, key) == value for key, value in _record(state, OURS).items()):
+            raise NotComparable(
+                f"{CONFIG} has keys of gpuready's ({OURS}), and its original is not in {ledger.KEPT}; take them out by "
+                "hand, and remove that record"
+            )
+        return False
+    try:
+        daemonjson.read(kept.original or b"")
+    except DaemonJsonError as e:
+        raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; mend it by hand") from None
+    return True
+
+
+def _on_its_way(state: NodeState, key: str) -> bool:
+    """A step that was cut, or that waits for a restart, takes this key out of what is ours."""
+    return NEXT in state.files and key not in _record(state, NEXT)
+
+
+def _by_name(then: Document, key: str, state: NodeState) -> Value:
+    """What stands in the file while an engine is told what its absence will mean."""
+    value = means(then, key, state)
+    return str(value) if key == SHM else value

@@ -13,7 +13,7 @@ from gpuready import resources
 from gpuready.components import daemonjson, dockerd, dockerkeys, ledger, shmsize
 from gpuready.components.base import Step, Value
 from gpuready.components.daemonjson import DaemonJsonError, Document
-from gpuready.components.dockerkeys import CDI, CONFIG, DEFAULT, LIVE, OURS, PATH, PLACES, SHM
+from gpuready.components.dockerkeys import CDI, CONFIG, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, RUNTIME, SHM
 from gpuready.errors import ConvergeError
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState
@@ -43,11 +43,12 @@ def install(
     if why:
         raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
     file = state.files.get(CONFIG)
-    data, target = file.data if file else None, _exactly(state, document, merged)
+    record = _record(state, document, merged, configured)
+    ends = not record and bool(dockerkeys.recorded(state))
+    data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
     load = daemonjson.write(daemonjson.merge(merged, named)) if named else target
     written = load != data
-    record = _record(state, document, configured)
     return Step(
         "docker",
         resources.script(
@@ -58,8 +59,10 @@ def install(
             final=target if written and load and target and target != load else b"",
             erase="1" if written and target is None else "",
             ours=OURS,
-            record=record if written else "",
-            forget="1" if written and record == "{}\n" else "",
+            next=NEXT,
+            record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
+            forget="1" if ends or (written and not record) else "",
+            later="1" if ends and not restart and _has_cdi_still(state, document) else "",
             flags=dockerd.validation_flags(state),
             loaded=shmsize.LOADED,
             binary=staged or "",
@@ -68,7 +71,7 @@ def install(
             work=work,
             **_ways_back(document, {*configured, *running}, state),
             runtime="nvidia",
-            there=tuple(dockerkeys.SAME) if running.get(PATH) else (),
+            there=_names(running.get(PATH)),
             gone="1" if PATH in running and running[PATH] is None else "",
             default=str(running.get(DEFAULT, "")),
             live=str(running.get(LIVE, "")).lower(),
@@ -79,14 +82,31 @@ def install(
     )
 
 
-def _exactly(state: NodeState, document: Document, merged: Document) -> bytes | None:
-    """The bytes of the file in the end: today's or those from before the first touch where they say the same."""
+def _names(path: Value) -> tuple[str, ...]:
+    """How the engine may call the runtime that it has to have."""
+    if not isinstance(path, str):
+        return ()
+    return tuple(dockerkeys.SAME) if path == RUNTIME else (path,)
+
+
+def _has_cdi_still(state: NodeState, document: Document) -> bool:
+    """What a restart alone takes back is still to come."""
+    if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
+        return False
+    runs = dockerkeys.runs(state, state.docker, document)[CDI]
+    return runs != dockerkeys.means(dockerkeys.before(state), CDI, state)
+
+
+def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
+    """The bytes of the file in the end: today's or those from before the first touch where they say the same.
+
+    ``ends``: nothing in the file will be ours, not even what a step that was cut said by name.
+    """
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
-    if daemonjson.write(merged) == daemonjson.write(document):
-        return file.data if file else None
-    if kept is not None and _meaning(merged) == _meaning(dockerkeys.before(state)):
+    same = daemonjson.write(merged) == daemonjson.write(document)
+    if kept is not None and (ends or not same) and _meaning(merged) == _meaning(dockerkeys.before(state)):
         return None if kept.original is None else kept.original or b"{}\n"
-    return daemonjson.write(merged)
+    return (file.data if file else None) if same else daemonjson.write(merged)
 
 
 def _meaning(document: Document) -> bytes:
@@ -105,11 +125,14 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
     return named
 
 
-def _record(state: NodeState, document: Document, configured: Mapping[str, Value]) -> str:
-    """What daemon.json has from us, after this step."""
+def _record(
+    state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
+) -> dict[str, Value]:
+    """What daemon.json has from us, after this step; what somebody changed since is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
-    ours = dockerkeys.recorded(state) | dict(configured)
-    return json.dumps({k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}) + "\n"
+    still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
+    ours = still | dict(configured)
+    return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}
 
 
 def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str, bytes]:
