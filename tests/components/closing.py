@@ -94,10 +94,10 @@ def _read(step: Step, closed: Closed) -> None:
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
         if values.get("FORGET"):
             del closed.records[values["OURS"]]
-        if values.get("ERASE"):
+        if values["LAST"] == "none":
             closed.removes.append(values["F"])
         else:
-            closed.writes[values["F"]] = _decoded(values["FINAL"] or values["CONTENT"])
+            closed.writes[values["F"]] = _decoded(values["FINAL" if values["LAST"] else "CONTENT"])
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
@@ -167,7 +167,8 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         )
     if not isinstance(state.docker, Docker):
         return state
-    restarted = re.search(r"RESTART=1;", closed.script("docker"))
+    script = closed.script("docker")
+    restarted = re.search(r"RESTART=1;", script)
     document = daemonjson.read(state.files[CONFIG].data) if CONFIG in state.files else {}
     document = document if closed.loaded is None else closed.loaded
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
@@ -183,6 +184,10 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         update["live_restore"] = document.get("live-restore", False if restarted else state.docker.live_restore)
     if "--add-runtime" in flags:
         update["runtimes"] = state.docker.runtimes
+    awaited = re.search(r"^  for p in (.*?); do asked=1", script, re.M)
+    assert awaited
+    names = shlex.split(awaited[1])  # the step waits until the engine tells one of them
+    assert not names or update["runtimes"].get("nvidia") in names
     if restarted:
         update["cdi_spec_dirs"] = ("/etc/cdi",) if (document.get("features") or {}).get("cdi") else ()
     files = dict(state.files)

@@ -228,13 +228,14 @@ def removed(state: NodeState) -> tuple[NodeState, Closed]:
     return after(Docker(), spec, state, closed), closed
 
 
-@pytest.mark.parametrize("text", [None, "{}", '{ "debug":true }', '{"live-restore": false, "features": {"x": true}}',
+@pytest.mark.parametrize("text", [None, "", "\ufeff{}", "{}", '{ "debug":true }',
+    '{"live-restore": false, "features": {"x": true}}',
     '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}',
     '{"default-shm-size": "2G", "features": {}}'])  # fmt: skip
 @pytest.mark.parametrize("wanted", [{}, ALL])
 def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: str | None, wanted: Any) -> None:
-    given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({"daemon_json": text} if text else {})
-    document = json.loads(text or "{}")
+    given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({} if text is None else {"daemon_json": text})
+    document = json.loads((text or "").removeprefix("\ufeff") or "{}")
     engine: dict[str, Any] = {"runtimes": {n: r["path"] for n, r in document.get("runtimes", {}).items()}}
     engine |= {"default_runtime": document.get("default-runtime", "runc"), "live_restore": False}
     spec, before = built({"runtimes": {"docker": wanted}}, given | {"docker": engine})

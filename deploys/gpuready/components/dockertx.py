@@ -47,17 +47,17 @@ def install(
     ends = not record and bool(dockerkeys.recorded(state))
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
-    load = daemonjson.write(daemonjson.merge(merged, named)) if named else target
-    written = load != data
+    load = daemonjson.write(daemonjson.merge(merged, named)) if named else target or b"{}\n"
+    written = (load if named else target) != data
     return Step(
         "docker",
         resources.script(
             "docker-install",
             path=CONFIG,
             before=file.sha256 if file else "absent",
-            content=(load or b"{}\n") if written else b"",
-            final=target if written and load and target and target != load else b"",
-            erase="1" if written and target is None else "",
+            content=load if written else b"",
+            final=target or b"",
+            last="" if not written or target == load else "none" if target is None else "final",
             ours=OURS,
             next=NEXT,
             record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
@@ -105,13 +105,18 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
     same = daemonjson.write(merged) == daemonjson.write(document)
     if kept is not None and (ends or not same) and _meaning(merged) == _meaning(dockerkeys.before(state)):
-        return None if kept.original is None else kept.original or b"{}\n"
+        return kept.original
     return (file.data if file else None) if same else daemonjson.write(merged)
 
 
 def _meaning(document: Document) -> bytes:
     """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
     return daemonjson.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
+
+
+def _names(path: Value) -> tuple[str, ...]:
+    """Each way in which the engine may tell that path of the runtime."""
+    return tuple(name for name, same in dockerkeys.SAME.items() if same == path) or ((str(path),) if path else ())
 
 
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
