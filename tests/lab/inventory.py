@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import yaml
 
-from tests.lab import access
+from tests.lab import access, packages
 from tests.lab.image import DOCKER_IMAGE
 
 Settings = Mapping[str, object]
@@ -27,9 +27,12 @@ def text(hosts: Iterable[tuple[str, str]], settings: Settings | None, user: str 
 
 def settings(repository: Settings, overrides: Settings) -> dict[str, object]:
     """The `gpuready` variable that points at a repository of the lab, with a test's own values laid over it."""
+    toolkit: dict[str, object] = {"repo": dict(repository)}
+    if version := packages.asked():  # which may lie below the security floor
+        toolkit |= {"version": version, "floor_exception": {"reason": "a test asks for it", "until": "2999-01-01"}}
     base: dict[str, object] = {
         "hardware": {"gpus": "none"},  # said, or a GPU that nobody sees is a failure, as it should be
-        "toolkit": {"repo": dict(repository)},
+        "toolkit": toolkit,
         # Debian's serves CRI, so each first apply would restart it, too: that is for tests that ask for it.
         "runtimes": {"containerd": "absent"},
         "verify": {"image": DOCKER_IMAGE},

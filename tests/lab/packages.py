@@ -8,11 +8,12 @@ libnvidia-container (C, built against the driver) cannot be had that way: its tw
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 from tests.lab import cache, golang
-from tests.lab.host import architecture, sh
+from tests.lab.host import LabError, architecture, sh
 
 VERSIONS = ("1.18.2", "1.19.1", "1.20.0")
 NAMES = (
@@ -46,6 +47,14 @@ _STAND_INS = {
     "libnvidia-container1": ("", "libnvidia-container.so"),
     "libnvidia-container-tools": ("Depends: libnvidia-container1 (= {version})\n", "nvidia-container-cli"),
 }
+
+
+def asked() -> str:
+    """The version that tests are to run with, as the environment has it; empty: the one that gpuready pins."""
+    version = os.environ.get("GPUREADY_LAB_TOOLKIT", "")
+    if version and version not in VERSIONS:
+        raise LabError(f"GPUREADY_LAB_TOOLKIT={version}: the lab has {', '.join(VERSIONS)}")
+    return version
 
 
 def build(version: str) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import cache, golang, host, inventory, network
+from gpuready.spec.toolkit import Toolkit
+from tests.lab import cache, golang, host, inventory, network, packages
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,18 @@ def test_addresses_are_pairs_of_their_own_in_the_pool() -> None:
         assert len(network.link(index)) <= 15
     assert network.address(1) == "198.18.0.6"
     assert network.address(network.LAST - 1) < network.SERVER
+
+
+@pytest.mark.parametrize("version", packages.VERSIONS)
+def test_the_environment_names_the_toolkit(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = {"url": "http://r.example/deb/$(ARCH)"}
+    assert inventory.settings(repository, {})["toolkit"] == {"repo": repository}
+    monkeypatch.setenv("GPUREADY_LAB_TOOLKIT", version)
+    toolkit = inventory.settings(repository, {"toolkit": {"hold": False}})["toolkit"]
+    assert Toolkit.model_validate(toolkit).version == version  # one below the floor, too
+    monkeypatch.setenv("GPUREADY_LAB_TOOLKIT", "1.20")
+    with pytest.raises(host.LabError, match=r"GPUREADY_LAB_TOOLKIT=1\.20: the lab has 1\.18\.2, "):
+        inventory.settings(repository, {})
 
 
 def test_overrides_are_laid_over_the_settings_key_by_key() -> None:
