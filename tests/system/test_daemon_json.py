@@ -1,4 +1,5 @@
-"""Every daemon.json that a user may have, on both engines: taken over whole, or left alone with one clear message.
+"""Every daemon.json that a user may have, on both engines: taken over whole and given back as it was, or left alone
+with one clear message.
 
 Several machines of both distributions go through the table side by side, a case each, converged by one run; so one
 host's broken file also meets other hosts' good ones in the same run. Each row's test then judges what was recorded.
@@ -25,18 +26,19 @@ from tests.system.harness import Gpuready, Inventories, Result
 
 #: Machines of each distribution; so many cases are converged at a time.
 WIDTH = 2
+_APPLY, _REMOVE = ("apply", "--yes"), ("remove", "--yes", "--only", "docker")
+#: What a case goes through, one run of the command line each; one that is refused sees the first only.
+ROUND = (_APPLY, _APPLY, _REMOVE, _REMOVE)
 
 
 @dataclass(frozen=True)
 class Record:
-    """One case on one engine: what was there before, after the first apply and (unless it fails) after the second."""
+    """One case on one engine: what was there before, then each run and what it left."""
 
     host: str
     before: Seen
-    after: Seen
-    again: Seen
-    first: Result
-    second: Result
+    runs: tuple[Result, ...]
+    seen: tuple[Seen, ...]
 
 
 class Table:
@@ -58,12 +60,12 @@ class Table:
         inventory = self._inventory(pairs)
         with ThreadPoolExecutor() as pool:
             before = list(pool.map(self._prepare, pairs))
-            first = self.gpuready("apply", "--yes", inventory=inventory)
-            after = list(pool.map(lambda pair: pair[1].look(), pairs))
-            second = first if group[0].error else self.gpuready("apply", "--yes", inventory=inventory)
-            again = after if group[0].error else list(pool.map(lambda pair: pair[1].look(), pairs))
-        for (case, node), *seen in zip(pairs, before, after, again, strict=True):
-            self.records[case.name, node.distro] = Record(node.name, *seen, first, second)
+            runs, seen = [], []
+            for words in ROUND[:1] if group[0].error else ROUND:
+                runs.append(self.gpuready(*words, inventory=inventory))
+                seen.append(list(pool.map(lambda pair: pair[1].look(), pairs)))
+        for (case, node), was, *left in zip(pairs, before, *seen, strict=True):
+            self.records[case.name, node.distro] = Record(node.name, was, tuple(runs), tuple(left))
 
     @staticmethod
     def _prepare(pair: tuple[Case, DockerNode]) -> Seen:
@@ -120,11 +122,12 @@ def _undisturbed(record: Record, seen: Seen) -> None:
 @pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
 def test_converged(table: Table, case: Case, distro: str) -> None:
     record = table.record(case, distro)
-    before, after, again = record.before, record.after, record.again
-    first, second = record.first.host(record.host), record.second.host(record.host)
+    before, (after, again, *_) = record.before, record.seen
+    applied, settled, *_ = record.runs
+    first, second = applied.host(record.host), settled.host(record.host)
     starts = distro in case.starts
-    assert first["error"] is None, record.first.explain()
-    assert first["outcome"] == ("changed" if case.ours or not starts else "ok"), record.first.explain()
+    assert first["error"] is None, applied.explain()
+    assert first["outcome"] == ("changed" if case.ours or not starts else "ok"), applied.explain()
 
     assert after.document == _with(before.document, dict(case.ours))
     assert list(after.document)[: len(before.document)] == list(before.document), "the user's order of keys"
@@ -142,13 +145,42 @@ def test_converged(table: Table, case: Case, distro: str) -> None:
     if starts:
         assert after.differs(before) <= _managed(case)
     if first["outcome"] == "changed":
-        assert {"docker.runtime", "docker.smoke"} <= record.first.checks("pass", host=record.host)
+        assert {"docker.runtime", "docker.smoke"} <= applied.checks("pass", host=record.host)
     _undisturbed(record, after)
 
-    assert (second["outcome"], second["execs"]) == ("ok", 1), record.second.explain()
+    assert (second["outcome"], second["execs"]) == ("ok", 1), settled.explain()
     assert again.file == after.file
     assert again.differs(after) == set()
     _undisturbed(record, again)
+
+
+@engines
+@pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
+def test_given_back(table: Table, case: Case, distro: str) -> None:
+    record = table.record(case, distro)
+    before, (_, converged, left, settled) = record.before, record.seen
+    *_, removed, again = record.runs
+    assert removed.code == 0, removed.explain()
+    assert removed.host(record.host)["outcome"] == ("changed" if case.ours else "ok"), removed.explain()
+
+    assert left.content == before.content
+    assert left.mode == before.mode
+    assert (left.link, left.path, left.beside) == (before.link, before.path or DAEMON_JSON, before.beside)
+    assert left.backup == {}
+    if not case.ours:
+        assert left.file == before.file
+        assert left.differs(converged) == set()
+    else:
+        # What the user had written and the engine never read came in with the first apply, and stays.
+        theirs = set() if distro in case.starts else converged.differs(before) - _managed(case)
+        assert left.differs(before) <= theirs | (ALIASES if distro == "debian12" else set())
+    _undisturbed(record, left)
+
+    second = again.host(record.host)
+    assert (again.code, second["outcome"], second["execs"]) == (0, "ok", 1), again.explain()
+    assert settled.file == left.file
+    assert settled.differs(left) == set()
+    _undisturbed(record, settled)
 
 
 def _managed(case: Case) -> set[str]:
@@ -168,7 +200,7 @@ def _managed(case: Case) -> set[str]:
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
 def test_refused(table: Table, case: Case, distro: str) -> None:
     record = table.record(case, distro)
-    result, before, after = record.first, record.before, record.after
+    (result,), before, (after,) = record.runs, record.before, record.seen
     assert result.code == 1
     assert result.host(record.host)["outcome"] == "failed", result.explain()
     message = result.component("docker", record.host)["error"]["message"]
