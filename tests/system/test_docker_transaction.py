@@ -14,10 +14,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gpuready.components.base import Change
-from gpuready.components.docker import Docker
-from gpuready.spec.model import NodeSpec
-from gpuready.state import probe
 from tests.lab import Lab
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DockerNode, Seen
 from tests.system.harness import Gpuready, Inventories, Result
@@ -288,13 +284,12 @@ def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both, conte
     before = both.prepare(content)
     both.settled(**ALL)
     assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
+    where = both.inventory([node.machine for node in both.nodes], **ALL)
+    removed = both.gpuready("remove", "--yes", "--only", "docker", inventory=where)
+    assert removed.code == 0, removed.explain()
     for node in both.nodes:
-        state = probe.read(node.machine.run("sh", stdin=probe.script()).stdout.splitlines()[1:])
-        actual, want = Docker().actual(NodeSpec(), state), Docker().original(NodeSpec(), state)
-        diff = tuple(Change(key, actual[key], value) for key, value in want.items() if actual[key] != value)
-        assert {"docker.runtimes.nvidia.path", "docker.default-runtime"} <= {change.key for change in diff}
-        (step,) = Docker().converge(diff, NodeSpec(), state)
-        node.machine.run("sh", stdin=step.script)
+        keys = removed.diff("docker", node.name).keys()
+        assert {"docker.runtimes.nvidia.path", "docker.default-runtime", "docker.default-shm-size"} <= keys
     for was, seen in zip(before, both.look(), strict=True):
         assert (seen.content, seen.beside, seen.mode) == (was.content, was.beside, was.mode)
         assert seen.differs(was) <= ALIASES
