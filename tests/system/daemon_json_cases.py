@@ -68,10 +68,11 @@ OTHERS = {
 }
 OTHER_PATH = {
     "runtimes": {
-        "nvidia": {"runtimeArgs": ["--debug"], "path": "/usr/local/nvidia/toolkit/nvidia-container-runtime"},
+        "nvidia": {"runtimeArgs": ["--debug"], "path": "/opt/toolkit/nvidia-container-runtime"},
         "alt": {"path": "runc"},
     }
 }
+OPERATORS = {"runtimes": {"nvidia": {"path": "/usr/local/nvidia/toolkit/nvidia-container-runtime"}}}
 ABSOLUTE = {"path": "/usr/bin/nvidia-container-runtime", "args": []}
 
 CONVERGED = (
@@ -83,9 +84,11 @@ CONVERGED = (
     Case("rich", _json(RICH, indent=3)),
     Case("runtimes-of-others", _json(OTHERS)),
     Case("nvidia-other-path", _json(OTHER_PATH)),
+    Case("nvidia-of-the-gpu-operator", _json(OPERATORS), ours={}),
     Case("nvidia-absolute-path", _json({"runtimes": {"nvidia": ABSOLUTE}}), ours=_LIVE),
     Case("nothing-to-do", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}),
     Case("edited-not-loaded", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}, starts=()),
+    Case("empty-objects", _json({"runtimes": {}, "features": {}, "log-opts": {}})),
     Case("runtimes-null", _json({"runtimes": None, "debug": True})),
     Case("live-restore-false", _json({"live-restore": False, "max-concurrent-uploads": 2}), ours=_RUNTIME),
     Case(
