@@ -114,11 +114,6 @@ def _meaning(document: Document) -> bytes:
     return daemonjson.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
-def _names(path: Value) -> tuple[str, ...]:
-    """Each way in which the engine may tell that path of the runtime."""
-    return tuple(name for name, same in dockerkeys.SAME.items() if same == path) or ((str(path),) if path else ())
-
-
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
     """What a reload has to be told because the file will not say it."""
     named: _Named = {}
