@@ -108,6 +108,9 @@ options = {BinaryName = "/usr/bin/nvidia-container-runtime"}
 """
 
 
+NO_POD = {"pod": {"rc": 1, "out": "x\nno runtime"}}
+
+
 def containerd(active: str = "active", active_: dict[str, Any] | None = None, **fields: Any) -> NodeState:
     known: dict[str, Any] = {
         "containerd": dump("1.7", {CONFIG: POD_RUNTIME}),
@@ -135,6 +138,9 @@ APT_KNOWS = (
     "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
 )
+
+OLD_TOOLKIT = {"nvidia-container-toolkit": Package(version="1.17.8-1", arch="amd64")}
+IMAGE = {"owners": {"toolkit": "image"}}
 
 TOML = "/etc/nvidia-container-runtime/config.toml"
 CDI = "/var/run/cdi/nvidia.yaml"
@@ -416,6 +422,13 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("containerd.smoke", "skip", containerd(), SMOKE, "no crictl"),
     ("containerd.smoke", "unknown", containerd(active_={"pod": {"unknown": "lost"}}), SMOKE, "lost"),
     ("containerd.smoke", "fail", containerd(active_={"pod": {"rc": 1, "out": "x\nno runtime"}}), SMOKE, "no runtime"),
+    # Beside k3s the host's containerd is left alone; what it lacks is nobody's fault.
+    ("containerd.runtime", "skip", containerd(containerd=dump("1.7", {}), marks=("k3s",)), {}, "k3s owns"),
+    ("containerd.runtime", "skip", containerd(active="failed", marks=("k3s",)), {}, "k3s owns"),
+    ("containerd.runtime", "warn", containerd(unloaded=(CONFIG,), marks=("k3s",)), {}, "config.toml changed"),
+    ("containerd.runtime", "pass", containerd(marks=("k3s",)), {}, "nvidia (/usr/bin"),
+    ("containerd.smoke", "skip", containerd(containerd=dump("1.7", {}), marks=("k3s",), active_=NO_POD), SMOKE, "k3s"),
+    ("containerd.smoke", "fail", containerd(marks=("k3s",), active_=NO_POD), SMOKE, "no runtime"),
     ("containerd.smoke", "pass", containerd(active_={"pod": {"rc": 0, "out": "gpus=0"}}), SMOKE, "a pod runs"),
     # docker.smoke
     ("docker.smoke", "skip", state(docker=NVIDIA), {"verify": {"level": "smoke"}}, "no image"),
@@ -530,6 +543,9 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "1.18.1 may leave the spec",
     ),
+    # An image that brings its toolkit may well do without a spec, and apply would make none.
+    ("cdi.spec", "skip", state(LOADED, marks=("dlami",), packages=OLD_TOOLKIT), {}, "the AWS Deep Learning AMI owns"),
+    ("cdi.spec", "warn", state(LOADED, files={CDI: file("- 1")}), IMAGE, "can be read"),
     ("cdi.stale", "skip", state(LOADED), {}, "there is no CDI spec"),
     (
         "cdi.stale",
@@ -721,6 +737,13 @@ def test_evidence_of_failures() -> None:
     assert wrong == f"libcuda.so.1 -> {LIB} is 535.1.2"
     assert STUB not in one("libcuda.stub", h200()).evidence
     assert CONF in one("libcuda.stub", state(files={CONF: file("/x/stubs\n")})).evidence
+
+
+def test_what_others_own_is_seen_to_there() -> None:
+    stale = one("cdi.stale", state({"proc_version": "590.1.2"}, files={CDI: file(H200_CDI)}), spec(**IMAGE))
+    twice = one("cdi.shadow", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), spec(**IMAGE))
+    old = one("containerd.runtime", containerd(unloaded=(CONFIG,), marks=("k3s",)))
+    assert [v.remedy.partition(":")[0] for v in (stale, twice, old)] == ["see to it there"] * 3
 
 
 # --- the recorded machine -------------------------------------------------------------------------------------

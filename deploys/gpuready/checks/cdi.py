@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
-from gpuready.components import dockerkeys
+from gpuready.components import dockerkeys, owners
 from gpuready.components.cdi import UNIT, loaded, target
 from gpuready.components.cdispec import (
     KIND,
@@ -36,9 +36,17 @@ def _gpu_specs(state: NodeState) -> list[CdiSpec]:
 def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
     broken = [f"{s.path}: {s.error}" for s in specs(state) if s.error]
     found = _gpu_specs(state)
+    whose = owners.observed("toolkit", spec, state)
     if not loaded(state) and not found and not broken:
         return skip("no NVIDIA driver is loaded, and no CDI spec is here")
     if not found:
+        if whose:  # a node may do without one, and who owns the toolkit decides
+            told = "; ".join(broken)
+            return (
+                warn("no CDI spec of nvidia.com/gpu can be read", _there(whose), told)
+                if broken
+                else skip(f"{whose}: no CDI spec")
+            )
         if broken:
             return fail("no CDI spec of nvidia.com/gpu can be read", evidence="; ".join(broken))
         return fail("there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec, state)}")
@@ -50,6 +58,10 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
     if version:
         return warn(f"{UNIT} of {version} may leave the spec as it is", "move to a later toolkit", _IDLE[version])
     return passed("; ".join(f"{s.path}: {', '.join(s.devices)}" for s in found))
+
+
+def _there(whose: str) -> str:
+    return f"see to it there: {whose}" if whose else ""
 
 
 def _version(state: NodeState) -> str:
@@ -71,7 +83,8 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
         )
     if not loaded(state):
         return warn("a CDI spec names what is not here; no NVIDIA driver is loaded", evidence="; ".join(told))
-    return fail("a CDI spec does not fit the driver that is loaded", evidence="; ".join(told))
+    remedy = _there(owners.observed("toolkit", spec, state))
+    return fail("a CDI spec does not fit the driver that is loaded", remedy, "; ".join(told))
 
 
 def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
@@ -96,7 +109,8 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail("two specs of one directory define one device, so nobody finds it", evidence="; ".join(gone))
     told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
     made = any(s.made and s.path != target(spec, state) for a, b, _ in pairs for s in (a, b))
-    mend = "gpuready apply moves the older one aside" if made else "keep one of them"
+    whose = owners.observed("toolkit", spec, state)
+    mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
     return warn("devices are defined twice, and the later directory wins without a word", mend, told)
 
 

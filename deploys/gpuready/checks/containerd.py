@@ -5,8 +5,11 @@ Never through ``ctr``, which passes by the configuration of runtimes. Sources: C
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.checks.containers import gpus_seen
+from gpuready.components import owners
 from gpuready.components.base import NotComparable
 from gpuready.components.containerd import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerdunit import UNIT, unit
@@ -26,14 +29,20 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         found, actual = effective(state.containerd or ""), component.actual(spec, state)
     except (ValueError, NotComparable) as e:
         return unknown(str(e))
+    whose = owners.observed("runtime", spec, state, "containerd")
+    remedy = f"see to it there: {whose}" if whose else ""
     if "nvidia" not in found.runtimes:
+        if whose:
+            return skip(f"{whose}, and containerd has no runtime nvidia from it")
         return fail(f"containerd's runtimes are {', '.join(sorted(found.runtimes)) or 'none'}, not nvidia")
     if found.default_runtime not in found.runtimes:
-        return fail(f"containerd serves no CRI: its default runtime {found.default_runtime} is none of its runtimes")
+        told = f"containerd serves no CRI: its default runtime {found.default_runtime} is none of its runtimes"
+        return fail(told, remedy)
     if unit(state).active != "active":
-        return unknown(f"{UNIT} does not run")
+        return skip(f"{whose}, and {UNIT} does not run") if whose else unknown(f"{UNIT} does not run")
     if actual[RUNNING] != TAKEN_OVER:
-        return fail(f"containerd runs with an older configuration: {actual[RUNNING]}")
+        told = f"containerd runs with an older configuration: {actual[RUNNING]}"
+        return warn(told, remedy) if whose else fail(told)
     extra = ", the default" if found.default_runtime == "nvidia" else ""
     return passed(f"containerd runs with nvidia ({actual.get('containerd.runtimes.nvidia.options.BinaryName')}{extra})")
 
@@ -44,6 +53,9 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip(applies.reason)
     if not spec.verify.image:
         return skip("no image is named (verify.image), and none is pulled unasked")
+    whose = owners.observed("runtime", spec, state, "containerd")
+    if whose and "nvidia" not in _runtimes(state):
+        return skip(f"{whose}, and containerd has no runtime nvidia from it")
     answer = state.active.get("pod")
     if answer is None:
         return skip("there is no crictl on the node to start a pod with")
@@ -54,6 +66,13 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
         why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
         return fail(f"a pod of {spec.verify.image} under the runtime nvidia: {why[:300]}")
     return gpus_seen(spec, state, out, "a pod")
+
+
+def _runtimes(state: NodeState) -> Collection[str]:
+    try:
+        return effective(state.containerd).runtimes if isinstance(state.containerd, str) else ()
+    except ValueError:
+        return ()
 
 
 def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
