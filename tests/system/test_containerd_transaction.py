@@ -184,6 +184,19 @@ def test_what_needs_consent_waits_and_nothing_is_written(one: One) -> None:
     untouched(before, one.node.look())
 
 
+def test_what_a_restart_would_stop_counts_after_a_drain_too(one: One) -> None:
+    one.node.prepare({CONFIG: DEBIAN}, drop_in="[Service]\nKillMode=control-group\n")
+    one.node.sh("docker run -d --name work --network none busybox:lab sleep 100000")
+    before = one.node.look()
+    container = one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work")
+    drained: dict[str, Any] = {"restart": "drained", "drain": {"before": "true", "after": "true"}}
+    one.waits(r"container work \(busybox:lab\)", maintenance=drained)
+    untouched(before, one.node.look())
+    assert one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work") == container
+    one.node.sh("docker rm -f work")
+    one.mends(maintenance=drained)
+
+
 def test_a_docker_that_is_taken_along(one: One) -> None:
     """Older packages of docker.com say Requires=containerd.service: who would be stopped decides."""
     one.node.prepare({CONFIG: DEBIAN})
