@@ -9,7 +9,7 @@ from gpuready.components.containerd import Containerd
 from gpuready.components.containerdfiles import CONFIG, leaves
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
 from tests.components.closing import KEPT, after, close
 
@@ -82,3 +82,14 @@ def test_a_default_that_the_user_changed_since_is_his() -> None:
     )
     assert "containerd.default_runtime_name" not in Containerd().original(spec, edited)
     assert 'default_runtime_name = "runc"' in withdrawn(spec, edited).files[CONFIG].text
+
+
+@pytest.mark.parametrize(
+    "answer", [Unknown(unknown="containerd: exit 1: bad TOML"), "version = ["], ids=["none", "odd"]
+)
+def test_what_cannot_be_read_is_no_proof_that_nothing_is_ours(answer: str | Unknown) -> None:
+    spec, before, state = applied(next(c for c in WRITTEN if CONFIG in state_of(c).files))
+    blind = compare(Containerd(), spec, state.model_copy(update={"containerd": answer}), original=True)
+    assert blind.error and not blind.diff
+    never = compare(Containerd(), spec, before.model_copy(update={"containerd": answer}), original=True)
+    assert not never.error and not never.applies

@@ -569,6 +569,16 @@ def test_config_toml_is_what_it_was_when_all_is_removed(text: str) -> None:
     assert configtoml.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
 
 
+def test_a_config_toml_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
+    spec, state = configured("# only this\n", mode="cdi")
+    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    file = done.files[CONFIG_TOML].model_copy(update={"text": done.files[CONFIG_TOML].text + "runtimes = [,]\n"})
+    found = compare(Config(), spec, done.model_copy(update={"files": done.files | {CONFIG_TOML: file}}), original=True)
+    assert CONFIG_TOML in found.error and "mend it by hand" in found.error
+    never = compare(Config(), spec, state.model_copy(update={"files": {CONFIG_TOML: file}}), original=True)
+    assert (never.applies, never.error) == (False, "")
+
+
 def test_config_toml_is_read_again_before_it_is_merged() -> None:
     """The package that was installed a moment ago made it, or wrote it anew."""
     spec, state = configured(None, mode="cdi")

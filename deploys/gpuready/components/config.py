@@ -58,10 +58,12 @@ class Config(Component):
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         """What stood in config.toml before the first touch, for what gpuready wrote and nobody changed since."""
+        if OURS not in state.files:
+            return {}
         try:
             now, before = (configtoml.read(text) for text in (_text(state), _kept(state)))
-        except ConfigTomlError:
-            return {}
+        except ConfigTomlError as e:
+            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, gpuready's keys are still in it") from None
         ours = {k: v for k, v in _recorded(state).items() if configtoml.given(now, k) == v}
         return {f"config.{k}": configtoml.given(before, k) for k in ours}
 

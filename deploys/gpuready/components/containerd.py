@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready import resources
 from gpuready.components import containerdfiles as files
 from gpuready.components import containerdkeys as keys
-from gpuready.components import containerdunit, tomlconfig, work
+from gpuready.components import containerdunit, ledger, tomlconfig, work
 from gpuready.components.base import (
     Applies,
     Change,
@@ -85,6 +85,8 @@ class Containerd(Component):
         """What held before our first touch, for the keys that the file now says otherwise."""
         found = _effective(state)
         if found is None:
+            if state.containerd is not None and (ledger.kept(state, CONFIG) or ledger.paths(state, "/etc/containerd")):
+                raise NotComparable(_unreadable(state))
             return {}
         path, where = files.place(state, found)
         now, was = files.read(state, path), files.origin(state, path)
@@ -217,6 +219,17 @@ def _effective(state: NodeState) -> Effective | None:
         return effective(state.containerd) if isinstance(state.containerd, str) else None
     except ValueError:
         return None
+
+
+def _unreadable(state: NodeState) -> str:
+    """Why :func:`_effective` has no answer."""
+    if isinstance(state.containerd, Unknown):
+        return state.containerd.unknown
+    try:
+        effective(state.containerd or "")
+    except ValueError as e:
+        return str(e)
+    return ""
 
 
 def _refuse(spec: NodeSpec, state: NodeState) -> Effective:
