@@ -147,7 +147,9 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
         files[path] = _file(text, state)
-    files |= {path: _file(text, state) for path, text in closed.records.items()}
+    for path, text in closed.records.items():
+        files.pop(path, None)
+        files |= {path: _file(text, state)} if text else {}
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk}

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from gpuready.checks import CATALOGUE
 from gpuready.components import configtoml, daemonjson
 from gpuready.components.base import Change, Disruption, Reply, Step, compare
 from gpuready.components.cdi import Cdi
-from gpuready.components.config import Config
+from gpuready.components.config import OURS, Config
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.repository import KEYRING, Repository
@@ -577,6 +578,49 @@ def test_a_config_toml_that_cannot_be_read_is_no_proof_that_nothing_is_ours() ->
     assert CONFIG_TOML in found.error and "mend it by hand" in found.error
     never = compare(Config(), spec, state.model_copy(update={"files": {CONFIG_TOML: file}}), original=True)
     assert (never.applies, never.error) == (False, "")
+
+
+def test_a_way_back_that_fails_forgets_nothing(tmp_path: Path) -> None:
+    """The step itself, on a file that somebody edits at the last moment; /var and /etc lie elsewhere."""
+    spec, state = configured("# only this\n", mode="cdi")
+    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    found = compare(Config(), spec, done, original=True)
+    script = close(Config(), spec, done, found.diff).script("config")
+    for place in ("/var/lib/gpuready", "/etc/nvidia-container-runtime"):
+        script = script.replace(place, f"{tmp_path}{place}")
+        tmp_path.joinpath(place[1:]).mkdir(parents=True)
+    file, record = (tmp_path / path[1:] for path in (CONFIG_TOML, OURS))
+    record.write_text(done.files[OURS].text)
+    file.write_text(f"{done.files[CONFIG_TOML].text}# at the last moment\n")
+
+    def run() -> str:
+        return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False).stderr
+
+    assert "changed since the plan was made" in run()
+    known = done.files[OURS].model_copy(update={"text": record.read_text()})
+    again = compare(Config(), spec, done.model_copy(update={"files": done.files | {OURS: known}}), original=True)
+    assert again.diff == found.diff != ()
+    file.write_text(done.files[CONFIG_TOML].text)
+    assert (run(), file.read_text().rstrip(), record.exists()) == ("", "# only this", False)
+
+
+def test_a_value_that_is_exchanged_for_another_stays_ours_until_that_is_done() -> None:
+    spec, state = configured("# only this\n", mode="cdi")
+    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    other = NodeSpec.model_validate({"toolkit": {"mode": "legacy"}})
+    script = close(Config(), other, done, compare(Config(), other, done).diff).script("config")
+    between = base64.b64decode(value(script, "BETWEEN")).decode()
+    cut = done.model_copy(update={"files": done.files | {OURS: done.files[OURS].model_copy(update={"text": between})}})
+    assert compare(Config(), spec, cut, original=True).diff == compare(Config(), spec, done, original=True).diff != ()
+
+
+def test_a_record_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
+    spec, state = configured("# only this\n", mode="cdi")
+    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    for text in ("{", "[]", '{"x": 1}', '{"x": {"y": 1}}'):
+        file = done.files[OURS].model_copy(update={"text": text})
+        found = compare(Config(), spec, done.model_copy(update={"files": done.files | {OURS: file}}), original=True)
+        assert f"{OURS} cannot be read" in found.error
 
 
 def test_config_toml_is_read_again_before_it_is_merged() -> None:

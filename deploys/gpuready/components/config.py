@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import configtoml, ledger
+from gpuready.components import configtoml, ledger, written
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
 from gpuready.components.configtoml import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, ConfigTomlError, Document
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
-#: What gpuready wrote into config.toml, key -> value as JSON: whatever else stands there is the user's.
+#: The record of what gpuready wrote into config.toml.
 OURS = "/var/lib/gpuready/config.ours"
 HARDENED: dict[str, Value] = {ENVVAR: False, VOLUMES: True}
 
@@ -58,14 +57,15 @@ class Config(Component):
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         """What stood in config.toml before the first touch, for what gpuready wrote and nobody changed since."""
-        if OURS not in state.files:
+        record = written.read(state, OURS).get(CONFIG)
+        if not record:
             return {}
         try:
             now, before = (configtoml.read(text) for text in (_text(state), _kept(state)))
         except ConfigTomlError as e:
             raise NotComparable(f"{CONFIG}: {e}; mend it by hand, gpuready's keys are still in it") from None
-        ours = {k: v for k, v in _recorded(state).items() if configtoml.given(now, k) == v}
-        return {f"config.{k}": configtoml.given(before, k) for k in ours}
+        ours = [key for key, values in record.items() if configtoml.given(now, key) in values]
+        return {f"config.{key}": configtoml.given(before, key) for key in ours}
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key == f"config.{ENVVAR}" and c.expected is False for c in diff):
@@ -89,7 +89,9 @@ class Config(Component):
         except (ConfigTomlError, UnicodeDecodeError) as e:
             raise ConvergeError(f"{CONFIG}: {e}; it was not touched") from None
         before = configtoml.read(_kept(state) if ledger.kept(state, CONFIG) else text)
-        ours = {k: v for k, v in (_recorded(state) | values).items() if v not in (None, configtoml.given(before, k))}
+        record = written.read(state, OURS)
+        last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
+        ours = {k: v for k, v in values.items() if v not in (None, configtoml.given(before, k))}
         yield Step(
             "config",
             resources.script(
@@ -98,7 +100,7 @@ class Config(Component):
                 before=hashlib.sha256(data).hexdigest() if data else "absent",
                 content=merged,
                 ours=OURS,
-                record=json.dumps(ours) + "\n",
+                **written.texts(record, CONFIG, last, ours),
             ),
             summary="install config.toml",
         )
@@ -129,11 +131,3 @@ def _text(state: NodeState) -> str:
 def _kept(state: NodeState) -> str:
     record = ledger.kept(state, CONFIG)
     return ((record.original if record else None) or b"").decode("utf-8", "surrogateescape")
-
-
-def _recorded(state: NodeState) -> dict[str, Value]:
-    try:
-        found = json.loads(state.files[OURS].text) if OURS in state.files else {}
-    except (ValueError, RecursionError):
-        return {}
-    return {k: v for k, v in found.items() if k in BY_ITSELF} if isinstance(found, dict) else {}
