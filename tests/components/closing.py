@@ -101,6 +101,8 @@ def _read(step: Step, closed: Closed) -> None:
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
+    if step.name == "containerd" and values["WRITE"] + values["REMOVE"]:
+        closed.records[values["OURS"]] = _decoded(values["RECORD"])
     if step.name == "containerd" and values["WRITE"]:
         closed.writes[values["F"]] = _decoded(values["CONTENT"])
     if step.name == "containerd" and values["REMOVE"]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import re
+from typing import Any
+
 import pytest
 
 from gpuready.components.base import compare
 from gpuready.components.containerd import Containerd
 from gpuready.components.containerdfiles import CONFIG, leaves
+from gpuready.components.containerdours import OURS
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
 from gpuready.state.model import NodeState, Unknown
+from tests.components import containerdmodel
 from tests.components.cases import Case, cases, spec_of, state_of
 from tests.components.closing import KEPT, after, close
 
@@ -93,3 +99,89 @@ def test_what_cannot_be_read_is_no_proof_that_nothing_is_ours(answer: str | Unkn
     assert blind.error and not blind.diff
     never = compare(Containerd(), spec, before.model_copy(update={"containerd": answer}), original=True)
     assert not never.error and not never.applies
+
+
+OTHER = """version = 2
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+options = {BinaryName = "/opt/was"}
+"""
+RUNC = OTHER.partition('\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]')[0]
+CRI = '[plugins."io.containerd.grpc.v1.cri"'
+
+
+def node(config: str, **containerd: Any) -> Case:
+    runs = {"version": "1.7", "config": config}
+    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": containerd or "auto"}},
+                                           "state": {"containerd": runs}})  # fmt: skip
+
+
+def edited(state: NodeState, old: str, new: str) -> NodeState:
+    assert old in state.files[CONFIG].text
+    return with_files(state, {CONFIG: state.files[CONFIG].text.replace(old, new, 1)})
+
+
+def with_files(state: NodeState, texts: dict[str, str]) -> NodeState:
+    files = state.files | {path: state.files[CONFIG].model_copy(update={"text": t}) for path, t in texts.items()}
+    dump = containerdmodel.dump("1.7", {path: f.text for path, f in files.items() if path.startswith("/etc/")})
+    return state.model_copy(update={"files": files, "containerd": dump})
+
+
+def test_a_program_that_the_user_chose_since_is_his() -> None:
+    spec, _, state = applied(node(OTHER))
+    mine = edited(state, "/usr/bin/nvidia-container-runtime", "/opt/mine")
+    assert not Containerd().original(spec, mine)
+    assert '"/opt/was"' in withdrawn(spec, state).files[CONFIG].text
+
+
+def test_what_the_user_switched_on_himself_since_stays() -> None:
+    spec, _, state = applied(node(RUNC))
+    left = withdrawn(spec, edited(state, "version = 2\n", f"version = 2\n{CRI}]\nenable_cdi = true\n"))
+    assert "enable_cdi = true" in left.files[CONFIG].text
+    assert "nvidia" not in left.files[CONFIG].text
+
+
+def test_a_runtime_that_came_with_us_goes_whole_and_from_the_default_too() -> None:
+    spec, _, state = applied(node(RUNC))
+    mine = edited(state, "version = 2\n", f'version = 2\n{CRI}.containerd]\ndefault_runtime_name = "nvidia"\n')
+    program = 'BinaryName = "/usr/bin/nvidia-container-runtime"\n'
+    left = withdrawn(spec, edited(mine, program, f'{program}Root = "/r"\n'))
+    assert "nvidia" not in left.files[CONFIG].text
+
+
+def test_a_default_of_ours_that_is_exchanged_stays_ours_until_that_is_done() -> None:
+    spec, _, state = applied(node(RUNC, default_runtime=True))
+    off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})
+    closed = close(Containerd(), off, state, compare(Containerd(), off, state).diff)
+    between = re.search(r"BETWEEN=(\S+);", closed.script("containerd"))
+    assert between
+    record = state.files[OURS].model_copy(update={"text": base64.b64decode(between[1]).decode()})
+    cut = state.model_copy(update={"files": state.files | {OURS: record}})
+    assert Containerd().original(spec, cut) == Containerd().original(spec, state)
+
+
+LATER = {"/etc/containerd/conf.d/later.toml": RUNC}
+
+
+def test_what_a_later_file_hides_is_not_forgotten() -> None:
+    spec, _, state = applied(node(f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'))
+    hidden = with_files(state, LATER)
+    found = compare(Containerd(), spec, hidden, original=True)
+    assert f"{CONFIG} still has from gpuready" in found.error and next(iter(LATER)) in found.error
+    again = compare(Containerd(), spec, hidden)
+    assert again.diff and not again.error
+    applied_again = after(Containerd(), spec, hidden, close(Containerd(), spec, hidden, again.diff))
+    assert compare(Containerd(), spec, applied_again, original=True).error
+    by_hand = with_files(applied_again, {CONFIG: f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'})
+    assert "nvidia" not in withdrawn(spec, by_hand).files[next(iter(LATER))].text
+
+
+def test_a_record_that_is_lost_stops_both_ways() -> None:
+    spec, _, state = applied(node(RUNC))
+    lost = state.model_copy(update={"files": state.files | {OURS: state.files[OURS].model_copy(update={"text": "{"})}})
+    for back in (False, True):
+        assert f"{OURS} cannot be read" in compare(Containerd(), spec, lost, original=back).error

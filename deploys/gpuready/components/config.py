@@ -41,6 +41,7 @@ class Config(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if CONFIG in state.not_files:
             raise NotComparable(f"{CONFIG} is no regular file")
+        written.read(state, OURS)  # with a record that is lost there would be no way back
         try:
             want, document = _wanted(spec), configtoml.read(_text(state))
             configtoml.merge(_text(state), want)

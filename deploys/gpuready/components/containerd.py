@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready import resources
 from gpuready.components import containerdfiles as files
 from gpuready.components import containerdkeys as keys
-from gpuready.components import containerdunit, ledger, tomlconfig, work
+from gpuready.components import containerdours, containerdunit, work, written
 from gpuready.components.base import (
     Applies,
     Change,
@@ -59,6 +59,7 @@ class Containerd(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found = _refuse(spec, state)
+        written.read(state, containerdours.OURS)  # with a record that is lost there would be no way back
         want = keys.wanted(spec, found)
         actual = self.actual(spec, state)
         files.merged(state, found, keys.below({k: v for k, v in want.items() if actual.get(k) != v}))
@@ -82,26 +83,14 @@ class Containerd(Component):
         return values
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What held before our first touch, for the keys that the file now says otherwise."""
+        """What held before our first touch, for what gpuready wrote and nobody changed since."""
+        if containerdours.OURS not in state.files or state.containerd is None:
+            return {}
         found = _effective(state)
         if found is None:
-            if state.containerd is not None and (ledger.kept(state, CONFIG) or ledger.paths(state, "/etc/containerd")):
-                raise NotComparable(_unreadable(state))
-            return {}
-        path, where = files.place(state, found)
-        now, was = files.read(state, path), files.origin(state, path)
-        if was is None:
-            return {}
+            raise NotComparable(_unreadable(state))
         actual = self.actual(spec, state)
-        ours = [key for key in actual if key.startswith(keys.NVIDIA)] + ["containerd.enable_cdi"]
-        if found.default_runtime in ("nvidia", "runc"):  # another one is the user's
-            ours.append("containerd.default_runtime_name")
-        values: dict[str, Value] = {}
-        for key in ours:
-            at = (*where, *next(iter(keys.below({key: None}))).split("."))
-            value = files.original(was, at, found)
-            if tomlconfig.at(now, at) != tomlconfig.at(was, at) and value != actual[key]:
-                values[key] = value
+        values = containerdours.original(state, found, actual)
         taken = actual[RUNNING] == TAKEN_OVER or containerdunit.unit(state).active != "active"
         return values if taken else values | {RUNNING: TAKEN_OVER}
 
@@ -146,7 +135,7 @@ class Containerd(Component):
             )
             keys.staged(reply.out)
         content = files.merged(state, found, keys.below(want)) if want else (file.data if file else b"")
-        dump = ""
+        dump, last = "", bool(want) and self._last(want, spec, state)
         if want:
             reply = yield Step(
                 "containerd-validate",
@@ -176,7 +165,9 @@ class Containerd(Component):
                 docker="1" if containerdunit.takes_docker(state) else "",
                 work=work.words(spec),
                 gone="1" if want.get(f"{keys.NVIDIA}options.BinaryName", "") is None else "",
-                forget="1" if want and self._last(want, spec, state) else "",
+                forget="1" if last else "",
+                ours=containerdours.OURS,
+                **containerdours.texts(state, found, want, content, last=last),
             ),
             timeout=300,
             summary=f"install {path}" if want else "restart containerd",
@@ -184,7 +175,10 @@ class Containerd(Component):
 
     def _last(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> bool:
         """Is nothing in the file ours after this?"""
-        before, actual = self.original(spec, state), self.actual(spec, state)
+        try:
+            before, actual = self.original(spec, state), self.actual(spec, state)
+        except NotComparable:  # there is no way back from here, but one on
+            return False
         return bool(before) and all(want.get(k, actual.get(k)) == value for k, value in before.items() if k != RUNNING)
 
     def _validated(self, dump: str, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:

@@ -74,13 +74,16 @@ def _matches(pattern: str, paths: set[str]) -> list[str]:
 
 def place(state: NodeState, found: Effective) -> tuple[str, Path]:
     """The file in which a runtime is effective, and the path of its CRI section there."""
-    root = version(read(state, CONFIG), found)
     for path in reversed(order(state, found)):
-        given = read(state, path).get("version")
-        where = ("plugins", section(given if isinstance(given, int) else root))
-        if tomlconfig.at(read(state, path), where) is not None:
-            return path, where
-    return CONFIG, ("plugins", section(root))
+        if tomlconfig.at(read(state, path), where(state, found, path)) is not None:
+            return path, where(state, found, path)
+    return CONFIG, where(state, found, CONFIG)
+
+
+def where(state: NodeState, found: Effective, path: str) -> Path:
+    """The path of the CRI section in one of the files; one without a version has the main file's."""
+    given = read(state, path).get("version")
+    return "plugins", section(given if isinstance(given, int) else version(read(state, CONFIG), found))
 
 
 def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> bytes | None:
@@ -88,7 +91,7 @@ def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> byt
 
     ``want``: path below the CRI section, with dots -> value. Raises NotComparable.
     """
-    path, where = place(state, found)
+    path, section_at = place(state, found)
     text = state.files[path].text if path in state.files else ""
     document = read(state, path)
     ours: dict[Path, Any] = {}
@@ -96,14 +99,14 @@ def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> byt
         ours["version",] = found.version
     before = origin(state, path)
     for key, value in want.items():
-        at = (*where, *key.split("."))
+        at = (*section_at, *key.split("."))
         ours[at] = _written(value, document, before, at, found)
-    runtimes = tomlconfig.at(document, (*where, *_RUNTIMES))
+    runtimes = tomlconfig.at(document, (*section_at, *_RUNTIMES))
     if any(value is not None for at, value in ours.items() if at[2:4] == _RUNTIMES):
         if not runtimes and found.version < 3:
-            ours = _companions(found, where) | ours
-    elif runtimes and before is not None and not tomlconfig.at(before, (*where, *_RUNTIMES)):
-        ours |= _leave(runtimes, ours, where)
+            ours = _companions(found, section_at) | ours
+    elif runtimes and before is not None and not tomlconfig.at(before, (*section_at, *_RUNTIMES)):
+        ours |= _leave(runtimes, ours, section_at)
     try:
         after = tomlconfig.merge(text, ours)
         return after.encode() if before is None else _first_again(after, before, state, path)

@@ -1,0 +1,79 @@
+"""What of containerd's files is gpuready's, by the record that its transaction writes: the way back of ``remove``.
+
+What a user changed after us is his. But a runtime is one thing: one that came with us goes whole, whatever else it says
+by now, because without its type and its program containerd could not start a pod under it; and it goes from the
+default, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components import containerdfiles as files
+from gpuready.components import containerdkeys as keys
+from gpuready.components import tomlconfig, written
+from gpuready.components.base import NotComparable, Value
+from gpuready.components.tomlconfig import Path
+from gpuready.state.containerd import Effective
+from gpuready.state.model import NodeState
+
+OURS = "/var/lib/gpuready/containerd.ours"
+DEFAULT = "containerd.default_runtime_name"
+_PROGRAM = f"{keys.NVIDIA}options.BinaryName"
+
+
+def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) -> dict[str, Value]:
+    """Key -> value from before, for what we wrote and nobody changed since. Raises NotComparable."""
+    effective, _ = files.place(state, found)
+    values: dict[str, Value] = {}
+    for path, said in written.read(state, OURS).items():
+        was = files.origin(state, path)
+        ours = {} if was is None else _ours(state, found, path, said, actual)
+        if ours and path != effective:
+            raise NotComparable(
+                f"{path} still has from gpuready {', '.join(ours)}, but what {effective} says holds now: take them out "
+                f"of {path} by hand, or the CRI section out of {effective}"
+            )
+        values |= {key: value for key, value in ours.items() if value != actual.get(key)}
+    return values
+
+
+def _ours(
+    state: NodeState, found: Effective, path: str, said: Mapping[str, list[Any]], actual: Mapping[str, Value]
+) -> dict[str, Value]:
+    """The same of one file, whatever holds now."""
+    now, was, where = files.read(state, path), files.origin(state, path) or {}, files.where(state, found, path)
+
+    def differs(key: str) -> bool:
+        return bool(tomlconfig.at(now, _at(where, key)) != tomlconfig.at(was, _at(where, key)))
+
+    ours = {key for key, values in said.items() if tomlconfig.at(now, _at(where, key)) in values and differs(key)}
+    if tomlconfig.at(was, _at(where, keys.NVIDIA.rstrip("."))) is None:
+        whole = {key for key in (*actual, *said) if key.startswith(keys.NVIDIA) and differs(key)}
+        whole = whole if _PROGRAM in ours else set()
+        ours = whole | {key for key in ours if not key.startswith(keys.NVIDIA)}
+        if whole and found.default_runtime == "nvidia" and differs(DEFAULT):
+            ours.add(DEFAULT)
+    return {key: files.original(was, _at(where, key), found) for key in sorted(ours)}
+
+
+def texts(
+    state: NodeState, found: Effective, want: Mapping[str, Value], content: bytes | None, *, last: bool
+) -> dict[str, str]:
+    """The records for a step that makes the file ``content``; ``last``: nothing in it is ours then."""
+    path, where = files.place(state, found)
+    record = written.read(state, OURS)
+    if last or content is None:
+        return written.texts(record, path, {}, {})
+    after = tomlconfig.read(content.decode("utf-8", "surrogateescape"))
+    before = files.origin(state, path)
+    before = files.read(state, path) if before is None else before
+    stays = {key: values for key, values in record.get(path, {}).items() if key not in want}
+    new = {key: tomlconfig.at(after, _at(where, key)) for key in want if key != keys.RUNC}
+    ours = {key: v for key, v in new.items() if v is not None and v != tomlconfig.at(before, _at(where, key))}
+    return written.texts(record, path, stays, ours)
+
+
+def _at(where: Path, key: str) -> Path:
+    return (*where, *next(iter(keys.below({key: None}))).split("."))
