@@ -122,9 +122,14 @@ def _other_library(state: NodeState) -> str:
 
 
 def refreshed(spec: NodeSpec, state: NodeState) -> bool:
-    """Does the toolkit's own unit own the spec? One that comes with the toolkit in this very run counts."""
-    there = not isinstance(state.units, Unknown) and UNIT in state.units
-    return there or (state.systemd and tuple(int(n) for n in spec.toolkit.version.split(".")) >= (1, 18, 0))
+    """Does the toolkit's own unit own the spec? One that comes with the toolkit in this very run counts.
+
+    What it writes is gone after a reboot: where it is disabled or masked, nobody would write it again.
+    """
+    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    if unit is not None:
+        return unit.load == "loaded" and unit.enabled in ("enabled", "static")
+    return state.systemd and tuple(int(n) for n in spec.toolkit.version.split(".")) >= (1, 18, 0)
 
 
 def target(spec: NodeSpec, state: NodeState) -> str:
