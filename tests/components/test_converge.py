@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gpuready.checks import CATALOGUE
 from gpuready.components import configtoml, daemonjson
-from gpuready.components.base import Change, Disruption, Reply, Step, compare
+from gpuready.components.base import Change, Comparison, Disruption, Reply, Step, compare
 from gpuready.components.cdi import Cdi
 from gpuready.components.config import OURS, Config
 from gpuready.components.docker import Docker
@@ -685,6 +685,50 @@ def test_no_cdi_spec_makes_a_comparison_crash(text: str, suffix: str) -> None:
     for check in CATALOGUE:
         if check.component == "cdi":
             assert check.judge(spec, node).summary
+
+
+CDI_KEPT = "/var/lib/gpuready/backup"
+
+
+def removed_cdi(driver: str, before: dict[str, str | None], now: list[str], **fields: Any) -> Comparison:
+    """The way back on a node with that driver, whose specs from before and of now are of these."""
+    text = (KEYS.parent / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+    files = dict.fromkeys(now, text)
+    for path, version in before.items():
+        kind = "original" if version else "absent"
+        files[f"{CDI_KEPT}{path}.{kind}"] = text.replace("580.159.04", version) if version else ""
+        files[f"{CDI_KEPT}{path}.ours"] = hashlib.sha256(text.encode()).hexdigest() if path in now else "absent"
+    files |= fields.pop("files", {})
+    spec, node = built({}, {"module": driver, "files": files, **fields}, "cdi")
+    return compare(Cdi(), spec, node, original=True)
+
+
+ETC, RUN = "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"
+NO_TOOLKIT_BEFORE = {f"{CDI_KEPT}/packages.original": "docker.io 1 ii\n"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "was", "files", "back"),
+    [
+        ("580.159.04", "580.159.04", {}, {ETC: "original", RUN: None}),
+        ("580.159.04", "550.54.14", {}, {}),
+        ("580.159.04", "550.54.14", NO_TOOLKIT_BEFORE, {RUN: None}),
+        ("", "550.54.14", {}, {ETC: "original", RUN: None}),
+    ],
+)
+def test_no_cdi_spec_of_another_driver_comes_back(
+    driver: str, was: str, files: dict[str, str], back: dict[str, str | None]
+) -> None:
+    found = removed_cdi(driver, {ETC: was, RUN: None}, [RUN], files=files)
+    assert {c.key.removeprefix("cdi.files."): c.expected for c in found.diff} == back
+    outdated = bool(back) and ETC not in back
+    assert [f"{ETC} from before was of driver {was}" in note for note in found.notes] == [True] * outdated
+
+
+def test_the_only_cdi_spec_of_a_toolkit_that_stays_stays_too() -> None:
+    assert not removed_cdi("580.159.04", {RUN: None}, [RUN]).diff
+    other = removed_cdi("580.159.04", {RUN: None}, [RUN, "/etc/cdi/mine.yaml"])
+    assert [(c.key, c.expected) for c in other.diff] == [(f"cdi.files.{RUN}", None)]
 
 
 def test_old_specs_go_aside_by_their_hash_and_only_after_the_fresh_one_is_there() -> None:

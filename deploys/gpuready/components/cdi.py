@@ -13,16 +13,19 @@ import re
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import ledger
+from gpuready.components import cdispec, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
 from gpuready.components.cdispec import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
 from gpuready.components.ldso import library_version
+from gpuready.components.toolkit import Toolkit
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 UNIT = "nvidia-cdi-refresh.service"
 ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
 _REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
+#: The toolkit's key that says, on the way back, that it goes.
+_GOES = "toolkit.nvidia-container-toolkit-base"
 _MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing")
 
 
@@ -70,10 +73,25 @@ class Cdi(Component):
         }
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """The specs that were moved away, and none where one was made."""
-        return ledger.whole("cdi", state, _touched(state))
+        """The specs that were moved away, and none where one was made.
+
+        One of another driver than the loaded one helps nobody; and what still makes containers has to keep a spec.
+        """
+        found = ledger.whole("cdi", state, _touched(state))
+        stale = {f"cdi.files.{path}" for path in _outdated(state)}
+        found = {key: value for key, value in found.items() if key not in stale}
+        goes = {key.partition(".files.")[2] for key, value in found.items() if value is None}
+        stay = [s for s in specs(state) if s.kind == KIND and s.path not in goes and _fits(s, state)]
+        if _GOES in Toolkit().original(spec, state) or stay or "original" in found.values():
+            return found
+        return {key: value for key, value in found.items() if value is not None}
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if any(c.key.startswith("cdi.files.") for c in diff):
+            return tuple(
+                f"{path} from before was of driver {version}, {loaded(state)} is loaded: it does not come back"
+                for path, version in _outdated(state).items()
+            )
         if any(c.key == "cdi.shadows" for c in diff):
             return (f"specs that nvidia-ctk made elsewhere are moved to {ledger.KEPT}",)
         return ()
@@ -101,6 +119,21 @@ class Cdi(Component):
 
 def _touched(state: NodeState) -> tuple[str, ...]:
     return tuple(path for directory in DIRECTORIES for path in ledger.paths(state, directory))
+
+
+def _outdated(state: NodeState) -> dict[str, str]:
+    """Path -> driver, of the originals that are of another driver than the loaded one."""
+    found = {}
+    for path in _touched(state):
+        record = ledger.kept(state, path)
+        before = cdispec.read(path, (record.original or b"").decode("utf-8", "replace")) if record else None
+        if before and not _fits(before, state):
+            found[path] = " and ".join(before.drivers)
+    return found
+
+
+def _fits(spec: CdiSpec, state: NodeState) -> bool:
+    return not loaded(state) or not spec.drivers or loaded(state) in spec.drivers
 
 
 def _texts(value: Value) -> tuple[str, ...]:

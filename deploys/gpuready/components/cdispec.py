@@ -55,11 +55,11 @@ class CdiSpec:
 
 def specs(state: NodeState) -> tuple[CdiSpec, ...]:
     """All specs of the node, in path order."""
-    return tuple(_read(path, state.files[path].text) for d in DIRECTORIES for path in state.glob(f"{d}/"))
+    return tuple(read(path, state.files[path].text) for d in DIRECTORIES for path in state.glob(f"{d}/"))
 
 
 @functools.lru_cache(maxsize=256)
-def _read(path: str, text: str) -> CdiSpec:
+def read(path: str, text: str) -> CdiSpec:
     try:
         found = json.loads(text) if path.endswith(".json") else yaml.load(text, _Loader)
         if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
