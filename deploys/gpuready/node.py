@@ -9,6 +9,7 @@ from gpuready.components.base import Component
 from gpuready.components.cdi import Cdi
 from gpuready.components.config import Config
 from gpuready.components.containerd import Containerd
+from gpuready.components.crio import Crio
 from gpuready.components.docker import Docker
 from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
@@ -27,6 +28,7 @@ NODE: tuple[Component, ...] = (
     Memlock(),
     Docker(),
     Containerd(),
+    Crio(),
 )
 
 #: The way back: last in, first out; then what is known about it is forgotten.

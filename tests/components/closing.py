@@ -13,9 +13,13 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
+import tomlkit
+
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
+from gpuready.components.crio import BINARY
+from gpuready.components.crio import UNIT as CRIO
 from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
 from gpuready.components.memlock import drop_in
 from gpuready.components.shmsize import LOADED
@@ -71,6 +75,8 @@ def close(
                 out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
             if step.name.startswith("containerd-"):
                 out = _containerd_answer(step, state)
+            if step.name == "crio-stage":
+                out = _crio_staged(step)
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
@@ -107,6 +113,10 @@ def _read(step: Step, closed: Closed) -> None:
         closed.writes[values["F"]] = _decoded(values["CONTENT"])
     if step.name == "containerd" and values["REMOVE"]:
         closed.removes.append(values["F"])
+    if step.name == "crio" and values["WRITE"]:
+        put = re.search(r'put "\$F" \S+ (\S+) \)$', step.script, re.M)
+        assert put, step.script
+        closed.writes[values["F"]] = _decoded(shlex.split(put[1])[0])
     if step.name == "docker-stage":
         found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
         assert found, step.script
@@ -119,6 +129,16 @@ def _containerd_answer(step: Step, state: NodeState) -> str:
     found = re.search(r"^F=(\S+)$.*^printf %s (\S+) \| base64 -d", step.script, re.M | re.S)
     assert found, step.script
     return _dumped(state, {shlex.split(found[1])[0]: _decoded(shlex.split(found[2])[0])})
+
+
+def _crio_staged(step: Step) -> str:
+    """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
+    found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
+    assert found, step.script
+    runtime = tomlkit.parse(_decoded(shlex.split(found[1])[0])).unwrap().get("crio", {}).get("runtime", {})
+    table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
+    nvidia = {**table, "runtime_path": BINARY, "runtime_type": "oci"}
+    return tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": nvidia}}}})
 
 
 def _dumped(state: NodeState, changed: dict[str, str | None]) -> str:
@@ -154,7 +174,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files |= {path: _file(text, state)} if text else {}
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
-    effects |= {"cdi": _nvidia_ctk}
+    effects |= {"cdi": _nvidia_ctk, "crio": _crio}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -213,6 +233,14 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
     restarted = "; RESTART=1;" in script
     unloaded = () if restarted else (*state.unloaded, *closed.writes)
     return state.model_copy(update={"containerd": _dumped(state, {}), "unloaded": unloaded})
+
+
+def _crio(state: NodeState, closed: Closed) -> NodeState:
+    """A reload reads all files; systemd knows when that was."""
+    if "; RELOAD=1\n" not in closed.script("crio") or isinstance(state.units, Unknown):
+        return state
+    unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
+    return state.model_copy(update={"units": {**state.units, CRIO: unit}})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

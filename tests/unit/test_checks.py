@@ -83,6 +83,9 @@ def test_what_the_first_release_promises() -> None:
 # --- each verdict ---------------------------------------------------------------------------------------------
 
 CONF = "/etc/ld.so.conf.d/x.conf"
+CRIO = {
+    "/etc/crio/crio.conf": file('[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n')
+}
 STUB = "/usr/local/cuda/lib64/stubs/libcuda.so"
 
 
@@ -393,10 +396,21 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {"runtimes": {"docker": {"default_runtime": True}}},
         "the default",
     ),
-    # node.crio
-    ("node.crio", "skip", state(), {}, "no CRI-O"),
-    ("node.crio", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
-    ("node.crio", "warn", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "/usr/bin/crio is here"),
+    # crio.config
+    ("crio.config", "skip", state(), {}, "no CRI-O"),
+    ("crio.config", "fail", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "crio.runtimes.nvidia.runtime_path"),
+    ("crio.config", "pass", state(tools={"crio": Tool(path="/usr/bin/crio")}, files=CRIO), {}, "as the spec says"),
+    # crio.lowlevel
+    ("crio.lowlevel", "skip", state(), {}, "no CRI-O"),
+    ("crio.lowlevel", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
+    ("crio.lowlevel", "warn", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "neither runc nor crun"),
+    (
+        "crio.lowlevel",
+        "pass",
+        state(tools={name: Tool(path=f"/usr/bin/{name}") for name in ("crio", "crun")}),
+        {},
+        "calls crun",
+    ),
     # containerd.runtime
     ("containerd.runtime", "skip", state(), {}, "no containerd"),
     ("containerd.runtime", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
@@ -724,7 +738,7 @@ def test_every_check_is_seen_passing_and_failing() -> None:
         seen.setdefault(id, set()).add(status)
     assert set(seen) == set(IDS)
     # Their whole node stands in tests/components; a node without stale files does not need the last.
-    without_pass = {"node.crio", "toolkit.config", "repository.config", "legacy.config"}
+    without_pass = {"toolkit.config", "repository.config", "legacy.config"}
     assert {id for id, statuses in seen.items() if "pass" not in statuses} == without_pass
     assert {id for id, statuses in seen.items() if not statuses & {"fail", "warn"}} == set()
 

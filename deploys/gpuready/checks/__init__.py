@@ -1,6 +1,6 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
-from gpuready.checks import cdi, config, containerd, containers, driver, libcuda, memlock, toolkitconfig
+from gpuready.checks import cdi, config, containerd, containers, crio, driver, libcuda, memlock, toolkitconfig
 
 CATALOGUE = (
     *driver.CHECKS,
@@ -10,6 +10,7 @@ CATALOGUE = (
     *cdi.CHECKS,
     *containers.CHECKS,
     *containerd.CHECKS,
+    *crio.CHECKS,
     *memlock.CHECKS,
 )
 """Every check of this release."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread
 from gpuready.checks.containers import gpus_seen
 from gpuready.components import owners
 from gpuready.components.base import NotComparable
@@ -75,26 +75,7 @@ def _runtimes(state: NodeState) -> Collection[str]:
         return ()
 
 
-def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.tools, Unknown):
-        return unread(state.tools)
-    if "crio" not in state.tools:
-        return skip("no CRI-O on this node")
-    return warn(
-        f"{state.tools['crio'].path} is here, and this release does not register nvidia in CRI-O",
-        "nvidia-ctk runtime configure --runtime=crio, then systemctl restart crio",
-    )
-
-
 CHECKS = (
-    Check(
-        "node.crio",
-        Level.config,
-        "CRI-O runs pods here, and gpuready converges Docker and containerd only.",
-        "crio status config | grep -A5 nvidia",
-        "nvidia-ctk runtime configure --runtime=crio, then systemctl restart crio",
-        _crio,
-    ),
     Check(
         "containerd.runtime",
         Level.effective,

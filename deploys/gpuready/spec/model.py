@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
-from gpuready.spec.runtimes import ContainerdSpec, DockerSpec, Runtimes
+from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
 from gpuready.spec.section import Section
 from gpuready.spec.toolkit import (
     TOOLKIT_FLOOR,
@@ -27,6 +27,7 @@ __all__ = [
     "TOOLKIT_FLOOR",
     "TOOLKIT_VERSION",
     "ContainerdSpec",
+    "CrioSpec",
     "DockerSpec",
     "FloorException",
     "NodeSpec",

@@ -34,6 +34,13 @@ class ContainerdSpec(Section):
     """CDI devices in containerd (enable_cdi): auto leaves it as it is."""
 
 
+class CrioSpec(Section):
+    """CRI-O is wanted on this node, with these settings."""
+
+    default_runtime: bool = False
+    """Make nvidia the default runtime."""
+
+
 class Runtimes(Section):
     """The engines: auto takes one that is there, absent leaves it alone, a mapping requires it."""
 
@@ -41,5 +48,7 @@ class Runtimes(Section):
     """Docker."""
     containerd: Literal["auto", "absent"] | ContainerdSpec = "auto"
     """containerd, as Kubernetes uses it."""
+    crio: Literal["auto", "absent"] | CrioSpec = "auto"
+    """CRI-O."""
     podman: Literal["auto", "absent"] = "auto"
     """Podman."""

@@ -65,7 +65,7 @@ class Package(_Model):
 class Unit(_Model):
     """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5)).
 
-    ``takes_along``: units that a restart of this one restarts, too.
+    ``takes_along``: units that a restart of this one restarts, too. ``changed_us``: its last start, end or reload.
     """
 
     load: str
@@ -77,6 +77,7 @@ class Unit(_Model):
     exec_start: tuple[str, ...] = ()
     drop_ins: tuple[str, ...] = ()
     started_us: int = 0
+    changed_us: int = 0
     limit_memlock: str = ""
     process_memlock: str = ""
     kill_mode: str = ""

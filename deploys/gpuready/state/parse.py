@@ -165,6 +165,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             exec_start=tuple(argv[1].split()) if argv else (),
             drop_ins=tuple(p.get("DropInPaths", "").split()),
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
+            changed_us=_int(p.get("StateChangeTimestampMonotonic")),
             limit_memlock=p.get("LimitMEMLOCK", ""),
             process_memlock=locked.get(p.get("MainPID", ""), ""),
             kill_mode=p.get("KillMode", ""),

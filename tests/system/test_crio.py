@@ -1,0 +1,211 @@
+"""CRI-O's files with the real nvidia-ctk of two versions: converged, reloaded, put back, and the whole way back.
+
+There is no CRI-O engine to be had here. Its files are as its packages lay them out; crio.service is a stand-in that
+only counts its SIGHUPs, refuses the new drop-in when it is told to, and tells ``crio status config`` what it read.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tomlkit
+
+from gpuready.components.criofiles import DROP_IN
+from tests.lab import Lab, Machine
+from tests.system.faults import problem
+from tests.system.harness import Gpuready, Inventories, Result
+
+BINARY = "/usr/bin/nvidia-container-runtime"
+OLD = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
+NEW = {"version": "1.20.0"}
+PACKAGED = """# how images are checked
+[crio.image]
+signature_policy = "/etc/crio/policy.json"
+
+[crio.runtime]
+default_runtime = "crun"
+
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+runtime_root = "/run/crun"
+monitor_path = "/usr/libexec/crio/conmon"
+container_min_memory = "20MiB"
+allowed_annotations = ["io.containers.trace-syscall"]
+
+[crio.runtime.runtimes.runc]
+runtime_path = "/usr/libexec/crio/runc"
+runtime_root = "/run/runc"
+monitor_path = "/usr/libexec/crio/conmon"
+"""
+LIKE_CRUN = {
+    "runtime_path": BINARY,
+    "runtime_type": "oci",
+    "runtime_root": "/run/crun",
+    "monitor_path": "/usr/libexec/crio/conmon",
+    "container_min_memory": "20MiB",
+    "allowed_annotations": ["io.containers.trace-syscall"],
+}
+# A file that a CRI-O would read while it is being written would stop it: the stand-in looks at each SIGHUP.
+_ENGINE = f"""#!/bin/sh
+count=0
+hup() {{
+  count=$((count+1)); echo $count >/run/crio-hups
+  ls -A /etc/crio/crio.conf.d >>/run/crio-saw
+  if [ -e /run/crio-refuses ] && grep -qs nvidia {DROP_IN}; then
+    echo 'level=error msg="Unable to reload configuration: unable to reload runtimes: runtime validation"' >&2
+  elif [ -e /run/crio-dies ]; then exit 1
+  else cat {DROP_IN} >/run/crio-read 2>/dev/null; fi
+}}
+trap hup HUP
+sleep infinity & child=$!
+while :; do wait $child; done
+"""
+_UNIT = """[Service]
+ExecStart=/usr/local/sbin/crio-stand-in
+ExecReload=/bin/kill -s HUP $MAINPID
+"""
+_COMMAND = """#!/bin/sh
+case "$*" in
+  --help) printf 'COMMANDS:\\n   config   x\\n   status   x\\n' ;;
+  'status config') cat /run/crio-read ;;
+  *) exit 1 ;;
+esac
+"""
+_LOOK = r"""
+find /etc/crio -printf '%p %y %m %U:%G %l %T@\n' | grep -v '^/etc/crio\(/crio.conf.d\)\? '
+find /etc/crio -type f -print0 | sort -z | xargs -0 sha256sum
+"""
+
+
+class Node:
+    """The machine, and what a test asks of it."""
+
+    def __init__(self, machine: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+        self.machine, self.gpuready, self.inventory = machine, gpuready, inventory
+
+    def sh(self, script: str) -> str:
+        return self.machine.run("sh -e", stdin=script).stdout
+
+    def write(self, path: str, text: str, mode: str = "644") -> None:
+        self.machine.run(f"mkdir -p {path.rpartition('/')[0]} && cat >{path} && chmod {mode} {path}", stdin=text)
+
+    def run(self, verb: str, *only: str, **spec: Any) -> Result:
+        words = [word for name in only or ("crio",) for word in ("--only", name)]
+        yes = () if verb == "plan" else ("--yes",)
+        where = self.inventory(self.machine, **{"verify": {"level": "effective"}, "toolkit": NEW, **spec})
+        return self.gpuready(verb, *yes, *words, inventory=where)
+
+    def look(self) -> str:
+        """All files of CRI-O: names, modes, owners, times, contents."""
+        return self.sh(_LOOK)
+
+    def hups(self) -> int:
+        return int(self.sh("cat /run/crio-hups 2>/dev/null || echo 0"))
+
+    def table(self) -> Any:
+        """The runtime, as the drop-in has it."""
+        return tomlkit.parse(self.sh(f"cat {DROP_IN}")).unwrap()["crio"]["runtime"]["runtimes"]["nvidia"]
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
+    """A machine with the files of CRI-O, and a stand-in that runs."""
+    with lab.machine() as machine:
+        found = Node(machine, gpuready, inventory)
+        found.write("/etc/crio/crio.conf.d/10-crio.conf", PACKAGED)
+        for name in ("crun", "runc", "conmon"):
+            found.write(f"/usr/libexec/crio/{name}", "#!/bin/sh\nexit 1\n", "755")
+        found.write("/usr/local/sbin/crio-stand-in", _ENGINE, "755")
+        found.write("/etc/systemd/system/crio.service", _UNIT)
+        found.sh("systemctl daemon-reload; systemctl start crio.service")
+        yield found
+
+
+@pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.0"])
+def test_there_and_back_with_every_toolkit(node: Node, toolkit: dict[str, Any]) -> None:
+    before, hups = node.look(), node.hups()
+    assert node.run("apply", "repository", "toolkit", toolkit=toolkit).code == 0
+    shown = node.run("plan", toolkit=toolkit)
+    assert shown.component("crio")["disruption"] == "reload", shown.explain()
+    assert node.look() == before
+
+    done = node.run("apply", toolkit=toolkit)
+    assert (done.code, done.changed()) == (0, {"crio"}), done.explain()
+    assert "crio.config" in done.checks("pass"), done.explain()
+    assert node.table() == LIKE_CRUN
+    assert node.hups() == hups + 1
+    assert set(node.sh("cat /run/crio-saw").split()) <= {"10-crio.conf", "99-nvidia.toml"}
+    again = node.run("apply", toolkit=toolkit)
+    assert (again.code, again.host()["outcome"], again.host()["execs"], node.hups()) == (0, "ok", 1, hups + 1)
+
+    removed = node.run("remove", toolkit=toolkit)
+    assert (removed.code, removed.changed()) == (0, {"crio"}), removed.explain()
+    assert (node.look(), node.hups()) == (before, hups + 2)
+    assert node.run("remove", toolkit=toolkit).host()["outcome"] == "ok"
+
+
+def test_what_crio_does_not_take_is_put_back(node: Node) -> None:
+    before, hups = node.look(), node.hups()
+    node.sh("touch /run/crio-refuses")
+    refused = node.run("apply")
+    assert refused.code == 1, refused.explain()
+    assert f"{DROP_IN} is what it was" in problem(refused) and "runtime validation" in problem(refused)
+    assert (node.look(), node.hups()) == (before, hups + 2)
+    node.sh("rm /run/crio-refuses; touch /run/crio-dies")
+    assert "CRI-O ended at the reload" in problem(node.run("apply"))
+    assert node.look() == before
+    node.sh(
+        "rm /run/crio-dies; systemctl reset-failed crio.service; systemctl start crio.service; rm -f /run/crio-hups"
+    )
+
+
+def test_a_users_drop_in_is_kept_and_comes_back_as_it_was(node: Node) -> None:
+    mine = f'# mine\n[crio.runtime]\npids_limit = 4096\n[crio.runtime.runtimes.nvidia]\nruntime_path = "{BINARY}"\n'
+    node.write(DROP_IN, mine, "600")
+    before = node.look()
+    done = node.run("apply", runtimes={"crio": {"default_runtime": True}})
+    assert done.code == 0, done.explain()
+    text = node.sh(f"cat {DROP_IN}; stat -c %a {DROP_IN}")
+    for part in ("# mine", "pids_limit = 4096", 'default_runtime = "nvidia"', "/usr/libexec/crio/conmon", "\n600"):
+        assert part in text
+    removed = node.run("remove")
+    assert removed.code == 0, removed.explain()
+    assert node.look() == before
+    node.sh(f"rm {DROP_IN}")
+
+
+def test_the_runtime_stays_while_a_container_of_it_runs(node: Node) -> None:
+    # CRI-O's own command, as far as it is asked: it has to name the runtime before a reload counts.
+    node.write("/usr/local/bin/crio", _COMMAND, "755")
+    assert node.run("apply").code == 0
+    after = node.look()
+    conmon = f"/run/conmon -c 'sleep 1000; :' conmon -n k8s_job_0 -r {BINARY}"
+    node.sh(f"cp /bin/sh /run/conmon; systemd-run -q --unit=work {conmon}")
+    waits = node.run("remove")
+    assert waits.code == 7, waits.explain()
+    assert "pods of the runtime that would go still run: k8s_job_0" in json.dumps(waits.component("crio"))
+    assert node.look() == after
+    node.sh("systemctl stop work.service")
+    assert node.run("remove").code == 0
+    node.sh("rm /usr/local/bin/crio")
+
+
+def test_what_was_written_by_hand_is_reloaded_once_and_a_stopped_crio_never(node: Node) -> None:
+    toml = tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": LIKE_CRUN}}}})
+    node.sh(f"sleep 4; printf %s {shlex.quote(toml)} >{DROP_IN}")
+    hups = node.hups()
+    done = node.run("apply")
+    assert done.diff("crio").keys() == {"crio.running"}, done.explain()
+    assert (done.code, node.hups()) == (0, hups + 1)
+    assert node.run("apply").host()["outcome"] == "ok"
+
+    node.sh(f"systemctl stop crio.service; rm {DROP_IN}")
+    stopped = node.run("apply")
+    assert (stopped.code, stopped.component("crio")["disruption"]) == (0, "none"), stopped.explain()
+    assert node.table() == LIKE_CRUN
+    assert node.sh("systemctl is-active crio.service || true").strip() == "inactive"
+    assert node.hups() == hups + 1
