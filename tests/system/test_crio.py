@@ -113,7 +113,7 @@ class Node:
 
 @pytest.fixture(scope="module")
 def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
-    """A machine with the files of CRI-O, and a stand-in that runs."""
+    """A machine with the files of CRI-O, a stand-in that runs, and the older toolkit."""
     with lab.machine() as machine:
         found = Node(machine, gpuready, inventory)
         found.write("/etc/crio/crio.conf.d/10-crio.conf", PACKAGED)
@@ -122,13 +122,15 @@ def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]
         found.write("/usr/local/sbin/crio-stand-in", _ENGINE, "755")
         found.write("/etc/systemd/system/crio.service", _UNIT)
         found.sh("systemctl daemon-reload; systemctl start crio.service")
+        done = found.run("apply", "repository", "toolkit", toolkit=OLD)
+        assert done.code == 0, done.explain()
         yield found
 
 
 @pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.0"])
 def test_there_and_back_with_every_toolkit(node: Node, toolkit: dict[str, Any]) -> None:
     before, hups = node.look(), node.hups()
-    assert node.run("apply", "repository", "toolkit", toolkit=toolkit).code == 0
+    assert node.run("apply", "repository", "toolkit", toolkit=toolkit).code == 0  # from the one before
     shown = node.run("plan", toolkit=toolkit)
     assert shown.component("crio")["disruption"] == "reload", shown.explain()
     assert node.look() == before
@@ -155,6 +157,7 @@ def test_what_crio_does_not_take_is_put_back(node: Node) -> None:
     assert refused.code == 1, refused.explain()
     assert f"{DROP_IN} is what it was" in problem(refused) and "runtime validation" in problem(refused)
     assert (node.look(), node.hups()) == (before, hups + 2)
+    assert node.run("remove").host()["outcome"] == "ok"
     node.sh("rm /run/crio-refuses; touch /run/crio-dies")
     assert "CRI-O ended at the reload" in problem(node.run("apply"))
     assert node.look() == before
