@@ -245,6 +245,7 @@ class Engine:
             outcome = done.get(item.found.name)
             item.attempted = outcome is not None
             if outcome is not None:
+                item.found = outcome.found  # another one than before the run where the node was probed anew in it
                 item.changed, item.pending, item.error = outcome.changed, outcome.pending, outcome.error
         failed = next((c.error for c in run.components if c.error is not None), None)
         touched = [item for item in run.components if (o := done.get(item.found.name)) is not None and o.touched]

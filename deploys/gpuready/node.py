@@ -11,6 +11,7 @@ from gpuready.components.config import Config
 from gpuready.components.containerd import Containerd
 from gpuready.components.crio import Crio
 from gpuready.components.docker import Docker
+from gpuready.components.engine import Engine
 from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
 from gpuready.components.legacy import Legacy
@@ -26,6 +27,7 @@ NODE: tuple[Component, ...] = (
     Ldso(),
     Cdi(),
     Memlock(),
+    Engine(),
     Docker(),
     Containerd(),
     Crio(),

@@ -26,7 +26,7 @@ from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import Docker, File, Linker, NodeState, Package, Unknown
+from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unknown
 from tests.components import containerdmodel
 
 KEPT = "/var/lib/gpuready/backup"
@@ -174,7 +174,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files |= {path: _file(text, state)} if text else {}
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
-    effects |= {"cdi": _nvidia_ctk, "crio": _crio}
+    effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -308,6 +308,17 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
         elif name in packages:
             packages[name] = packages[name].model_copy(update={"held": marks[name]})
     return state.model_copy(update={"packages": packages})
+
+
+def _docker_io(state: NodeState, closed: Closed) -> NodeState:
+    """apt-get installs docker.io, whose postinst starts it."""
+    assert 'WANT="docker.io ' in closed.script("engine")
+    packages, tools = state.packages, state.tools
+    assert not isinstance(packages, Unknown) and not isinstance(tools, Unknown)
+    packages = {**packages, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
+    return state.model_copy(
+        update={"packages": packages, "tools": {**tools, "dockerd": Tool(path="/usr/sbin/dockerd")}}
+    )
 
 
 def _limits(state: NodeState, closed: Closed) -> NodeState:

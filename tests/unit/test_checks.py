@@ -83,6 +83,7 @@ def test_what_the_first_release_promises() -> None:
 # --- each verdict ---------------------------------------------------------------------------------------------
 
 CONF = "/etc/ld.so.conf.d/x.conf"
+DISTRO = {"runtimes": {"docker": {"install": "distro"}}}
 CRIO = {
     "/etc/crio/crio.conf": file('[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n')
 }
@@ -396,6 +397,10 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {"runtimes": {"docker": {"default_runtime": True}}},
         "the default",
     ),
+    # engine.config
+    ("engine.config", "skip", state(), {}, "no engine is to be installed"),
+    ("engine.config", "fail", state(have=("apt-get",)), DISTRO, "engine.docker"),
+    ("engine.config", "pass", state(tools={"dockerd": Tool(path="/d")}), DISTRO, "as the spec says"),
     # crio.config
     ("crio.config", "skip", state(), {}, "no CRI-O"),
     ("crio.config", "fail", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "crio.runtimes.nvidia.runtime_path"),

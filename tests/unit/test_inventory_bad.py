@@ -221,6 +221,9 @@ SPECS = {
     "docker true": spec(
         "runtimes: {docker: yes}", 1, "runtimes.docker", "given true", "auto | absent | a mapping with default_runtime"
     ),
+    "docker installed from": spec(
+        "runtimes: {docker: {install: ce}}", 1, "runtimes.docker.install", "given 'ce'", "allowed: false | distro"
+    ),
     "docker near word": spec("runtimes: {docker: abent}", 1, "given 'abent'", "did you mean 'absent'?"),
     "docker default as text": spec(
         "runtimes: {docker: {default_runtime: 'true'}}", 1, "given 'true'", "allowed: true | false"

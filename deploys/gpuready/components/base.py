@@ -105,11 +105,13 @@ class Component:
     """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`.
 
     ``part``: the key of ``owners`` that decides whose this is; a component of somebody else's part does not apply.
+    ``renews``: what it does makes the node another one, so that those after it have it probed again.
     """
 
     name: ClassVar[str]
     part: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
+    renews: ClassVar[bool] = False
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         """Does this node need the component at all?"""

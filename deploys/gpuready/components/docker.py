@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import daemonjson, dockerd, dockerkeys, dockertx, work
+from gpuready.components import daemonjson, dockerd, dockerkeys, dockertx, engine, work
 from gpuready.components.base import (
     Applies,
     Change,
@@ -41,13 +41,15 @@ class Docker(Component):
 
     name = "docker"
     part = "runtime"
-    requires = ("toolkit",)
+    requires = ("toolkit", "engine")
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.docker == "absent":
             return Applies(False, "runtimes.docker: absent")
         if "docker_snap" in state.marks or "dockerd" in _tools(state) or state.docker is not None:
             return Applies(True, "Docker is on the node")
+        if engine.asked(spec):
+            return Applies(False, "no Docker yet: engine installs it")
         if isinstance(spec.runtimes.docker, DockerSpec):
             return Applies(True, "the spec names Docker")
         return Applies(False, "no Docker on this node")

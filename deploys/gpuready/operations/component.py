@@ -20,7 +20,7 @@ from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
-from gpuready.operations.node_state import node_state
+from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
@@ -130,7 +130,8 @@ def _close(
             reply = command.reply
             outcome.changed = outcome.changed or changes
     except StopIteration:
-        pass
+        if item.renews:
+            forget(host)
     except Pending as e:
         outcome.pending = str(e)
     except GpureadyError as e:

@@ -19,6 +19,8 @@ class DockerSpec(Section):
     """The size of /dev/shm in new containers, such as 8g or a number of bytes; left alone unless given."""
     cdi: Literal["auto"] | bool = "auto"
     """CDI devices in Docker (25.0 to 28.1 need a restart for it; 28.2 has them by itself); auto changes nothing."""
+    install: Literal[False, "distro"] = False
+    """Install Docker where there is none: distro takes the distribution's docker.io."""
 
 
 class ContainerdSpec(Section):

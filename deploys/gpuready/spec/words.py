@@ -34,12 +34,17 @@ class Form:
             if isinstance(note, Allowed):
                 return note.text
         if get_origin(self.kind) is Literal:
-            return " | ".join(map(str, get_args(self.kind)))
+            return " | ".join(map(_word, get_args(self.kind)))
         if _is_section(self.kind):
             return f"a mapping with {', '.join(self.kind.model_fields)}"
         if get_origin(self.kind) is tuple:
             return f"a list, each entry {' | '.join(form.words() for form in _below(self, 0))}"
         return _SIMPLE.get(get_origin(self.kind) or self.kind, "something else")
+
+
+def _word(value: object) -> str:
+    """As YAML writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def allowed_at(model: type[Section], path: Sequence[object]) -> str:
@@ -52,7 +57,7 @@ def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
     found: list[str] = []
     for form in _forms_at(model, path):
         if get_origin(form.kind) is Literal:
-            found += [str(value) for value in get_args(form.kind)]
+            found += map(_word, get_args(form.kind))
         elif _is_section(form.kind):
             found += list(form.kind.model_fields)
     return found
