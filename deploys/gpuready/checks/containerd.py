@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread
+from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.checks.containers import gpus_seen
 from gpuready.components import owners
 from gpuready.components.base import NotComparable
