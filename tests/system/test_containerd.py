@@ -31,7 +31,8 @@ class Fleet:
 
     def run(self, verb: str, nodes: Sequence[ContainerdNode] = (), **spec: Any) -> Result:
         """One run of the command line, over all machines or some; ``containerd`` alone is in question."""
-        words = [verb, *(["--yes"] if verb in ("apply", "remove") else []), "--only", "containerd"]
+        at_once = ("--yes", "--batch", "100%")
+        words = [verb, *(at_once if verb in ("apply", "remove") else ()), "--only", "containerd"]
         machines = [node.machine for node in nodes or self.nodes]
         return self.gpuready(
             *words,
@@ -55,7 +56,8 @@ def fleet(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Flee
         with ThreadPoolExecutor() as pool:
             nodes = list(pool.map(lambda item: ContainerdNode(item[1], item[0]), machines.items()))
         done = gpuready(
-            "apply", "--yes", "--only", "repository", "--only", "toolkit", inventory=inventory(machines.values())
+            *("apply", "--yes", "--batch", "100%", "--only", "repository", "--only", "toolkit"),
+            inventory=inventory(machines.values()),
         )
         assert done.code in (0, 3), done.explain()
         yield Fleet(nodes, gpuready, inventory)

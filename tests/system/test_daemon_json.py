@@ -26,7 +26,9 @@ from tests.system.harness import Gpuready, Inventories, Result
 
 #: Machines of each distribution; so many cases are converged at a time.
 WIDTH = 2
-_APPLY, _REMOVE = ("apply", "--yes"), ("remove", "--yes", "--only", "docker")
+# Hosts one after another are what other tests are about.
+_APPLY = ("apply", "--yes", "--batch", "100%")
+_REMOVE = ("remove", "--yes", "--batch", "100%", "--only", "docker")
 #: What a case goes through, one run of the command line each; one that is refused sees the first only.
 ROUND = (_APPLY, _APPLY, _REMOVE, _REMOVE)
 
@@ -90,7 +92,7 @@ def table(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Tabl
     with ExitStack() as stack:
         made = [(distro, stack.enter_context(lab.machine(distro))) for distro in BOTH for _ in range(WIDTH)]
         nodes = {distro: [DockerNode(machine) for d, machine in made if d == distro] for distro in BOTH}
-        done = gpuready("apply", "--yes", "--skip", "docker", inventory=inventory([machine for _, machine in made]))
+        done = gpuready(*_APPLY, "--skip", "docker", inventory=inventory([machine for _, machine in made]))
         assert not any(done.host(machine.name)["error"] for _, machine in made), done.explain()
         yield Table(nodes, gpuready, inventory)
 

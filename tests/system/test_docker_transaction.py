@@ -285,7 +285,7 @@ def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both, conte
     both.settled(**ALL)
     assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
     where = both.inventory([node.machine for node in both.nodes], **ALL)
-    removed = both.gpuready("remove", "--yes", "--only", "docker", inventory=where)
+    removed = both.gpuready("remove", "--yes", "--batch", "100%", "--only", "docker", inventory=where)
     assert removed.code == 0, removed.explain()
     for node in both.nodes:
         keys = removed.diff("docker", node.name).keys()
