@@ -84,7 +84,12 @@ class Crio(Component):
         return values | ledger.actual("crio", state, (DROP_IN,))
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return ledger.whole("crio", state, (DROP_IN,))
+        found = ledger.whole("crio", state, (DROP_IN,))
+        if not found and ledger.kept(state, DROP_IN) and "nvidia" in files.effective(state).runtimes:
+            raise NotComparable(
+                f"{DROP_IN} was edited after gpuready wrote it; take the runtime nvidia out of it first"
+            )
+        return found
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.reload if unit(state).active == "active" else Disruption.none
