@@ -14,7 +14,9 @@ import pytest
 from gpuready.checks import CATALOGUE
 from gpuready.checks.base import run_checks
 from gpuready.components.base import compare
+from gpuready.components.cdi import Cdi
 from gpuready.components.ldso import CONF, Ldso
+from gpuready.node import BACK
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Linker, NodeState
 
@@ -66,3 +68,20 @@ def test_the_model_is_judged_by_what_nvidia_smi_says(converged: NodeState) -> No
     assert judged(converged, gpus=1, model="H200")["gpu.model"] == "pass"
     assert judged(converged, gpus=1, model="H100")["gpu.model"] == "fail"
     assert judged(converged, gpus=1)["gpu.model"] == "skip"
+
+
+def test_its_cdi_spec_fits_and_one_of_another_driver_does_not(converged: NodeState) -> None:
+    assert not compare(Cdi(), NodeSpec(), converged).diff
+    spec = "/etc/cdi/nvidia.yaml"
+    old = converged.files[spec].model_copy(update={"text": converged.files[spec].text.replace("580.159.04", "550.1.1")})
+    stale = converged.model_copy(update={"files": {**converged.files, spec: old}})
+    diff = {change.key: (change.actual, change.expected) for change in compare(Cdi(), NodeSpec(), stale).diff}
+    assert diff["cdi.driver"] == ("550.1.1", "580.159.04")
+    assert judged(stale, gpus=1)["cdi.stale"] == "fail" and judged(converged, gpus=1)["cdi.stale"] == "pass"
+
+
+def test_the_way_back_names_all_that_was_put_in(converged: NodeState) -> None:
+    found = {item.name: compare(item, NodeSpec(), converged, original=True) for item in BACK}
+    assert not [each for each in found.values() if each.error]
+    differs = {name for name, each in found.items() if each.diff}
+    assert differs == {"docker", "cdi", "ldso", "toolkit", "repository", "ledger"}
