@@ -309,7 +309,7 @@ def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -
         told = problem(result, m.name)
         assert result.host(m.name)["outcome"] == "failed" and "result unknown" in told, result.explain()
         assert "toolkit" in told and "run again" in told
-    assert departure.took < 100
+    assert departure.took < 230  # a bound, not a measure: other tests have the machine, too
     swallow(dark, packets=False)
     cable(dead, plugged=True)
     dead.start()
