@@ -11,6 +11,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from gpuready.components import tomlconfig
 from gpuready.components.base import Value
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -45,9 +46,7 @@ def read(text: str) -> Document:
 
 def given(document: Document, key: str) -> Value:
     """What the file says of a dotted key, as text unless it is a boolean; None where it says nothing."""
-    here: Any = document
-    for name in key.split("."):
-        here = here.get(name) if isinstance(here, dict) else None
+    here = tomlconfig.at(document, tuple(key.split(".")))
     return here if here is None or isinstance(here, (bool, str)) else str(here)
 
 

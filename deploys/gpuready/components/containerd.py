@@ -124,7 +124,7 @@ class Containerd(Component):
             raise ConvergeError("containerd config dump could not be read; nothing was changed")
         path, _ = files.place(state, found)
         file = state.files.get(path)
-        before = file.sha256 if file else "absent"
+        before = state.sha256(path)
         want = {c.key: c.expected for c in diff if c.key != RUNNING}
         if keys.registers(want):
             reply = yield Step(

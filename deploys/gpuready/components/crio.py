@@ -116,13 +116,12 @@ class Crio(Component):
             )
             content = _content(state, found, want, reply.out)
             self._validated(content, want, spec, state)
-        file = state.files.get(DROP_IN)
         yield Step(
             "crio",
             resources.script(
                 "crio-install",
                 path=DROP_IN,
-                before=file.sha256 if file else "absent",
+                before=state.sha256(DROP_IN),
                 content=content,
                 write="1" if content else "",
                 restores="1" if back in want else "",

@@ -54,7 +54,7 @@ def install(
         resources.script(
             "docker-install",
             path=CONFIG,
-            before=file.sha256 if file else "absent",
+            before=state.sha256(CONFIG),
             content=load if written else b"",
             final=target or b"",
             last="" if not written or target == load else "none" if target is None else "final",

@@ -78,7 +78,7 @@ class Ldso(Component):
             yield from ledger.restore("ldso", diff, state, ldconfig=True)
             return
         dirs = next((c.expected for c in diff if c.key == "ldso.conf"), None)
-        before = state.files[CONF].sha256 if CONF in state.files else "absent"
+        before = state.sha256(CONF)
         content = resources.document("ldso.conf", dirs=dirs) if isinstance(dirs, tuple) else ""
         yield Step(
             "ldso",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gpuready import resources
 from gpuready.components.base import Change, Component, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState
+from gpuready.state.model import NodeState
 
 KEPT = "/var/lib/gpuready/backup"
 #: Where `gpuready remove` leaves originals that it did not put back.
@@ -45,25 +45,27 @@ def paths(state: NodeState, folder: str) -> tuple[str, ...]:
 
 def whole(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
     """Keys of files that go back as a whole; one that somebody else has changed since is left to them."""
-    found: dict[str, Value] = {}
-    for path in touched:
-        record, file = kept(state, path), state.files.get(path)
-        if record is None:
-            continue
-        again = (file.data if file else None) == record.original  # a run that was cut has put it back already
-        if again or "gpuready" in path.rpartition("/")[2] or _sha(file) == record.ours:
-            found[f"{name}.files.{path}"] = None if record.original is None else "original"
-    return found
+    records = {path: record for path in touched if (record := kept(state, path)) and _goes_back(state, path, record)}
+    return {f"{name}.files.{path}": None if r.original is None else "original" for path, r in records.items()}
 
 
 def left(state: NodeState, touched: Collection[str]) -> tuple[str, ...]:
     """Notes on the files that :func:`whole` leaves alone."""
-    there = [path for path in touched if path in state.files and f"f.files.{path}" not in whole("f", state, [path])]
     return tuple(
         f"{path} was edited after gpuready changed it: it stays, and its original goes to {LEFT}{path}.original"
-        for path in there
-        if (record := kept(state, path)) and state.files[path].data != record.original
+        for path in touched
+        if path in state.files and (record := kept(state, path)) and not _goes_back(state, path, record)
     )
+
+
+def _goes_back(state: NodeState, path: str, record: Kept) -> bool:
+    """Is the file ours by its name, as we left it, or back already, because a run was cut?"""
+    named = "gpuready" in path.rpartition("/")[2]
+    return named or state.sha256(path) == record.ours or _content(state, path) == record.original
+
+
+def _content(state: NodeState, path: str) -> bytes | None:
+    return state.files[path].data if path in state.files else None
 
 
 def actual(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
@@ -75,7 +77,7 @@ def _now(state: NodeState, path: str) -> Value:
     file, record = state.files.get(path), kept(state, path)
     if record is None:
         return None
-    if (file.data if file else None) == record.original:  # what hangs on it may be undone yet: the record says so
+    if _content(state, path) == record.original:  # what hangs on it may be undone yet: the record says so
         return "original, on record"
     if file is None:
         return "removed"
@@ -84,18 +86,18 @@ def _now(state: NodeState, path: str) -> Value:
 
 def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:
     """The step that closes keys of :func:`whole`."""
-    touched = [c.key.partition(".files.")[2] for c in diff]
-    files = [(path, _sha(state.files.get(path)), "" if c.expected is None else "1")
-             for path, c in zip(touched, diff, strict=True)]  # fmt: skip
+    script = resources.script("restore", files=to_restore(diff, state), ldconfig="1" if ldconfig else "")
     yield Step(
         name,
-        resources.script("restore", files=files, ldconfig="1" if ldconfig else ""),
+        script,
         summary=f"take back {name}",
     )
 
 
-def _sha(file: File | None) -> str:
-    return file.sha256 if file else "absent"
+def to_restore(diff: tuple[Change, ...], state: NodeState) -> list[tuple[str, str, str]]:
+    """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
+    back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
+    return [(path, state.sha256(path), "" if then is None else "1") for path, then in back.items()]
 
 
 class Ledger(Component):

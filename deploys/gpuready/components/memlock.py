@@ -106,23 +106,21 @@ class Memlock(Component):
         keys = [c.key for c in diff]
         puts, services = [], []
         if any(key.startswith("memlock.login.") for key in keys):
-            puts.append((LIMITS, _sha(state, LIMITS), resources.document("memlock.limits").encode()))
+            puts.append((LIMITS, state.sha256(LIMITS), resources.document("memlock.limits").encode()))
         for service in _services(state):
             if f"memlock.{service}.drop-in" in keys:
                 puts.append(
-                    (drop_in(service), _sha(state, drop_in(service)), resources.document("memlock.unit").encode())
+                    (drop_in(service), state.sha256(drop_in(service)), resources.document("memlock.unit").encode())
                 )
             if f"memlock.{service}.process" in keys or f"memlock.files.{drop_in(service)}" in keys:
                 services.append(f"{service}.service")
-        back = [c for c in diff if c.key.startswith("memlock.files.")]
-        files = [(path, _sha(state, path), "" if c.expected is None else "1")
-                 for c in back for path in [c.key.removeprefix("memlock.files.")]]  # fmt: skip
+        back = ledger.to_restore(diff, state)
         yield Step(
             "memlock",
             resources.script(
                 "memlock",
                 puts=puts,
-                files=files,
+                files=back,
                 services=services,
                 back="1" if back else "",
                 work=work.words(spec),
@@ -167,7 +165,3 @@ def _login(state: NodeState, domain: str) -> Value:
     if values == {"unlimited"}:
         return "unlimited"
     return ", ".join(f"{kind} {value}" for kind, value in sorted(limits.items())) or None
-
-
-def _sha(state: NodeState, path: str) -> str:
-    return state.files[path].sha256 if path in state.files else "absent"

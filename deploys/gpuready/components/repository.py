@@ -92,16 +92,16 @@ class Repository(Component):
         repo = spec.toolkit.repo
         source = resources.document("toolkit.sources", url=repo.url, keyring=KEYRING)
         proxy = _proxy_line(spec)
-        puts = [(KEYRING, _sha(state, KEYRING), key)] if key is not None else []
-        puts.append((SOURCE, _sha(state, SOURCE), source.encode()))
+        puts = [(KEYRING, state.sha256(KEYRING), key)] if key is not None else []
+        puts.append((SOURCE, state.sha256(SOURCE), source.encode()))
         if proxy is not None:
-            puts.append((PROXY, _sha(state, PROXY), f"{proxy}\n".encode()))
-        drops = [(PROXY, _sha(state, PROXY))] if proxy is None and PROXY in state.files else []
+            puts.append((PROXY, state.sha256(PROXY), f"{proxy}\n".encode()))
+        drops = [(PROXY, state.sha256(PROXY))] if proxy is None and PROXY in state.files else []
         for path, kept in _conflicts(spec, state).items():
             if aptsources.is_bare(kept) and path != "/etc/apt/sources.list":
-                drops.append((path, _sha(state, path)))
+                drops.append((path, state.sha256(path)))
             else:
-                puts.append((path, _sha(state, path), kept.encode("utf-8", "surrogateescape")))
+                puts.append((path, state.sha256(path), kept.encode("utf-8", "surrogateescape")))
         puts = [put for put in puts if put[0] not in state.files or state.files[put[0]].data != put[2]]
         yield Step("repository", resources.script("files", puts=puts, drops=drops), summary="write the source")
 
@@ -137,10 +137,6 @@ class Repository(Component):
 
 def _backwards(diff: tuple[Change, ...]) -> bool:
     return any(c.key.startswith("repository.files.") for c in diff)
-
-
-def _sha(state: NodeState, path: str) -> str:
-    return state.files[path].sha256 if path in state.files else "absent"
 
 
 def _key(file: File | None) -> Value:

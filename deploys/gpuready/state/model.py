@@ -187,6 +187,10 @@ class NodeState(_Model):
     cdi_missing: tuple[str, ...] = ()
     active: dict[str, Any] = Field(default_factory=dict)
 
+    def sha256(self, path: str) -> str:
+        """The hash of a file as ``sha`` in templates/lib.sh.j2 prints it: ``absent`` where there is none."""
+        return self.files[path].sha256 if path in self.files else "absent"
+
     def glob(self, prefix: str) -> dict[str, File]:
         """Files whose path starts with ``prefix``, in path order."""
         return {path: self.files[path] for path in sorted(self.files) if path.startswith(prefix)}
