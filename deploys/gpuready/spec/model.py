@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
+from gpuready.spec.nccl import Nccl
 from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
 from gpuready.spec.section import Section
 from gpuready.spec.toolkit import (
@@ -30,6 +31,7 @@ __all__ = [
     "CrioSpec",
     "DockerSpec",
     "FloorException",
+    "Nccl",
     "NodeSpec",
     "Repository",
     "Runtimes",
@@ -94,15 +96,6 @@ class Rdma(Section):
     """ib_core's netns_mode: whether RDMA devices belong to one network namespace."""
     packages: tuple[Unit, ...] = Field(default=(), strict=False)
     """Packages of the RDMA user space."""
-
-
-class Nccl(Section):
-    """NCCL's environment on this node."""
-
-    subnets: tuple[Text, ...] = Field(default=(), strict=False)
-    """The networks, as CIDR, that NCCL may use."""
-    extra: dict[str, Text] = Field(default_factory=dict)
-    """Further NCCL variables."""
 
 
 class Reconverge(Section):

@@ -36,6 +36,8 @@ NOT_YET = (
     Missing("rdma.netns_mode", "rdma component"),
     Missing("rdma.packages", "rdma component"),
     Missing("nccl.subnets", "nccl component"),
+    Missing("nccl.interfaces", "nccl component"),
+    Missing("nccl.version", "nccl component"),
     Missing("nccl.extra", "nccl component"),
     Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
     Missing("maintenance.reboot", "reboot"),

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gpuready.state.network import Network
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -182,6 +184,7 @@ class NodeState(_Model):
     driver: Driver = Driver()
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
+    network: Network | Unknown | None = None
     ib_netns_mode: str = ""
     mounts: tuple[str, ...] = ()
     cdi_missing: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import shlex
 
 from gpuready.state.docker import docker
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.network import network
 from gpuready.state.records import ProbeError, Records
 
 __all__ = ["ProbeError", "parse"]
@@ -25,7 +26,7 @@ def parse(lines: list[str]) -> NodeState:
     links = dict(v.split(" ", 1) for v in values.get("link", []) if " " in v)
     files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
     one = {key: found[-1] for key, found in values.items()}
-    system = r.run("system")
+    system, devices = r.run("system"), r.run("network")
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
@@ -55,6 +56,7 @@ def parse(lines: list[str]) -> NodeState:
         driver=_driver(r, values, proc),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(r.text("rdma")),
+        network=network(devices) if isinstance(devices, str) else devices,
         ib_netns_mode=one.get("ib_netns_mode", ""),
         mounts=tuple(r.text("mounts").splitlines()),
         cdi_missing=tuple(r.text("cdi").splitlines()),
