@@ -13,8 +13,8 @@ from gpuready.cli.failure import failed, interrupted
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust")
-NOT_YET = ("status", "inventory", "init", "compat", "nccl", "fabric", "report", "render")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat")
+NOT_YET = ("status", "inventory", "init", "nccl", "fabric", "report", "render")
 
 HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.
 
@@ -26,6 +26,8 @@ HELP = """Take GPU hosts from an address and a key to ready for containers, and 
   gpuready verify -i hosts.yaml --output junit:report.xml
   gpuready verify -i admin@10.0.0.7, --limit '!gpu13'
   gpuready explain libcuda.ldcache              what a check means, and what to do
+  gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
+                                                will this image run here?
 """
 
 

@@ -93,7 +93,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
         _complain("gpuready: interrupted\n")
     with _undisturbed():
         for target in wanted:
-            if target.path is None and target.form == "human" and not run.hosts:
+            if target.path is None and target.form == "human" and not run.hosts and run.answer is None:
                 continue  # stderr has said it all
             on = target.path is None and use_color(color, sys.stdout)
             text = render(run, code, target.form, color=on)

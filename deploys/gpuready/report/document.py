@@ -12,6 +12,7 @@ from gpuready import __version__
 from gpuready.checks.base import Judged
 from gpuready.components.base import Value
 from gpuready.errors import GpureadyError
+from gpuready.report.answers import answer_document
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.reached import gpu_checks, level, run_level
 from gpuready.report.run import ComponentRun, HostRun, Run
@@ -43,6 +44,7 @@ def summary(run: Run, code: int) -> dict[str, Any]:
         "level": None if reached is None else reached.name,
         "gpu_checks": sum(map(gpu_checks, run.hosts)),
         "batches": [list(batch) for batch in run.batches],
+        **(answer_document(run.answer) if run.answer is not None else {}),
     }
 
 
@@ -60,6 +62,8 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
         "components": [_component(item) for item in host.components],
         "checks": [_check(judged) for judged in host.checks],
     }
+    if run.verb == "compat":
+        found["images"] = [{"image": mask_text(item.image), **answer_document(item)} for item in host.answers]
     if run.verb == "probe" and host.state is not None:
         found["state"] = mask_state(host.state)
     return found

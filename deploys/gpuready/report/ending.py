@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpuready.report.answers import tally
 from gpuready.report.exitcode import MEANING, counts
 from gpuready.report.reached import gpu_checks, run_level
 from gpuready.report.run import HostRun, Run
@@ -56,7 +57,7 @@ def _style(run: Run, host: HostRun) -> str:
 
 
 def _counts(run: Run, host: HostRun) -> str:
-    if run.verb == "probe" or (host.state is None and not host.checks):
+    if run.verb in ("probe", "compat") or (host.state is None and not host.checks):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
@@ -71,6 +72,9 @@ def _counts(run: Run, host: HostRun) -> str:
 
 def ending(run: Run, code: int, paint: Painter) -> str:
     """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
+    if run.verb == "compat":
+        good = paint("green", "OK") if not code else paint("red", "NOT OK")
+        return f"{good}: {tally(run)}" + (f"; exit {code} ({MEANING[code]})" if code else "")
     depth = run_level(run)
     reached = f"level {depth.name}" if depth is not None else "no level reached"
     checks = _gpu_words(run)

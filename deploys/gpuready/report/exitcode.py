@@ -10,7 +10,7 @@ MEANING = {
     0: "as wanted",
     1: "converge failed on a host, or in a plan would",
     2: "plan --detailed-exitcode: there are changes",
-    3: "verify: a difference, a failed or an unknown check; apply: a check fails after it",
+    3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not run",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or nothing matched",
     6: "some hosts were not attempted",
@@ -30,6 +30,8 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
         codes.add(run.error.exit_code)
     if run.interrupted:
         codes.add(130)
+    if not all(answer.runs for answer in (*filter(None, [run.answer]), *(a for h in run.hosts for a in h.answers))):
+        codes.add(3)
     for host in run.hosts:
         codes |= _of_host(run.verb, host, detailed)
     return next(code for code in ORDER if code in codes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuready.report import facts
+from gpuready.report import answers, facts
 from gpuready.report.blocks import (
     DiffBlock,
     VerdictBlock,
@@ -38,9 +38,13 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline."""
     paint = Painter(color)
+    if run.answer is not None:
+        return "\n".join(answers.told(run.answer, paint)) + "\n"
     parts = [[_headline(run)], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
         parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
+    elif run.verb == "compat":
+        parts += answers.matrix(run, paint)
     else:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]

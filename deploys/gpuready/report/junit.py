@@ -11,12 +11,14 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.compat.answer import Answer
 from gpuready.errors import GpureadyError
+from gpuready.report.answers import told, word
 from gpuready.report.blocks import fate, keys
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.report.text import clean
+from gpuready.report.text import Painter, clean
 
 _COUNTED = ("failure", "error", "skipped")
 
@@ -24,7 +26,7 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    whole = _whole_run(run)
+    whole = _whole_run(run) if run.answer is None else _answer_case("gpuready", run.answer)
     if whole is not None or not run.hosts:
         root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
     for host in run.hosts:
@@ -55,7 +57,17 @@ def _cases(run: Run, host: HostRun) -> list[ET.Element]:
         _host_case(host),
         *(_component_case(run, host, item) for item in host.components),
         *_check_cases(run, host),
+        *(_answer_case(host.name, answer) for answer in host.answers),
     ]
+
+
+def _answer_case(host: str, answer: Answer) -> ET.Element:
+    """compat: one image on one host."""
+    case = _case(f"{host}.compat", answer.image or "image")
+    lines = "\n".join(told(answer, Painter(False)))
+    if not answer.runs:
+        _add(case, "failure" if answer.found else "error", f"{word(answer)}: {lines.split(chr(10))[0]}", lines)
+    return _output(case, lines)
 
 
 def _host_case(host: HostRun) -> ET.Element:

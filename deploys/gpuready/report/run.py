@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuready.checks.base import Judged
+from gpuready.compat.answer import Answer
 from gpuready.components import owners
 from gpuready.components.base import Comparison
 from gpuready.errors import GpureadyError
@@ -46,6 +47,7 @@ class HostRun:
     components: list[ComponentRun] = field(default_factory=list)
     checks: list[Judged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     disturbed: bool = False
 
     def leave_out(self, why: str) -> None:
@@ -76,6 +78,8 @@ class Run:
     probed: str = ""
     batches: list[tuple[str, ...]] = field(default_factory=list)
     told: bool = False
+    answer: Answer | None = None
+    """compat without an inventory: the one answer."""
 
     @property
     def changes(self) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready.checks.base import Level
+from gpuready.compat.predict import VERDICTS
 from gpuready.components.base import Disruption
 from gpuready.report.document import SCHEMA
 from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -33,7 +34,7 @@ def result_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
-        **_object(**_summary(), hosts=hosts),
+        **_object(tuple(_answer()), **_summary(), hosts=hosts),
         "$defs": {**_parts(), "state": state, **parts},
     }
 
@@ -66,7 +67,19 @@ def _summary() -> dict[str, Any]:
         "level": {**LEVEL, "description": "the level that every judged host reached"},
         "gpu_checks": {**COUNT, "description": "checks that really saw a GPU, on all hosts"},
         "batches": {"type": "array", "items": TEXTS, "description": "plan, apply: the hosts that differ, in order"},
+        **_answer(),
     }
+
+
+def _answer() -> dict[str, Any]:
+    """compat: what it predicts; of the whole document where no inventory was given."""
+    fix = _object(do=TEXT, verdict={"enum": list(VERDICTS)}, certain=FLAG)
+    return {
+        "verdict": {"enum": [*VERDICTS, None], "description": "compat; null: the image could not be judged"},
+        "certain": FLAG, "reason": TEXT, "notes": TEXTS,
+        "libcuda": {"type": ["string", "null"], "description": "the image's libcuda, where that one is loaded"},
+        "fixes": {"type": "array", "items": fix, "description": "what makes it run, best first"},
+    }  # fmt: skip
 
 
 def _parts() -> dict[str, Any]:
@@ -89,14 +102,16 @@ def _parts() -> dict[str, Any]:
         "components": {"type": "array", "items": _ref("component")},
         "checks": {"type": "array", "items": _ref("check")},
         "state": {**_ref("state"), "description": "probe only"},
+        "images": {"type": "array", "items": _object(image=TEXT, **_answer()), "description": "compat only"},
     }  # fmt: skip
+    optional = ("state", "images")
     return {
         "error": _object(kind={**TEXT, "minLength": 1}, message={**TEXT, "minLength": 1}, remedy=TEXT),
         "value": {"anyOf": [value, TEXTS, unknown]},
         "change": _object(key=TEXT, actual=_ref("value"), expected=_ref("value")),
         "component": component,
         "check": check,
-        "host": _object(("state",), **host),
-        "line": {**_object(("state",), host=TEXT, **host), "description": "jsonl: one host"},
-        "summary": {**_object(**_summary()), "description": "jsonl: the last line"},
+        "host": _object(optional, **host),
+        "line": {**_object(optional, host=TEXT, **host), "description": "jsonl: one host"},
+        "summary": {**_object(tuple(_answer()), **_summary()), "description": "jsonl: the last line"},
     }

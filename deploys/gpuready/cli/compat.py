@@ -1,0 +1,121 @@
+"""``gpuready compat``: will this image run here? Answered from facts, before it fails; nothing is started."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import click
+
+from gpuready.cli.options import Verb, probe_options
+from gpuready.cli.output import deliver, targets
+from gpuready.compat import tables
+from gpuready.compat.answer import answer
+from gpuready.compat.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated, stack_of
+from gpuready.compat.note import NoteError, read_note
+from gpuready.compat.versions import Version, dotted, numbers
+from gpuready.errors import UsageError
+from gpuready.report.run import Run
+
+_HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
+
+\b
+  gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
+                  --image-cuda 11.2.2 --compat-lib 460.32.03
+
+The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35)
+or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not certain has a question mark: an ERROR_804?
+of a GPU that nobody knows counts as an error.
+"""
+_EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
+
+
+@click.command("compat", cls=Verb, help=_HELP)
+@click.option("--driver", metavar="VERSION", help="The host's driver, such as 550.54.15.")
+@click.option("--gpu", metavar="NAME", help="As nvidia-smi -L names it; or consumer, pro, datacenter.")
+@click.option("--image-cuda", metavar="VERSION", help="CUDA_VERSION of the image, such as 12.4.1.")
+@click.option(
+    "--compat-lib",
+    multiple=True,
+    metavar="VERSION",
+    help="Of a libcuda.so.VERSION in the image's /usr/local/cuda/compat. Repeatable.",
+)
+@click.option("--note", metavar="JSON", help="The ELF note of that libcuda: readelf -p .note.cuda.fwd_compatibility.")
+@click.option("--require", multiple=True, metavar="STRING", help="NVIDIA_REQUIRE_CUDA of the image. Repeatable.")
+@click.option(
+    "--stack",
+    type=click.Choice(STACKS),
+    help="What is done with an image's libcuda: cuda-compat-mode of config.toml, hook in CDI and jit-cdi, "
+    "none without containers. Default: what the toolkit does by itself.",
+)
+@click.option("--toolkit", metavar="VERSION", help="Of the NVIDIA Container Toolkit. Default: a current one.")
+@probe_options
+def command(**given: Any) -> int:
+    """The exit code."""
+    outputs = targets(given["output"])
+    told = answer([_host(given)], _image(given))
+    return deliver(Run("compat", answer=told), outputs, color=given["color"])
+
+
+def _host(given: dict[str, Any]) -> Host:
+    if given["driver"] is None:
+        raise UsageError("--driver is missing: the version of the host's driver", remedy=_EXAMPLE)
+    toolkit = _version("--toolkit", given["toolkit"], "X.Y.Z, such as 1.17.8", 3) if given["toolkit"] else None
+    stack = given["stack"] or stack_of(toolkit)
+    if toolkit and (why := cannot_be(stack, toolkit)):
+        remedy = f"--stack {stack_of(toolkit)}, or leave --stack out"
+        raise UsageError(f"--stack {stack} contradicts --toolkit {given['toolkit']}: {why}", remedy=remedy)
+    driver, gpu = _driver("--driver", given["driver"]), tables.gpu(given["gpu"] or "")
+    return Host(driver, gpu, stack, toolkit, gated(stack, toolkit))
+
+
+def _image(given: dict[str, Any]) -> Image:
+    if given["image_cuda"] is None:
+        raise UsageError("--image-cuda is missing: the CUDA that the image is made for", remedy=_EXAMPLE)
+    note = _note(given["note"], given["compat_lib"])
+    libraries = tuple(CompatLib(_driver("--compat-lib", text), note) for text in given["compat_lib"])
+    return Image(cuda("--image-cuda", given["image_cuda"]), libraries, requires=given["require"])
+
+
+def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
+    if text is None:
+        return None
+    if len(libraries) != 1:
+        raise UsageError(
+            f"--note describes one library, and --compat-lib names {len(libraries) or 'none'}",
+            remedy="give --compat-lib VERSION once beside it",
+        )
+    try:
+        return read_note(text)
+    except NoteError as e:
+        raise UsageError(f"--note: {e}", remedy='as in --note \'{"format":1,"driver":[535,550]}\'') from None
+
+
+def _driver(option: str, text: str) -> Version:
+    found = _version(option, text, "a full driver version, such as 535.104.05 or 460.80", 2)
+    oldest = min(tables.branches())
+    if found[0] < oldest:
+        raise UsageError(f"{option} {text}: no known driver", remedy=f"the oldest branch that is known is {oldest}")
+    return found
+
+
+def cuda(option: str, text: str) -> Version:
+    """A released CUDA version; UsageError names those that are known."""
+    found = _version(option, text, "X.Y or X.Y.Z, such as 12.4.1", 2)
+    if found[:2] not in tables.known_cuda():
+        known = [dotted(one) for one in tables.known_cuda()]
+        near = difflib.get_close_matches(dotted(found[:2]), known, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        date = tables.dated("toolkits")[0]
+        raise UsageError(f"{option} {text}: no such CUDA toolkit is known (on {date}){hint}", remedy=", ".join(known))
+    return found
+
+
+def _version(option: str, text: str, what: str, least: int) -> Version:
+    try:
+        found = numbers(text)
+    except ValueError:
+        found = ()
+    if not least <= len(found) <= 3:
+        raise UsageError(f"{option} {text}: no version", remedy=what)
+    return found

@@ -1,0 +1,42 @@
+"""One answer to "will this image run here?": the image, what is predicted, and the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuready.compat.facts import Host, Image
+from gpuready.compat.fixes import Fix, fixes
+from gpuready.compat.predict import RUNS, VERDICTS, Prediction, predict
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``image`` is its name, empty where only facts were given; ``unknown`` says why there is no prediction."""
+
+    image: str
+    found: Prediction | None
+    fixes: tuple[Fix, ...] = ()
+    unknown: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Will it run, as far as can be told?"""
+        return self.found is not None and self.found.verdict in RUNS
+
+
+def answer(hosts: Sequence[Host], image: Image, name: str = "") -> Answer:
+    """The worst of a node's GPUs counts: a container gets them all. ``hosts`` is the node once for each GPU model."""
+    worst = max(hosts, key=lambda host: _badness(predict(host, image)))
+    found = predict(worst, image)
+    ways = [fix for fix in fixes(worst, image, found) if _helps(fix, hosts)]
+    return Answer(name, found, tuple(ways))
+
+
+def _badness(found: Prediction) -> tuple[bool, bool, int]:
+    return (not found.runs, found.certain is not found.runs, VERDICTS.index(found.verdict))
+
+
+def _helps(fix: Fix, hosts: Sequence[Host]) -> bool:
+    """Does it run on the node's other GPUs, too?"""
+    return all(predict(replace(fix.host, gpu=host.gpu), fix.image).runs for host in hosts)

@@ -1,0 +1,61 @@
+"""The ELF note of a compatibility libcuda: in which drivers and on which GPUs it works, as NVIDIA wrote it there.
+
+Sources: ``readelf -p .note.cuda.fwd_compatibility libcuda.so.X``; cmd/nvidia-cdi-hook/cudacompat of the container
+toolkit.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, BinaryIO
+
+from gpuready.compat.facts import Note
+
+SECTION = ".note.cuda.fwd_compatibility"
+OWNER = "NVIDIA Corporation"
+_LONGEST = 1 << 16
+
+
+class NoteError(ValueError):
+    """A note that cannot be understood."""
+
+
+def read_note(text: str) -> Note:
+    """The JSON of a note; raises :class:`NoteError`."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise NoteError(f"no JSON: {e}") from None
+    if not isinstance(found, dict):
+        raise NoteError("it is no JSON object")
+    found = {key.lower(): value for key, value in found.items()}
+    return Note(str(found.get("cuda version", "")), _numbers(found, "driver"), _numbers(found, "device"))
+
+
+def _numbers(found: dict[str, Any], key: str) -> frozenset[int]:
+    value = found.get(key, [])
+    if not isinstance(value, list) or not all(type(one) is int for one in value):
+        raise NoteError(f"{key!r} is no list of numbers")
+    return frozenset(value)
+
+
+def note_of(library: BinaryIO) -> Note | None:
+    """The note of a library, None where it has none; raises :class:`NoteError` where it or the ELF file is broken."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import NoteSection
+
+    try:
+        section = ELFFile(library).get_section_by_name(SECTION)
+        if not isinstance(section, NoteSection):
+            return None
+        if section["sh_size"] > _LONGEST:
+            raise NoteError(f"its {SECTION} has {section['sh_size']} bytes")
+        for note in section.iter_notes():
+            if note["n_name"] == OWNER:
+                return read_note(bytes(note["n_descdata"]).decode("utf-8", "replace").strip("\0"))
+    except (ELFError, ValueError, KeyError, OverflowError, MemoryError, OSError, AttributeError) as e:
+        if isinstance(e, NoteError):
+            raise
+        raise NoteError(f"no readable ELF file: {type(e).__name__}: {e}") from None
+    return None

@@ -1,0 +1,170 @@
+"""The predictor: which libcuda a program in this image would load here, and what CUDA would say to it. Pure.
+
+All follows from which libcuda.so.1 is loaded beside which nvidia.ko. The driver's own: native up to its own CUDA, and
+minor-version compatibility above it. The image's newer one: forward compatibility, which the hardware has to support.
+Sources: CUDA Compatibility guide; the container toolkit's and libnvidia-container's code (``data/*.yaml`` name them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuready.compat import tables
+from gpuready.compat.facts import CompatLib, Host, Image
+from gpuready.compat.require import Properties, RequireError, satisfied
+from gpuready.compat.versions import dotted, driver, numbers
+
+VERDICTS = ("NATIVE", "MINOR", "FORWARD", "ERROR_803", "ERROR_804", "NEEDS_DRIVER", "REFUSED")
+RUNS = ("NATIVE", "MINOR", "FORWARD")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """``verdict`` is one of :data:`VERDICTS`; ``library`` is the image's libcuda where that one is loaded.
+
+    ``certain`` is false where it hangs on what is not known or not documented, which ``reason`` then says.
+    """
+
+    verdict: str
+    certain: bool
+    reason: str
+    library: CompatLib | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Will it run, as far as can be told?"""
+        return self.verdict in RUNS
+
+
+def predict(host: Host, image: Image) -> Prediction:
+    """What happens when this image's program starts on this host."""
+    open_, why = gate(host, image)
+    if open_ is False:
+        return Prediction("REFUSED", True, why)
+    library = chosen(host, image)
+    found = _forward(host, image, library) if library else _own(host, image)
+    if found.runs and image.cuda[0] > (last := host.gpu.newest_toolkit):
+        text = f"CUDA {image.cuda[0]} compiles nothing for {host.gpu.architecture} (the last was {last}): error 209"
+        found = replace(found, notes=(*found.notes, text))
+    if open_ is None:
+        text = "whether NVIDIA_REQUIRE_CUDA lets it start cannot be told of this GPU"
+        found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
+    return found
+
+
+def gate(host: Host, image: Image) -> tuple[bool | None, str]:
+    """Would the container start? True where nobody asks; the second is the error when not."""
+    if not host.gate:
+        return True, ""
+    arch = numbers(host.gpu.capability) if host.gpu.capability else None
+    cuda = None if tables.beyond(host.driver) else tables.newest_cuda(host.driver)
+    has = Properties(cuda, host.driver, arch, host.gpu.brands)
+    answers = []
+    for requirement in image.requires:
+        try:
+            answers.append(satisfied(requirement, has))
+        except RequireError as e:
+            return False, f"the container does not start: invalid expression in NVIDIA_REQUIRE_*: {e}"
+        if answers[-1] is False:
+            first = requirement.split(" ")[0]
+            speaks = f"driver {driver(host.driver)} speaks CUDA {dotted(tables.newest_cuda(host.driver))}"
+            return False, (
+                f"the container does not start: unsatisfied condition: {first}, please update your driver; {speaks}, "
+                "and no other alternative of NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
+            )
+    return (None if None in answers else True), ""
+
+
+def chosen(host: Host, image: Image) -> CompatLib | None:
+    """The image's libcuda that gets ahead of the driver's, or None."""
+    libraries = sorted(image.compat, key=lambda one: one.version)
+    if not libraries or host.stack == "disabled":
+        return None
+    newest, branch = libraries[-1], host.driver[0]
+    if host.stack == "none":  # it lies first in the loader's way, whatever its version
+        return None if newest.version == host.driver else newest
+    if host.stack == "mount":
+        fit = [one for one in libraries if one.version[0] != branch and one.version > host.driver]
+        return fit[-1] if fit else None
+    if host.stack == "ldconfig":
+        return newest if newest.version[0] > branch else None
+    if len(libraries) > 1:
+        return None  # the hook warns of several, and takes none
+    reads = host.toolkit is None or host.toolkit >= tables.since("note_since")
+    if newest.note is not None and reads:
+        return newest if branch in newest.note.driver and newest.version > host.driver else None
+    return newest if branch < newest.version[0] else None
+
+
+def _own(host: Host, image: Image) -> Prediction:
+    """The driver's libcuda is loaded."""
+    has, cuda = tables.newest_cuda(host.driver), image.cuda
+    name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
+    speaks = f"driver {name} speaks CUDA {dotted(has)}"
+    if has >= cuda[:2]:
+        return Prediction("NATIVE", True, f"{speaks}, which covers {wanted}")
+    floor = tables.floors().get(cuda[0])
+    if floor is not None and host.driver >= floor:
+        text = f"{speaks}; {wanted} runs on any driver from {driver(floor)} on (minor-version compatibility)"
+        return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,))
+    if own := _by_entrypoint(host, image):
+        return own
+    least = f"{driver(floor)} for any CUDA {cuda[0]}" if floor else f"{driver(tables.bundled_driver(cuda))}"
+    text = f"{speaks}, and {wanted} needs {least}: CUDA answers 35, driver version is insufficient"
+    return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text)
+
+
+MINOR_LIMITS = "what compiles PTX at run time may answer 222, calls that are newer than the driver answer 36"
+
+
+def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
+    """NGC images look for themselves whether forward compatibility would work, and only then use it."""
+    if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
+        return None
+    library = max(image.own_compat, key=lambda one: one.version)
+    if library.version <= host.driver or not listed(host, library):
+        return None
+    text = (
+        f"the image's entrypoint puts its libcuda {driver(library.version)} first; "
+        "a command that replaces the entrypoint gets error 35"
+    )
+    return Prediction("FORWARD", False, text, library)
+
+
+def listed(host: Host, library: CompatLib) -> str:
+    """Who says that this library works on this driver branch; empty when nobody does."""
+    branch = host.driver[0]
+    if library.note is not None and library.note.driver:
+        return "its ELF note lists" if branch in library.note.driver else ""
+    current, released = tables.forward_branches(library.cuda)
+    if branch in current:
+        return "the support matrix lists"
+    return "the images of its release admit" if branch in released else ""
+
+
+def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
+    """The image's libcuda is loaded in place of the driver's."""
+    name, version, here = host.gpu.name, driver(library.version), driver(host.driver)
+    what = f"the image's libcuda {version} is loaded in place of the driver's {here}"
+    if host.gpu.kind == "consumer":
+        text = f"{what}, and {name} is a consumer GPU: CUDA answers 804, forward compatibility on non supported HW"
+        return Prediction("ERROR_804", True, text, library)
+    if host.gpu.kind == "unknown":
+        text = f"{what}, and nothing is known of {name or 'the GPU'}: unless it is a data-center GPU, CUDA answers 804"
+        return Prediction("ERROR_804", False, text, library)
+    by = listed(host, library)
+    if not by or library.version < host.driver:
+        noted = library.note is not None and bool(library.note.driver)
+        source = "its ELF note does not list" if noted else "no support matrix lists"
+        why = f"{source} driver branch {host.driver[0]}" if not by else "it is older than the driver"
+        text = f"{what}, and {why}: CUDA answers 803, unsupported display driver / cuda driver combination"
+        return Prediction("ERROR_803", noted, text, library)
+    covered = library.cuda >= image.cuda[:2] or library.version >= tables.floors().get(image.cuda[0], (10**6,))
+    if not covered:
+        text = f"{what}, and even that speaks only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: error 35"
+        return Prediction("NEEDS_DRIVER", True, text, library)
+    text = f"{what}; {by} driver branch {host.driver[0]}"
+    if host.gpu.kind == "pro":
+        return Prediction("FORWARD", False, f"{text}; of RTX boards only selected ones can: try it on {name}", library)
+    return Prediction("FORWARD", True, text, library)
