@@ -16,6 +16,7 @@ from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
 from gpuready.components.legacy import Legacy
 from gpuready.components.memlock import Memlock
+from gpuready.components.monitoring import Monitoring
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
@@ -31,6 +32,7 @@ NODE: tuple[Component, ...] = (
     Docker(),
     Containerd(),
     Crio(),
+    Monitoring(),
 )
 
 #: The way back: last in, first out; then what is known about it is forgotten.

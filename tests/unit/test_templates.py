@@ -64,6 +64,7 @@ def variables(name: str) -> set[str]:
 def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
     lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
+    lists |= {"stop", "scrape"}
     found: dict[str, Any] = {}
     for variable in variables(name):
         if variable in lists:

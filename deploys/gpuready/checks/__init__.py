@@ -1,6 +1,17 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
-from gpuready.checks import cdi, config, containerd, containers, crio, driver, libcuda, memlock, toolkitconfig
+from gpuready.checks import (
+    cdi,
+    config,
+    containerd,
+    containers,
+    crio,
+    driver,
+    libcuda,
+    memlock,
+    monitoring,
+    toolkitconfig,
+)
 
 CATALOGUE = (
     *driver.CHECKS,
@@ -12,6 +23,7 @@ CATALOGUE = (
     *containerd.CHECKS,
     *crio.CHECKS,
     *memlock.CHECKS,
+    *monitoring.CHECKS,
 )
 """Every check of this release."""
 

@@ -6,6 +6,7 @@ from pyinfra.api.host import Host
 
 from gpuready import resources
 from gpuready.components.containerd import sandbox_image
+from gpuready.components.monitoring import scrape
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -27,6 +28,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
+        "scrape": scrape(spec),
     }
     records = Records(run_script(host, resources.script("active", **values), TIMEOUT))
     answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
+from gpuready.spec.monitoring import Monitoring
 from gpuready.spec.nccl import Nccl
 from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
 from gpuready.spec.section import Section
@@ -187,6 +188,8 @@ class NodeSpec(Section):
     """The RDMA stack."""
     nccl: Nccl = Nccl()
     """NCCL."""
+    monitoring: Monitoring = Monitoring()
+    """What the node tells a monitoring system."""
     reconverge: Reconverge = Reconverge()
     """After a driver update."""
     maintenance: Maintenance = Maintenance()

@@ -84,6 +84,7 @@ class Unit(_Model):
     process_memlock: str = ""
     kill_mode: str = ""
     takes_along: tuple[str, ...] = ()
+    listen: str = ""
 
 
 class Container(_Model):
