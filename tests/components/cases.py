@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from gpuready.components import monitoring
 from gpuready.components.containerdunit import UNIT
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
@@ -89,6 +90,9 @@ def state_of(case: Case) -> NodeState:
     files = {path: _file(value) for path, value in (given.pop("files", None) or {}).items() if value is not None}
     if "daemon_json" in given:
         files[DAEMON_JSON] = _file(given.pop("daemon_json"))
+    if "exporter" in given:
+        said = {"monitoring": given.pop("exporter")}
+        files = {path: _file(text) for path, text in monitoring.wanted(NodeSpec.model_validate(said)).items()} | files
     fields: dict[str, Any] = {"files": files}
     fields["docker"] = _engine(given.pop("docker", None))
     if isinstance(given.get("containerd"), dict) and "version" in given["containerd"]:

@@ -26,7 +26,7 @@ from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unknown
+from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components import containerdmodel
 
 KEPT = "/var/lib/gpuready/backup"
@@ -93,7 +93,7 @@ def _read(step: Step, closed: Closed) -> None:
         words = _words(line)
         if words[:1] == ["put"] and len(words) == 4:
             closed.writes[words[1]] = _decoded(words[3])
-        elif words[:1] == ["drop"] and len(words) == 3:
+        elif len(words) == 3 and (words[0] == "drop" or (words[0], words[2]) == ("restore", "")):
             closed.removes.append(words[1])
     if step.name == "docker" and values.get("CONTENT"):
         closed.loaded = json.loads(_decoded(values["CONTENT"]))
@@ -174,7 +174,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files |= {path: _file(text, state)} if text else {}
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
-    effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io}
+    effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -241,6 +241,21 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
     return state.model_copy(update={"units": {**state.units, CRIO: unit}})
+
+
+def _started(state: NodeState, closed: Closed) -> NodeState:
+    """systemd starts and enables what the step names, and listens where the file says."""
+    script = closed.script("monitoring")
+    assert not isinstance(state.units, Unknown)
+    units = dict(state.units)
+    for name in re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1].split():
+        units.pop(name, None)
+    for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
+        listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
+        units[name] = Unit(
+            load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
+        )
+    return state.model_copy(update={"units": units})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

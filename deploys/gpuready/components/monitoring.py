@@ -151,6 +151,8 @@ def _there(state: NodeState) -> bool:
 def _file(state: NodeState, path: str, content: str | None) -> Value:
     if path not in state.files:
         return None
+    if content is None:
+        return "present"
     return "current" if state.files[path].text == content else "another"
 
 
