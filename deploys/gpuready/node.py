@@ -17,6 +17,7 @@ from gpuready.components.ledger import Ledger
 from gpuready.components.legacy import Legacy
 from gpuready.components.memlock import Memlock
 from gpuready.components.monitoring import Monitoring
+from gpuready.components.nccl import Nccl
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
@@ -28,6 +29,7 @@ NODE: tuple[Component, ...] = (
     Ldso(),
     Cdi(),
     Memlock(),
+    Nccl(),
     Engine(),
     Docker(),
     Containerd(),

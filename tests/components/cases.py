@@ -13,6 +13,7 @@ from gpuready.components.containerdunit import UNIT
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
 from tests.components import containerdmodel
+from tests.unit import gid_tables
 
 HERE = Path(__file__).parent
 KEYS = HERE.parent / "unit" / "data" / "openpgp"
@@ -110,6 +111,8 @@ def state_of(case: Case) -> NodeState:
     if "recorded" in (driver.get("smi") or ()):
         driver["smi"] = _recorded(driver["smi"])
     fields["driver"] = Driver(module_version=given.pop("module", ""), **driver)
+    for name, port in given.pop("ports", {}).items():
+        given["rdma"] = given.get("rdma", {}) | gid_tables.sysfs(*name.split(":"), **port)
     if isinstance(given.get("linker"), dict):
         fields["linker"] = given.pop("linker")
     else:

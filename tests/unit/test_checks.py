@@ -15,7 +15,7 @@ from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
-from tests.unit import monitoring_verdicts
+from tests.unit import monitoring_verdicts, nccl_verdicts
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -725,6 +725,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         "as the spec says",
     ),
     *monitoring_verdicts.VERDICTS,
+    *nccl_verdicts.VERDICTS,
 ]
 
 

@@ -174,7 +174,7 @@ def test_help_shows_examples_and_exit_codes(verb: str, capsys: pytest.CaptureFix
     assert run([*filter(None, [verb]), "--help"]) == 0
     text = capsys.readouterr().out
     assert "\n    gpuready " in text and "130" in text and "interrupted" in text
-    assert "status" not in text and "nccl" not in text
+    assert "status" not in text and "render" not in text
 
 
 def test_version_names_the_engine_without_loading_it() -> None:

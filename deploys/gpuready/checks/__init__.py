@@ -10,6 +10,7 @@ from gpuready.checks import (
     libcuda,
     memlock,
     monitoring,
+    nccl,
     toolkitconfig,
 )
 
@@ -24,6 +25,7 @@ CATALOGUE = (
     *crio.CHECKS,
     *memlock.CHECKS,
     *monitoring.CHECKS,
+    *nccl.CHECKS,
 )
 """Every check of this release."""
 

@@ -9,7 +9,7 @@ Sources: ib_core's roce_gid_mgmt.c (which addresses become GIDs), perftest's and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, IPv6Network, ip_interface, ip_network
 from typing import Literal
 
@@ -64,11 +64,6 @@ class Choices:
         """The others."""
         return tuple(each for each in self.ports if isinstance(each, Refused))
 
-    @property
-    def doubtful(self) -> tuple[Refused, ...]:
-        """Those of the others that may belong to the fabric and could not be told."""
-        return tuple(each for each in self.refused if each.why in ("several", "none", "unknown"))
-
 
 class _Refusal(Exception):
     def __init__(self, why: Why, reason: str) -> None:
@@ -76,10 +71,11 @@ class _Refusal(Exception):
         self.why, self.reason = why, reason
 
 
-def choose(state: NodeState, nccl: Nccl) -> Choices:
-    """For each port of the node :class:`Chosen` or :class:`Refused`."""
+def choose(state: NodeState, nccl: Nccl, *, as_if_up: bool = False) -> Choices:
+    """For each port of the node :class:`Chosen` or :class:`Refused`; ``as_if_up``: also for those that are down."""
     network = state.network if isinstance(state.network, Network) else None
-    return Choices(tuple(_judged(port, nccl, network) for port in ports(state)))
+    found = [replace(port, state="ACTIVE") if as_if_up else port for port in ports(state)]
+    return Choices(tuple(_judged(port, nccl, network) for port in found))
 
 
 def _judged(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:

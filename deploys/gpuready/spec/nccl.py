@@ -124,7 +124,12 @@ class Nccl(Section):
     @property
     def says_something(self) -> bool:
         """Is /etc/nccl.conf asked for?"""
-        return bool(self.subnets or self.interfaces or self.version or self.extra)
+        return self.names_ports or bool(self.extra)
+
+    @property
+    def names_ports(self) -> bool:
+        """Are the ports of the fabric to be told to NCCL? Variables alone are only written."""
+        return bool(self.subnets or self.interfaces or self.version)
 
     @property
     def finds_gid(self) -> bool:

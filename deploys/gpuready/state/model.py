@@ -152,7 +152,8 @@ class NodeState(_Model):
     """Everything that one probe read. ``masked`` states plan and verify, but never apply.
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
-    ``unloaded``: files of containerd that are younger than its start.
+    ``unloaded``: files of containerd that are younger than its start. ``nccl``: lines of files that every login reads
+    which set variables of NCCL, as FILE:LINE.
     """
 
     format: int = 1
@@ -186,6 +187,7 @@ class NodeState(_Model):
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
     network: Network | Unknown | None = None
+    nccl: tuple[str, ...] = ()
     ib_netns_mode: str = ""
     mounts: tuple[str, ...] = ()
     cdi_missing: tuple[str, ...] = ()

@@ -57,6 +57,7 @@ def parse(lines: list[str]) -> NodeState:
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(r.text("rdma")),
         network=network(devices) if isinstance(devices, str) else devices,
+        nccl=tuple(r.text("nccl").splitlines()),
         ib_netns_mode=one.get("ib_netns_mode", ""),
         mounts=tuple(r.text("mounts").splitlines()),
         cdi_missing=tuple(r.text("cdi").splitlines()),
