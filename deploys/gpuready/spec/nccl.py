@@ -10,7 +10,7 @@ import ipaddress
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gpuready.spec.fields import Allowed
 from gpuready.spec.section import Section
@@ -30,12 +30,6 @@ def _subnet(value: str) -> str:
         raise ValueError(f"the network is written {network}")
     if network.prefixlen == 0:
         raise ValueError("this is every address")
-    return value
-
-
-def _interface(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}", value):
-        raise ValueError("no name of a network interface or RDMA device")
     return value
 
 
@@ -86,9 +80,12 @@ def debugging(name: str, value: str) -> bool:
     return name in DEBUGGING and value != "0" and not (name == "NCCL_DEBUG" and value.upper() in QUIET)
 
 
+_NAME = r"[A-Z][A-Z0-9_]{2,99}"
+
+
 def _variables(values: dict[str, str]) -> dict[str, str]:
     for name, value in values.items():
-        if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,99}", name):
+        if not re.fullmatch(_NAME, name):
             raise ValueError(f"{name}: no name of a variable (capitals, digits and _)")
         if name in COMPUTED:
             raise ValueError(f"{name} is worked out: {COMPUTED[name]}")
@@ -99,14 +96,32 @@ def _variables(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-Subnet = Annotated[str, AfterValidator(_subnet), Allowed("a network in CIDR form, such as 10.100.0.0/16")]
+Subnet = Annotated[
+    str,
+    AfterValidator(_subnet),
+    Field(json_schema_extra={"pattern": "^[0-9a-fA-F.:]+/[0-9]{1,3}$"}),
+    Allowed("a network in CIDR form, such as 10.100.0.0/16"),
+]
 Interface = Annotated[
-    str, AfterValidator(_interface), Allowed("a network interface or RDMA device, such as ens1f0 or mlx5_0")
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$"),
+    Allowed("a network interface or RDMA device, such as ens1f0 or mlx5_0"),
 ]
 NcclVersion = Annotated[
     str, Field(pattern=r"^2\.[0-9]{1,3}(\.[0-9]{1,3})?$"), Allowed("2.X or 2.X.Y, such as 2.18.5 (in quotes)")
 ]
-Value = Annotated[str, BeforeValidator(_text), AfterValidator(_value), Allowed("one line of text without quotes")]
+Value = Annotated[
+    str,
+    BeforeValidator(_text),
+    AfterValidator(_value),
+    WithJsonSchema({"type": ["string", "integer"]}),
+    Allowed("one line of text without quotes"),
+]
+Variables = Annotated[
+    dict[str, Value],
+    AfterValidator(_variables),
+    Field(json_schema_extra={"propertyNames": {"pattern": f"^{_NAME}$"}}),
+]
 
 
 class Nccl(Section):
@@ -118,7 +133,7 @@ class Nccl(Section):
     """The network interfaces (or RDMA devices) of the fabric; without them all."""
     version: NcclVersion | None = None
     """The oldest NCCL that jobs bring along; without it 2.21 or newer is assumed."""
-    extra: Annotated[dict[str, Value], AfterValidator(_variables)] = Field(default_factory=dict)
+    extra: Variables = Field(default_factory=dict)
     """Further variables for /etc/nccl.conf."""
 
     @property
