@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gpuready.cli.options import Verb, probe_options
+from gpuready.cli.online import online
+from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver, targets
+from gpuready.cli.states import read_states
 from gpuready.compat import tables
-from gpuready.compat.answer import answer
+from gpuready.compat.answer import answers
+from gpuready.compat.archive import read_archive
 from gpuready.compat.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated, stack_of
+from gpuready.compat.host import hosts_of
+from gpuready.compat.image import ImageFacts
+from gpuready.compat.layers import ImageError
 from gpuready.compat.note import NoteError, read_note
 from gpuready.compat.versions import Version, dotted, numbers
 from gpuready.errors import UsageError
-from gpuready.report.run import Run
+from gpuready.report.run import HostRun, Run
 
 _HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
 
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
                   --image-cuda 11.2.2 --compat-lib 460.32.03
+  gpuready compat -i hosts.yaml --image image.tar         every host, probed; the image as docker save writes it
 
 The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35)
 or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not certain has a question mark: an ERROR_804?
@@ -49,12 +57,76 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
     "none without containers. Default: what the toolkit does by itself.",
 )
 @click.option("--toolkit", metavar="VERSION", help="Of the NVIDIA Container Toolkit. Default: a current one.")
+@click.option(
+    "--image",
+    multiple=True,
+    metavar="ARCHIVE",
+    help="Read it from an image: docker save's archive, or an OCI layout (a directory or a tar). Repeatable.",
+)
 @probe_options
+@STATE
 def command(**given: Any) -> int:
     """The exit code."""
-    outputs = targets(given["output"])
-    told = answer([_host(given)], _image(given))
-    return deliver(Run("compat", answer=told), outputs, color=given["color"])
+    outputs, names = targets(given["output"]), given["image"]
+    _refuse_contradictions(given)
+    hosts = [] if given["inventory"] else [_host(given)]
+    images = {name: _read(name) for name in names} or {"": ImageFacts(_image(given))}
+    if given["inventory"]:
+        return _matrix(given, images)
+    if len(images) == 1:
+        (told,) = answers(hosts, "", images)
+        return deliver(Run("compat", answer=told), outputs, color=given["color"])
+    one = HostRun("host", "ok", answers=answers(hosts, "", images))
+    return deliver(Run("compat", [one]), outputs, color=given["color"])
+
+
+def _matrix(given: dict[str, Any], images: dict[str, ImageFacts]) -> int:
+    """Every host of the inventory, recorded or probed, and every image."""
+    shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel")
+    wanted = request("compat", **{name: given[name] for name in shared})
+    if given["state"] is not None:
+        states = read_states(given["state"], [entry.name for entry in wanted.entries])
+        run = Run("compat", [HostRun(entry.name, state=states.get(entry.name)) for entry in wanted.entries])
+    else:
+        run = online(wanted, verb="probe", passive=True)
+        run.verb = "compat"
+    for host in run.hosts:
+        host.components, host.checks = [], []
+        if host.state is not None and host.error is None:
+            host.outcome = "ok"
+            host.answers = answers(*hosts_of(host.state), images)
+    return deliver(run, wanted.outputs, color=wanted.color)
+
+
+def _refuse_contradictions(given: dict[str, Any]) -> None:
+    """Two sources for one thing; UsageError says which to leave out."""
+    for one, others, what in (
+        ("inventory", ("driver", "gpu", "stack", "toolkit"), "the hosts are probed"),
+        ("image", ("image_cuda", "compat_lib", "note", "require"), "the image is read"),
+    ):
+        for other in others:
+            if given[one] and given[other]:
+                flags = [f"--{name.replace('_', '-')}" for name in (one, other)]
+                raise UsageError(
+                    f"{flags[0]} and {flags[1]} contradict each other: {what}", remedy=f"leave out {flags[1]}"
+                )
+    if given["state"] is not None and not given["inventory"]:
+        raise UsageError(
+            "--state needs the inventory of its hosts", remedy="gpuready compat -i hosts.yaml --state FILE"
+        )
+
+
+def _read(name: str) -> ImageFacts:
+    path = Path(name)
+    if not path.exists():
+        raise UsageError(
+            f"--image {name}: no such file",
+            remedy="save it first: docker save -o image.tar REFERENCE, or skopeo copy docker://REFERENCE oci:DIRECTORY",
+        )
+    try:
+        return read_archive(path)
+    except ImageError as e:
+        raise UsageError(f"--image {name}: {e}", remedy="an archive of docker save, or an OCI layout") from None
 
 
 def _host(given: dict[str, Any]) -> Host:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuready.compat.facts import Host, Image
 from gpuready.compat.fixes import Fix, fixes
+from gpuready.compat.image import ImageFacts
 from gpuready.compat.predict import RUNS, VERDICTS, Prediction, predict
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``image`` is its name, empty where only facts were given; ``unknown`` says why there is no prediction."""
+    """``image`` is its name, empty where only facts were given; ``unknown`` says why there is no prediction.
+
+    ``notes`` are about the image itself.
+    """
 
     image: str
     found: Prediction | None
     fixes: tuple[Fix, ...] = ()
     unknown: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool:
         """Will it run, as far as can be told?"""
         return self.found is not None and self.found.verdict in RUNS
+
+
+def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -> list[Answer]:
+    """A node and every image, by name; ``why`` there are no ``hosts``."""
+    found = []
+    for name, facts in images.items():
+        if facts.image is None or not hosts:
+            found.append(Answer(name, None, (), facts.unknown if facts.image is None else why, facts.notes))
+        else:
+            found.append(replace(answer(hosts, facts.image, name), notes=facts.notes))
+    return found
 
 
 def answer(hosts: Sequence[Host], image: Image, name: str = "") -> Answer:

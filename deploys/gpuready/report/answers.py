@@ -23,12 +23,16 @@ def answer_document(answer: Answer) -> dict[str, Any]:
         "verdict": found.verdict if found else None,
         "certain": bool(found and found.certain),
         "reason": mask_text(found.reason if found else answer.unknown),
-        "notes": [mask_text(note) for note in found.notes] if found else [],
+        "notes": [mask_text(note) for note in _notes(answer)],
         "libcuda": driver(found.library.version) if found and found.library else None,
         "fixes": [
             {"do": mask_text(fix.do), "verdict": fix.then.verdict, "certain": fix.then.certain} for fix in answer.fixes
         ],
     }
+
+
+def _notes(answer: Answer) -> tuple[str, ...]:
+    return (*(answer.found.notes if answer.found else ()), *answer.notes)
 
 
 def word(answer: Answer) -> str:
@@ -42,7 +46,7 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     reason = answer.found.reason if answer.found else answer.unknown
     lines = [f"{paint(_STYLE[answer.runs], word(answer))}  {clean(where)}{clean(reason)}"]
-    lines += [f"  note   {clean(note)}" for note in (answer.found.notes if answer.found else ())]
+    lines += [f"  note   {clean(note)}" for note in _notes(answer)]
     lines += [
         f"  {'do' if number == 1 else '  '}     {number}. {clean(fix.do)} -> {fix.then.verdict}"
         f"{'' if fix.then.certain else '?'}"

@@ -1,0 +1,80 @@
+"""A node as the predictor takes it: driver, GPUs and what its container toolkit does, read from a NodeState. Pure.
+
+Meant is a container under ``--runtime=nvidia``, the way in which gpuready itself starts one.
+Sources: api/config/v1, internal/info/auto.go, internal/modifier/gated.go and the runtime hook's hook_config.go of the
+container toolkit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.compat import tables
+from gpuready.compat.facts import Host, stack_of
+from gpuready.compat.tables import Gpu
+from gpuready.compat.versions import Version, numbers
+from gpuready.components import tomlconfig
+from gpuready.components.configtoml import COMPAT, CONFIG, MODE, ConfigTomlError, Document, given, read
+from gpuready.state.model import NodeState, Unknown
+
+
+def hosts_of(state: NodeState) -> tuple[tuple[Host, ...], str]:
+    """The node once for each GPU model; none, and the reason, where nothing can be predicted."""
+    driver = state.driver.proc_version or state.driver.module_version
+    if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
+        return (), f"driver {driver} is not known" if driver else "no nvidia driver is loaded"
+    toolkit = _toolkit(state)
+    if toolkit is None:
+        return (), "there is no NVIDIA Container Toolkit on this node"
+    try:
+        document = read(state.files[CONFIG].text) if CONFIG in state.files else {}
+    except ConfigTomlError as e:
+        return (), f"{CONFIG}: {e}"
+    mode = str(given(document, MODE) or "auto")
+    if mode == "csv":
+        return (), "mode csv (Tegra) cannot be predicted"
+    legacy = mode == "legacy" or (mode == "auto" and toolkit < tables.since("jit_cdi_since"))
+    stack = _stack(document, toolkit, legacy)
+    return tuple(Host(numbers(driver), gpu, stack, toolkit, legacy) for gpu in gpus_of(state)), ""
+
+
+def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
+    """The distinct models that nvidia-smi names; one that is not known where it names none."""
+    smi = state.driver.smi
+    blocks = re.findall(r"<gpu id=.*?</gpu>", smi, re.S) if isinstance(smi, str) else []
+    found = [tables.gpu(_said(block, "product_name"), _said(block, "product_brand")) for block in blocks]
+    return tuple(dict.fromkeys(found)) or (tables.gpu(""),)
+
+
+def _said(block: str, tag: str) -> str:
+    m = re.search(rf"<{tag}>([^<]*)</{tag}>", block)
+    return m[1].strip() if m else ""
+
+
+def _toolkit(state: NodeState) -> Version | None:
+    package = None if isinstance(state.packages, Unknown) else state.packages.get("nvidia-container-toolkit")
+    tools = {} if isinstance(state.tools, Unknown) else state.tools
+    lines = [tool.version_line for name, tool in tools.items() if name.rpartition("/")[2] == "nvidia-ctk"]
+    m = re.search(r"[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
+    return numbers(m[0]) if m else None
+
+
+def _stack(document: Document, toolkit: Version, legacy: bool) -> str:
+    """What is done with an image's libcuda, by mode and version."""
+    if not legacy:
+        off = toolkit < tables.since("hook_since") or _feature(document, "disable-cuda-compat-lib-hook")
+        return "disabled" if off else "hook"
+    if toolkit >= tables.since("mode_since"):
+        said = str(given(document, COMPAT) or "ldconfig")
+        if said == "hook" and _feature(document, "disable-cuda-compat-lib-hook"):
+            return "disabled"
+        return said if said in ("ldconfig", "mount", "hook", "disabled") else "disabled"
+    if toolkit >= tables.since("mount_by_default_before") and _feature(
+        document, "allow-cuda-compat-libs-from-container"
+    ):
+        return "mount"
+    return stack_of(toolkit)
+
+
+def _feature(document: Document, name: str) -> bool:
+    return tomlconfig.at(document, ("features", name)) is True
