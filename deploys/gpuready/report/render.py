@@ -6,7 +6,6 @@ import json
 
 from gpuready.report.document import document, host_document, summary
 from gpuready.report.human import human
-from gpuready.report.junit import junit
 from gpuready.report.run import Run
 
 FORMATS = ("human", "json", "jsonl", "junit")
@@ -18,6 +17,8 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     if form == "human":
         return human(run, code, color=color)
     if form == "junit":
+        from gpuready.report.junit import junit  # with an XML library that nothing else needs
+
         return junit(run, code)
     if form == "jsonl":
         return _json_lines(run, code)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 class Section(BaseModel):
     """A mapping of the spec; null means empty, as when all keys below a heading are commented out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
