@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.lab import Lab
 from tests.lab.fixtures import lab, machine, module_machine
 from tests.system.harness import Gpuready, Inventories, Sessions
+from tests.system.warm import Warm
 
 __all__ = ["lab", "machine", "module_machine"]
 
@@ -26,9 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def gpuready(tmp_path_factory: pytest.TempPathFactory) -> Gpuready:
+def gpuready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gpuready]:
     """``gpuready("plan", inventory=...)`` runs the command line and returns its Result."""
-    return Gpuready(tmp_path_factory.mktemp("home"))
+    with Warm() as warm:
+        yield Gpuready(tmp_path_factory.mktemp("home"), warm)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from jsonschema import Draft202012Validator
 
 from gpuready.report.schema import result_schema
 from tests.lab import Lab, Machine, Repository
+from tests.system.warm import Forked, Warm
 
 GPUREADY = str(Path(sys.executable).parent / "gpuready")
 PYINFRA = str(Path(sys.executable).parent / "pyinfra")
@@ -69,30 +70,34 @@ class Result:
 
 
 class Gpuready:
-    """``gpuready(*args, inventory=...)``: one run of the command line, in a home directory of its own."""
+    """``gpuready(*args, inventory=...)``: one run of the command line, in a home directory of its own.
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    It is forked by :mod:`tests.system.warm`; one that is begun by :meth:`start` is a process of the real executable.
+    """
+
+    def __init__(self, home: Path, warm: Warm) -> None:
+        self.home, self.warm = home, warm
 
     def start(
         self, *args: str, inventory: Path | str | None = None, json_output: bool = True, env: Mapping[str, str] = {}
     ) -> subprocess.Popen[str]:
         """Begin a run; :meth:`finish` waits for it."""
-        words = [GPUREADY, *args]
-        words += ["-i", str(inventory)] if inventory is not None else []
-        words += ["--output", "json"] if json_output else []
-        own = {key: value for key, value in os.environ.items() if key not in ("SSH_AUTH_SOCK", "NO_COLOR")}
+        words, own = self._words(args, inventory, json_output), self._env(env)
+        pipe = subprocess.PIPE
         return subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.home,
-            env={**own, "HOME": str(self.home), **env},
+            words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, cwd=self.home, env=own
         )
 
-    def finish(self, process: subprocess.Popen[str], check_json: bool = True, timeout: float = 240) -> Result:
+    def _words(self, args: Iterable[str], inventory: Path | str | None, json_output: bool) -> list[str]:
+        words = [GPUREADY, *args]
+        words += ["-i", str(inventory)] if inventory is not None else []
+        return words + (["--output", "json"] if json_output else [])
+
+    def _env(self, env: Mapping[str, str]) -> dict[str, str]:
+        own = {key: value for key, value in os.environ.items() if key not in ("SSH_AUTH_SOCK", "NO_COLOR")}
+        return {**own, "HOME": str(self.home), **env}
+
+    def finish(self, process: subprocess.Popen[str] | Forked, check_json: bool = True, timeout: float = 240) -> Result:
         """The result of a run that :meth:`start` began."""
         try:
             stdout, stderr = process.communicate(timeout=timeout)
@@ -117,7 +122,7 @@ class Gpuready:
         timeout: float = 240,
     ) -> Result:
         """Run it to its end. ``check_json=False`` leaves out ``--output json``."""
-        process = self.start(*args, inventory=inventory, json_output=check_json, env=env)
+        process = self.warm.start(self._words(args, inventory, check_json), self.home, self._env(env))
         return self.finish(process, check_json, timeout)
 
 

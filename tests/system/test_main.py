@@ -53,7 +53,7 @@ def node(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory
         before, where = pids(machine), inventory(machine, runtimes={"containerd": "auto"})
         planned = gpuready("plan", "--detailed-exitcode", inventory=where)
         count = Sessions(machine)
-        applied = gpuready("apply", "--yes", inventory=where)
+        applied = gpuready.finish(gpuready.start("apply", "--yes", inventory=where))  # the executable itself
         assert applied.code == 0, applied.explain()
         yield Node(machine, where, before, planned, applied, count.count())
 
