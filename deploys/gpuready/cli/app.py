@@ -13,8 +13,8 @@ from gpuready.cli.failure import failed, interrupted
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat")
-NOT_YET = ("status", "inventory", "init", "nccl", "fabric", "report", "render")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "render")
+NOT_YET = ("status", "inventory", "init", "nccl", "fabric", "report")
 
 HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.
 

@@ -1,0 +1,47 @@
+"""For Prometheus: which exporters the hosts of an inventory have and where, and the alert rules.
+
+The ports are dcgm-exporter's and node_exporter's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuready import resources
+from gpuready.spec.inventory import HostEntry
+from gpuready.spec.monitoring import address
+
+DCGM_PORT, NODE_PORT = 9400, 9100
+
+
+def scrape_configs(entries: Sequence[HostEntry]) -> str:
+    """A ``scrape_configs`` section, YAML: the RDMA exporter, node_exporter where it takes the file, dcgm-exporter."""
+    rdma = [_target(entry, _port(entry)) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
+    node = [_target(entry, NODE_PORT) for entry in entries if entry.spec.monitoring.rdma_exporter == "textfile"]
+    dcgm = [_target(entry, DCGM_PORT) for entry in entries if entry.spec.hardware.gpus != "none"]
+    jobs = {"rdma": rdma, "node": node, "dcgm": dcgm}
+    return resources.document("prometheus-scrape.yml", jobs={job: targets for job, targets in jobs.items() if targets})
+
+
+def unreachable(entries: Sequence[HostEntry]) -> tuple[str, ...]:
+    """Hosts whose exporter only the host itself reaches."""
+    return tuple(
+        entry.name
+        for entry in entries
+        if entry.spec.monitoring.rdma_exporter == "service"
+        and address(entry.spec.monitoring.listen)[0] in ("127.0.0.1", "::1")
+    )
+
+
+def rules() -> str:
+    """Alert rules, YAML."""
+    return resources.document("prometheus-rules.yml")
+
+
+def _port(entry: HostEntry) -> int:
+    return address(entry.spec.monitoring.listen)[1]
+
+
+def _target(entry: HostEntry, port: int) -> str:
+    host = entry.connection.address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
