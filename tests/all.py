@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.lab.host import LabError
+from tests.lab.host import LabError, no_vms
 from tests.lab.lab import Lab, available
 
 
@@ -24,6 +24,8 @@ def main() -> int:
     print("test: preparing the test machines (minutes the first time, nothing later)", file=sys.stderr)
     try:
         Lab().prepare()
+        if no_vms() is None or os.environ.get("CI"):
+            Lab().prepare_vms()
     except LabError as e:
         print(f"test: {e}", file=sys.stderr)
         return 1

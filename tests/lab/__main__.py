@@ -16,6 +16,7 @@ def _parser() -> argparse.ArgumentParser:
     up = verbs.add_parser("up", help="start machines and return when they are ready")
     up.add_argument("--count", type=int, default=1)
     up.add_argument("--distro", choices=DISTROS, default="debian13")
+    up.add_argument("--vm", action="store_true", help="virtual machines (QEMU): one, or two joined by a private wire")
     up.add_argument("--name", default="lab", metavar="PREFIX", help="machines are PREFIX1, PREFIX2, ...")
     listing = verbs.add_parser("inventory", help="print an inventory of them that gpuready takes")
     listing.add_argument("--plain", action="store_true", help="hosts and ssh only, no gpuready settings")
@@ -43,9 +44,13 @@ def main() -> int:
         match arguments.verb:
             case "prepare":
                 lab.prepare()
+                lab.prepare_vms()
             case "up":
                 lab.prepare([arguments.distro])
-                for made in lab.up(arguments.count, arguments.distro, arguments.name):
+                if arguments.vm:
+                    lab.prepare_vms([arguments.distro])
+                start = lab.up_vms if arguments.vm else lab.up
+                for made in start(arguments.count, arguments.distro, arguments.name):
                     print(f"{made.name} {made.address}")
             case "down":
                 for name in lab.down(arguments.name, arguments.all):

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.lab import Lab, Machine, available
+from tests.lab.host import no_vms
 
 MachineFactory = Callable[..., Machine]
 
@@ -30,6 +31,16 @@ def lab() -> Iterator[Lab]:
     found.reap()
     yield found
     found.reap(os.getpid())
+
+
+@pytest.fixture(scope="session")
+def vm_lab(lab: Lab) -> Lab:
+    """The same lab where virtual machines can run, too: vm_lab.vm(), vm_lab.vms(2)."""
+    why = no_vms()
+    if why and os.environ.get("CI") != "true":
+        pytest.skip(why)
+    lab.prepare_vms()
+    return lab
 
 
 @pytest.fixture

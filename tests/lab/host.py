@@ -96,6 +96,12 @@ def unavailable() -> str | None:
     return None
 
 
+def no_vms() -> str | None:
+    """None where virtual machines can run, too (if only slowly), else one line that says why not."""
+    found = architecture()
+    return None if found == "amd64" else f"virtual machines are amd64, this host is {found}"
+
+
 def missing(packages: tuple[str, ...]) -> list[str]:
     """Those of the packages that dpkg does not have installed."""
     done = subprocess.run(

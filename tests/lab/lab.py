@@ -8,15 +8,20 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.lab import access, cache, driver, host, image, inventory, machine, network, packages, repository, seed
+from tests.lab import access, cache, disk, driver, host, image, inventory, network, node, packages, repository, seed
 from tests.lab.host import LabError, run_root
-from tests.lab.machine import Machine, Record
+from tests.lab.machine import Machine
+from tests.lab.node import Node, Record
 from tests.lab.repository import Repository
+from tests.lab.vm import VM
 
 DISTROS = tuple(image.SUITES)
+VM_DISTROS = ("debian13",)  # what tests start; another one's disk is built when it is asked for
 
 
 def available() -> str | None:
@@ -43,6 +48,25 @@ class Lab:
             self._seed(distro)
             self.driver_libraries(distro)
 
+    def prepare_vms(self, distros: Sequence[str] = VM_DISTROS) -> None:
+        """The same for virtual machines: QEMU and their disks."""
+        why = available() or host.no_vms()
+        if why:
+            raise LabError(why)
+        host.ensure_packages(disk.HOST_PACKAGES)
+        for distro in distros:
+            self._disk(distro)
+
+    def _disk(self, distro: str) -> Path:
+        """The directory with the disk that virtual machines of a distribution start from."""
+        root = image.root_image(distro)
+        data = self._seed(distro)
+
+        def build(into: Path) -> None:
+            disk.fill(into, root, data, node.resolv_conf())
+
+        return cache.cached(f"disk-{distro}", disk.recipe(root, data), build)
+
     def driver_libraries(self, distro: str) -> Path:
         """A directory with the driver's libraries of a distribution and their links; driver.version() names it."""
         root = image.root_image(distro)
@@ -66,19 +90,35 @@ class Lab:
         """A machine with a pristine disk, not yet started."""
         root = image.root_image(distro)
         data = str(self._seed(distro)) if seeded else ""
+        made = Machine(self._register(Record(name, distro, 0, str(root), data, owner)))
+        self._make(made)
+        return made
+
+    def create_vm(self, name: str, distro: str = "debian13", owner: int = 0, place: int = 1, peer: str = "") -> VM:
+        """A virtual machine with a pristine disk, not yet started; `place` on the wire (1 or 2) beside the peer."""
+        disks = str(self._disk(distro))
+        made = VM(self._register(Record(name, distro, 0, disks, "", owner, "vm", place, peer)))
+        self._make(made)
+        return made
+
+    def _register(self, record: Record) -> Record:
+        """Write the node down with an index that no other has, on a host that is ready for it."""
         with self._lock():
             network.open_host()
             repository.serve_shared()
             taken = {other.record.index for other in self.machines()}
             index = next(free for free in range(1, network.LAST) if free not in taken)
-            made = machine.save(Record(name, distro, index, str(root), data, owner))
+            mine = replace(record, index=index)
+            node.save(mine)
+        return mine
+
+    def _make(self, made: Node) -> None:
         try:
             made.create()
             self._refresh_known_hosts()
         except BaseException:
             self.destroy(made)
             raise
-        return made
 
     @contextmanager
     def machine(self, distro: str = "debian13", name: str = "", seeded: bool = True) -> Iterator[Machine]:
@@ -90,14 +130,60 @@ class Lab:
         finally:
             self.destroy(made)
 
+    @contextmanager
+    def vm(self, distro: str = "debian13") -> Iterator[VM]:
+        """A pristine virtual machine, up; it is gone when the block ends."""
+        with self.vms(1, distro) as (made,):
+            yield made
+
+    @contextmanager
+    def vms(self, count: int, distro: str = "debian13") -> Iterator[tuple[VM, ...]]:
+        """One or two virtual machines, up, two of them joined by the private wire (eth1); gone when the block ends.
+
+        One such block at a time on this host: others wait, because without KVM each VM wants a core.
+        """
+        self.prepare_vms([distro])
+        with cache.locked(run_root() / "vm.lock"):
+            made = self._pair(count, distro, [_fresh_name() for _ in range(count)], os.getpid())
+            try:
+                self._start(made)
+                yield tuple(made)
+            finally:
+                self._remove(made)
+
+    def _pair(self, count: int, distro: str, names: Sequence[str], owner: int) -> list[VM]:
+        if count not in (1, 2):
+            raise LabError(f"{count} virtual machines: the wire has two ends, so 1 or 2 at once")
+        peers = [*reversed(names)] if count == 2 else [""]
+        made: list[VM] = []
+        try:
+            for place, (name, peer) in enumerate(zip(names, peers, strict=True), 1):
+                made.append(self.create_vm(name, distro, owner, place, peer))
+        except BaseException:
+            self._remove(made)
+            raise
+        return made
+
+    def _start(self, made: Sequence[Node]) -> None:
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(lambda each: each.start(), made))
+
+    def up_vms(self, count: int = 1, distro: str = "debian13", prefix: str = "lab") -> list[VM]:
+        """One or two virtual machines that outlive this process, until down()."""
+        made = self._pair(count, distro, self._names(prefix, count), 0)
+        self._start(made)
+        return made
+
     def up(self, count: int = 1, distro: str = "debian13", prefix: str = "lab") -> list[Machine]:
         """Machines that outlive this process, until down()."""
-        taken = {other.name for other in self.machines()}
-        numbers = (number for number in range(1, 100_000) if f"{prefix}{number}" not in taken)
-        made = [self.create(f"{prefix}{next(numbers)}", distro) for _ in range(count)]
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(Machine.start, made))
+        made = [self.create(name, distro) for name in self._names(prefix, count)]
+        self._start(made)
         return made
+
+    def _names(self, prefix: str, count: int) -> list[str]:
+        taken = {other.name for other in self.machines()}
+        free = (f"{prefix}{number}" for number in range(1, 100_000) if f"{prefix}{number}" not in taken)
+        return list(islice(free, count))
 
     def down(self, prefix: str = "", everything: bool = False) -> list[str]:
         """Remove the machines of up() and those of dead test runs; with `everything`, those of live ones, too."""
@@ -120,12 +206,12 @@ class Lab:
             ]
         )
 
-    def _remove(self, chosen: list[Machine]) -> list[str]:
+    def _remove(self, chosen: Sequence[Node]) -> list[str]:
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(self.destroy, chosen))
         return [found.name for found in chosen]
 
-    def destroy(self, gone: Machine) -> None:
+    def destroy(self, gone: Node) -> None:
         """End a machine and remove all of it, and the lab's traces on the host after the last one."""
         gone.destroy()
         self._refresh_known_hosts()
@@ -135,7 +221,7 @@ class Lab:
                 network.close_host()
 
     def inventory(
-        self, machines: Iterable[Machine], repo: Repository | None = None, user: str = "gpu", **gpuready: object
+        self, machines: Iterable[Node], repo: Repository | None = None, user: str = "gpu", **gpuready: object
     ) -> str:
         """An inventory of several machines as YAML; keywords are laid over the lab's `gpuready` settings."""
         settings = inventory.settings((repo or repository.shared()).settings(), gpuready)
@@ -154,12 +240,13 @@ class Lab:
             finally:
                 published.stop()
 
-    def machines(self) -> list[Machine]:
-        """All machines there are, running or not, ordered by address."""
-        found = []
+    def machines(self) -> list[Node]:
+        """All machines there are, virtual ones, too, running or not, ordered by address."""
+        found: list[Node] = []
         for path in run_root().glob("machines/*/machine.json"):
             with suppress(FileNotFoundError):  # another process is just removing it
-                found.append(Machine.load(path.parent.name))
+                record = node.load(path.parent.name)
+                found.append(VM(record) if record.kind == "vm" else Machine(record))
         return sorted(found, key=lambda each: each.record.index)
 
     def _refresh_known_hosts(self) -> None:

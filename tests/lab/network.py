@@ -18,8 +18,14 @@ POOL = IPv4Network("198.18.0.0/15")
 SERVER = "198.19.255.254"
 LAST = (POOL.num_addresses // 4) - 2  # the last /30 is the server's
 _LABEL = "lo:gpuready-lab"
-# Forwarding, and room for many systemds: they all count as one user's against the kernel's default of 128 instances.
-_SYSCTLS = {"net/ipv4/ip_forward": 1, "fs/inotify/max_user_instances": 8192, "fs/inotify/max_user_watches": 524_288}
+# Forwarding; room for many systemds: they all count as one user's against the kernel's default of 128 instances; and
+# for the packets between two virtual machines, of which a datagram socket holds 10 by default.
+_SYSCTLS = {
+    "net/ipv4/ip_forward": 1,
+    "fs/inotify/max_user_instances": 8192,
+    "fs/inotify/max_user_watches": 524_288,
+    "net/unix/max_dgram_qlen": 512,
+}
 _OURS = ("-m", "comment", "--comment", "gpuready-lab")
 _RULES = (
     ("nat", "POSTROUTING", ("-s", str(POOL), "!", "-d", str(POOL), *_OURS, "-j", "MASQUERADE")),
@@ -43,6 +49,28 @@ def gateway(index: int) -> str:
 def link(index: int) -> str:
     """The host's interface to that machine (15 characters at most)."""
     return f"gpuready-{index}"
+
+
+def wire(place: int) -> str:
+    """The address of a virtual machine on the private wire between two of them."""
+    return f"10.77.0.{place}"
+
+
+def mac(index: int, interface: int) -> str:
+    """The Ethernet address of a virtual machine's interface, locally administered."""
+    return f"52:54:00:{index >> 8:02x}:{index & 255:02x}:{interface:02x}"
+
+
+def guest(index: int, place: int) -> str:
+    """What `ip -batch` has to set up inside a virtual machine."""
+    return (
+        "link set lo up\n"
+        f"address add {address(index)}/30 dev eth0\n"
+        "link set eth0 up\n"
+        f"route add default via {gateway(index)}\n"
+        f"address add {wire(place)}/24 dev eth1\n"
+        "link set eth1 up\n"
+    )
 
 
 def namespace(name: str) -> Path:
@@ -116,6 +144,14 @@ def attach(name: str, index: int) -> None:
             f"route add default via {gateway(index)}\n"
         ),
     )
+
+
+def attach_tap(index: int) -> None:
+    """Make the host's interface to a virtual machine, which QEMU takes; there is no namespace."""
+    if Path("/sys/class/net", link(index)).exists():
+        return
+    sh("ip", "tuntap", "add", "dev", link(index), "mode", "tap")
+    sh("ip", "-batch", "-", stdin=f"address add {gateway(index)}/30 dev {link(index)}\nlink set {link(index)} up\n")
 
 
 def detach(name: str, index: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.lab import DISTROS, Lab, LabError, Machine, Repository, network, nspawn, packages, repository
-from tests.lab import machine as machines
+from tests.lab import node as nodes
 from tests.lab.fixtures import MachineFactory
 from tests.lab.image import PASSWORD
 
@@ -31,7 +31,7 @@ def use_repository(node: Machine, source: Repository) -> None:
 def traces(name: str) -> list[str]:
     """All that shows on the host of a machine of that name."""
     mounts = [row for row in Path("/proc/mounts").read_text().splitlines() if f"gpuready-lab-{name} " in row]
-    places = [network.namespace(name), nspawn._cgroup(name), machines.home(name)]
+    places = [network.namespace(name), nspawn._cgroup(name), nodes.home(name)]
     return [*mounts, *map(str, nspawn.processes(name)), *(str(path) for path in places if path.exists())]
 
 
@@ -134,8 +134,9 @@ def test_leftovers_of_any_stage_can_be_removed(lab: Lab) -> None:
     assert traces(made.name)
     network.detach(made.name, made.record.index)
     lab.destroy(made)
-    record = machines.Record(f"none{os.getpid()}", "debian13", 9999, "/nonexistent", "", os.getpid())
-    lab.destroy(machines.save(record))
+    record = nodes.Record(f"none{os.getpid()}", "debian13", 9999, "/nonexistent", "", os.getpid())
+    nodes.save(record)
+    lab.destroy(Machine(record))
     assert traces(made.name) + traces(record.name) == []
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
-from tests.lab.fixtures import lab, machine, module_machine
+from tests.lab.fixtures import lab, machine, module_machine, vm_lab
 from tests.system.harness import Gpuready, Inventories, Sessions
 from tests.system.warm import Warm
 
-__all__ = ["lab", "machine", "module_machine"]
+__all__ = ["lab", "machine", "module_machine", "vm_lab"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,157 @@
+"""One virtual machine: a kernel of its own, which reboots, loads modules and has RDMA devices (soft RoCE).
+
+The ways in are a machine's: the same address, keys, users and inventory. What differs: the disk cannot be reached from
+the host, put() goes through ssh; and there is a second interface, eth1, on a private wire to one other VM.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from tests.lab import access, disk, network, qemu
+from tests.lab.host import LabError, sh
+from tests.lab.node import Node, Record, home
+from tests.lab.processes import wait_gone
+
+_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
+
+class VM(Node):
+    """A virtual machine; `wire` is its address on eth1."""
+
+    boot_seconds = 300.0  # without KVM, beside another one, on a busy host
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.wire = network.wire(record.wire)
+        self._leash: int | None = None
+
+    # -- disk ---------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Give the VM a pristine disk, its name, its keys and its network."""
+        disk.overlay(Path(self.record.image) / "disk.raw", self.disk)
+        with tempfile.TemporaryDirectory(prefix="identity-", dir=self.home) as scratch:
+            tree = Path(scratch)
+            for place in ("etc/ssh", *(place for place, _ in access.USERS.values())):
+                (tree / place).mkdir(parents=True)
+            self._identify(tree)
+            batch = network.guest(self.record.index, self.record.wire)
+            (tree / "etc/gpuready-lab-network").write_text(batch, "utf-8")
+            # The owner of .ssh is ours to set, that of /etc is not: such directories are not in it.
+            names = [path.relative_to(tree) for path in tree.rglob("*") if path.is_file() or path.name == ".ssh"]
+            listed = "".join(f"{name}\n" for name in sorted(names))
+            sh("tar", "-c", "-C", tree, "--no-recursion", "-T", "-", "-f", self._identity, stdin=listed)
+        network.attach_tap(self.record.index)
+
+    @property
+    def disk(self) -> Path:
+        """The VM's own disk, over the one that all start from."""
+        return self.home / "disk.qcow2"
+
+    @property
+    def _identity(self) -> Path:
+        return self.home / "identity.tar"
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def start(self, docker: bool = True) -> None:
+        """Boot from the disk as the last run left it, and return when ssh, systemd and Docker answer."""
+        if self.running():
+            raise LabError(f"{self.name} is already running")
+        image = Path(self.record.image)
+        accelerator = qemu.accelerator(image / "vmlinuz")
+        self._let_go()
+        qemu.start(self.name, self._devices(), accelerator)
+        if self.record.owner == os.getpid():
+            self._leash = qemu.leash(self.name)
+        self.wait(docker)
+
+    def _devices(self) -> list[str]:
+        peer = home(self.record.peer or f"{self.name}-none") / "wire"
+        wire = f"local.type=unix,local.path={self.home}/wire,remote.type=unix,remote.path={peer}"
+        serial = f"file,id=console,path={self._log},append=on"
+        return [
+            *("-chardev", serial, "-serial", "chardev:console", "-device", "virtio-rng-pci"),
+            # Nothing need wait for the host's disk: this one does not outlive the VM.
+            *("-drive", f"if=none,id=disk,format=qcow2,cache=unsafe,file={self.disk}"),
+            *("-device", "virtio-blk-pci,drive=disk"),
+            *("-drive", f"if=none,id=identity,format=raw,read-only=on,file={self._identity}"),
+            *("-device", "virtio-blk-pci,drive=identity"),
+            *("-netdev", f"tap,id=lan,ifname={network.link(self.record.index)},script=no,downscript=no"),
+            *("-device", f"virtio-net-pci,netdev=lan,romfile=,mac={network.mac(self.record.index, 0)}"),
+            # By datagrams, so that either end may come, go and come back.
+            *("-netdev", f"dgram,id=wire,{wire}"),
+            *("-device", f"virtio-net-pci,netdev=wire,romfile=,mac={network.mac(self.record.index, 1)}"),
+        ]
+
+    def running(self) -> bool:
+        """Whether the VM is up or booting."""
+        return bool(qemu.processes(self.name))
+
+    def poweroff(self) -> None:
+        """Shut down in good order; the disk stays for another start()."""
+        running = qemu.processes(self.name)
+        self.run("systemctl poweroff", check=False)
+        wait_gone(running, 120)
+        self.kill()
+
+    def reboot(self) -> None:
+        """Reboot from inside, and return when the VM is up again, with another boot_id."""
+        before = self.run(_BOOT_ID).stdout
+        self.run("systemctl reboot", check=False)
+        self.await_boot(before)
+
+    def await_boot(self, before: str, docker: bool = True) -> None:
+        """Wait until the VM is up with another boot_id than that: for a reboot that something else asks for."""
+        deadline = time.monotonic() + self.boot_seconds
+        while True:
+            now = self.run(_BOOT_ID, check=False)
+            if now.returncode == 0 and now.stdout.strip() != before.strip():
+                break
+            if not self.running() or time.monotonic() > deadline:
+                raise LabError(f"{self.name} did not reboot; its console ends with:\n{self._console()}")
+            time.sleep(0.2)
+        self.wait(docker)
+
+    def kill(self) -> None:
+        """Cut the power; the disk stays for another start()."""
+        qemu.end(self.name)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._leash is not None:
+            os.close(self._leash)
+            self._leash = None
+
+    def destroy(self) -> None:
+        """End the VM and remove all of it. Works on one that is half-made or dead."""
+        self.kill()
+        network.detach(self.name, self.record.index)
+        self._remove()
+
+    # -- ways in ------------------------------------------------------------------------------------------------
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file, or a directory's contents, to a place in the running VM; links and modes are kept."""
+        parent = remote if local.is_dir() else str(Path(remote).parent)
+        source = ["-C", str(local), "."] if local.is_dir() else ["-C", str(local.parent), local.name]
+        rename = [] if local.is_dir() else [f"--transform=s|.*|{Path(remote).name}|"]
+        packed = subprocess.run(["tar", "-c", *rename, *source], capture_output=True, check=True).stdout
+        unpack = f"mkdir -p '{parent}' && tar -x -C '{parent}' --no-overwrite-dir --no-same-owner -f -"
+        done = subprocess.run(
+            [*access.ssh(), f"root@{self.address}", unpack], input=packed, capture_output=True, check=False
+        )
+        if done.returncode != 0:
+            raise LabError(f"{self.name}: {local} to {remote}: {done.stderr.decode('utf-8', 'replace')}")
+
+    def rxe(self) -> str:
+        """Make eth1 an RDMA device (soft RoCE), until the next boot, and return the device's name."""
+        self.run(
+            "modprobe rdma_rxe && { [ -e /sys/class/infiniband/rxe0 ] || rdma link add rxe0 type rxe netdev eth1; }"
+        )
+        return "rxe0"
