@@ -13,8 +13,8 @@ from gpuready.cli.failure import failed, interrupted
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "render")
-NOT_YET = ("status", "inventory", "init", "nccl", "fabric", "report")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "render", "nccl")
+NOT_YET = ("status", "inventory", "init", "fabric", "report")
 
 HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.
 
@@ -28,6 +28,7 @@ HELP = """Take GPU hosts from an address and a key to ready for containers, and 
   gpuready explain libcuda.ldcache              what a check means, and what to do
   gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
                                                 will this image run here?
+  gpuready nccl   -i hosts.yaml --launch        NCCL's settings and the torchrun line of each host
 """
 
 

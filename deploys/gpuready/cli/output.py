@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuready.errors import UsageError
+from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
+from gpuready.report.hostlist import hostlist
 from gpuready.report.human import problem
 from gpuready.report.render import FORMATS, NOT_YET, render
 from gpuready.report.run import Run
+from gpuready.report.text import clean
 
 _IO_FAILED = 64
 _FOR_MACHINES = ("json", "jsonl", "junit", "human")
@@ -103,6 +106,18 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
                 _complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
                 code = code or _IO_FAILED
     return code
+
+
+def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
+    """As :func:`deliver`, with ``text`` on stdout; what is wrong with hosts, and notes, go to stderr."""
+    on = use_color(color, sys.stderr)
+    for (_, message, remedy), hosts in error_blocks(run).items():
+        _complain(problem(f"{hostlist(hosts)}: {message}", remedy, color=on))
+    for note, hosts in note_blocks(run).items():
+        _complain(f"note: {hostlist(hosts)}: {clean(note)}\n")
+    with _undisturbed():
+        _write_stdout(text)
+    return deliver(run, wanted, color=color)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from gpuready import __version__
 from gpuready.checks.base import Judged
 from gpuready.components.base import Value
 from gpuready.errors import GpureadyError
+from gpuready.report import nccl
 from gpuready.report.answers import answer_document
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.reached import gpu_checks, level, run_level
@@ -64,6 +65,8 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
     }
     if run.verb == "compat":
         found["images"] = [{"image": mask_text(item.image), **answer_document(item)} for item in host.answers]
+    if host.nccl is not None:
+        found["nccl"] = mask(nccl.document(host.nccl))
     if run.verb == "probe" and host.state is not None:
         found["state"] = mask_state(host.state)
     return found

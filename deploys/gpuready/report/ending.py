@@ -57,7 +57,7 @@ def _style(run: Run, host: HostRun) -> str:
 
 
 def _counts(run: Run, host: HostRun) -> str:
-    if run.verb in ("probe", "compat") or (host.state is None and not host.checks):
+    if run.verb in ("probe", "compat", "nccl") or (host.state is None and not host.checks):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
@@ -81,7 +81,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
-    if run.verb == "probe":
+    if run.verb in ("probe", "nccl"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
     if run.verb == "remove":
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"

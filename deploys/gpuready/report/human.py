@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuready.report import answers, facts
+from gpuready.report import answers, facts, nccl
 from gpuready.report.blocks import (
     DiffBlock,
     VerdictBlock,
@@ -43,6 +43,8 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     parts = [[_headline(run)], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
         parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
+    elif run.verb == "nccl":
+        parts += nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
     elif run.verb == "compat":
         parts += answers.matrix(run, paint)
     else:

@@ -9,6 +9,7 @@ from gpuready.compat.answer import Answer
 from gpuready.components import owners
 from gpuready.components.base import Comparison
 from gpuready.errors import GpureadyError
+from gpuready.report.nccl import NcclAnswer
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -48,6 +49,7 @@ class HostRun:
     checks: list[Judged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    nccl: NcclAnswer | None = None
     disturbed: bool = False
 
     def leave_out(self, why: str) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 from gpuready.checks.base import Level
 from gpuready.compat.predict import VERDICTS
 from gpuready.components.base import Disruption
+from gpuready.report import nccl
 from gpuready.report.document import SCHEMA
 from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "nccl")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -104,7 +105,8 @@ def _parts() -> dict[str, Any]:
         "state": {**_ref("state"), "description": "probe only"},
         "images": {"type": "array", "items": _object(image=TEXT, **_answer()), "description": "compat only"},
     }  # fmt: skip
-    optional = ("state", "images")
+    host["nccl"] = nccl.schema()
+    optional = ("state", "images", "nccl")
     return {
         "error": _object(kind={**TEXT, "minLength": 1}, message={**TEXT, "minLength": 1}, remedy=TEXT),
         "value": {"anyOf": [value, TEXTS, unknown]},

@@ -1,0 +1,150 @@
+"""``gpuready nccl``: what NCCL has to be told on each host, and how a job is started over them. Nothing changes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from gpuready.cli.offline import offline
+from gpuready.cli.online import online
+from gpuready.cli.options import STATE, Request, Verb, probe_options, request
+from gpuready.cli.output import deliver, printed
+from gpuready.errors import GpureadyError, UsageError
+from gpuready.fabric import torch
+from gpuready.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes
+from gpuready.fabric.settings import settings
+from gpuready.report.nccl import FORMS, NcclAnswer, text
+from gpuready.report.run import HostRun, Run
+
+_HELP = """What NCCL has to be told on each host: its ports, addresses and interface, or why that cannot be said.
+
+\b
+  gpuready nccl -i hosts.yaml
+  gpuready nccl -i hosts.yaml --format docker          arguments for docker run
+  gpuready nccl -i hosts.yaml --launch -- train.py --epochs 3
+  gpuready nccl -i hosts.yaml --state states.json
+
+--launch prints the torchrun line of each host; the first host of the inventory is rank 0 and the master.
+"""
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}|[0-9a-fA-F]*:[0-9a-fA-F:.]+")
+
+
+class NcclError(GpureadyError):
+    """NCCL's settings of a host cannot be told."""
+
+    kind = "nccl"
+    exit_code = 3
+
+
+@click.command("nccl", cls=Verb, help=_HELP)
+@probe_options
+@STATE
+@click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, for a file or an engine.")
+@click.option("--launch", is_flag=True, help="Print the torchrun line of each host.")
+@click.option("--master-port", type=click.IntRange(1024, 65535), default=MASTER_PORT, show_default=True,
+              help="Where rank 0 listens.")  # fmt: skip
+@click.option("--master-addr", metavar="ADDRESS", default="", help="Default: the first fabric address of rank 0.")
+@click.option("--nproc-per-node", type=click.IntRange(1, 1024), help="Default: the GPUs of each host.")
+@click.option("--async-error-handling", type=click.Choice(tuple(torch.VALUES)), default=torch.DEFAULT,
+              show_default=True, help=f"{torch.VARIABLE}: what a rank does when another is lost.")  # fmt: skip
+@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]")
+def command(state: str | None, form: str | None, launch: bool, script: tuple[str, ...], **given: Any) -> int:
+    """The exit code."""
+    job = Job(
+        script,
+        given.pop("master_port"),
+        given.pop("nproc_per_node"),
+        given.pop("master_addr"),
+        given.pop("async_error_handling"),
+    )
+    _usage(form, launch, job, given)
+    wanted = request("nccl", **given)
+    run = _probed(wanted, state)
+    _judge(run, wanted)
+    if launch:
+        _launch(run, wanted, job)
+    if form is None:
+        return deliver(run, wanted.outputs, color=wanted.color)
+    answers = {host.name: host.nccl for host in run.hosts if host.nccl is not None and host.error is None}
+    return printed(run, text(answers, form), [target for target in wanted.outputs if target.path], color=wanted.color)
+
+
+def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> None:
+    if form and (launch or any(":" not in text for text in given["output"])):
+        raise UsageError("--format prints to stdout what else would", remedy="without --launch; --output FORMAT:PATH")
+    if not launch and (job.script or job.processes or job.address or job.port != MASTER_PORT):
+        raise UsageError("a script, --nproc-per-node and --master-... are for --launch", remedy="add --launch")
+    if job.address and not _ADDRESS.fullmatch(job.address):
+        raise UsageError(f"--master-addr {job.address}: neither an address nor a name")
+
+
+def _probed(wanted: Request, state: str | None) -> Run:
+    run = offline(wanted, state) if state is not None else online(wanted, verb="probe", passive=True)
+    run.verb, run.batches = "nccl", []
+    for host in run.hosts:  # it reads and never judges
+        host.components, host.checks = [], []
+        if host.state is not None and host.error is None:
+            host.outcome = "ok"
+    return run
+
+
+def _judge(run: Run, wanted: Request) -> None:
+    specs = {entry.name: entry.spec for entry in wanted.entries}
+    for host in run.hosts:
+        if host.state is None or host.error is not None:
+            continue
+        found = settings(host.state, specs[host.name].nccl)
+        host.nccl = NcclAnswer(found)
+        host.notes += found.notes
+        if found.problems:
+            _fail(host, "; ".join(found.problems), "gpuready explain nccl.ports")
+    _compare([host for host in run.hosts if host.nccl is not None and host.error is None])
+
+
+def _fail(host: HostRun, why: str, remedy: str = "") -> None:
+    host.outcome, host.error = "failed", NcclError(why, remedy=remedy)
+
+
+def _compare(hosts: list[HostRun]) -> None:
+    """One environment for all ranks is right only where all hosts agree."""
+    said = {host.name: host.nccl.settings.variables for host in hosts if host.nccl is not None}
+    for name in dict.fromkeys(name for variables in said.values() for name in variables):
+        if len({variables.get(name) for variables in said.values()}) > 1:
+            for host in hosts:
+                value = said[host.name].get(name)
+                here = "is not set" if value is None else f"is {value}"
+                host.notes.append(f"{name} {here}, and not the same on all hosts: give each its own")
+
+
+def _launch(run: Run, wanted: Request, job: Job) -> None:
+    """A line for each host, or for none: a rank that is missing makes the others wait."""
+    if any(host.nccl is None or host.error is not None for host in run.hosts):
+        run.hosts[0].notes.append("no launch lines: each rank is needed, and a host above has no settings")
+        return
+    specs = {entry.name: entry.spec for entry in wanted.entries}
+    told = [host.nccl.settings for host in run.hosts if host.nccl is not None]
+    try:
+        address = master(told[0], job)
+    except NoLaunch as e:
+        _fail(run.hosts[0], str(e))
+        return
+    lines: list[Launch] = []
+    for rank, host in enumerate(run.hosts):
+        assert host.state is not None
+        try:
+            lines.append(line(rank, len(told), address, job, specs[host.name], host.state, told[rank]))
+        except NoLaunch as e:
+            _fail(host, f"no launch line: {e}")
+    if len(lines) < len(told):
+        return
+    for host, settled, made, known in zip(run.hosts, told, lines, notes(address, job, told, lines), strict=True):
+        host.nccl = NcclAnswer(settled, made)
+        host.notes += known
+    if len({made.processes for made in lines}) > 1:
+        run.hosts[0].notes.append("hosts differ in their number of processes: is that meant?")
+    if job.port >= EPHEMERAL:
+        run.hosts[0].notes.append(
+            f"port {job.port} is one that Linux takes for connections (net.ipv4.ip_local_port_range): it may be taken"
+        )

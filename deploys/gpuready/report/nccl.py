@@ -1,0 +1,159 @@
+"""``gpuready nccl`` for people and as data: settings told once for all hosts that share them, ports, launch lines."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from gpuready.fabric import torch
+from gpuready.fabric.discovery import Chosen
+from gpuready.fabric.launch import Launch, assignment
+from gpuready.fabric.settings import Settings
+from gpuready.report.hostlist import hostlist
+from gpuready.report.text import Painter, clean
+
+FORMS = ("conf", "env", "docker", "k8s")
+_TEXT = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class NcclAnswer:
+    """What is said of one host."""
+
+    settings: Settings
+    launch: Launch | None = None
+
+
+def lines(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
+    """The blocks of the human report."""
+    return [*_settings(answers, paint), _ports(answers, paint), _refused(answers, paint), _launches(answers, paint)]
+
+
+def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, answer in answers.items():
+        if answer.settings.variables:
+            found.setdefault(tuple(answer.settings.variables.items()), []).append(name)
+    return [
+        [f"{paint('bold', 'settings')} of {hostlist(names)}", *(f"    {clean(n)}={clean(v)}" for n, v in variables)]
+        for variables, names in found.items()
+    ]
+
+
+def _ports(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+    rows = [
+        (clean(name), each.port.name, each.port.transport, _gid(each), _place(each), _speed(each))
+        for name, answer in answers.items()
+        for each in answer.settings.choices.chosen
+    ]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(6)]
+    told = ["    " + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
+    return [paint("bold", "ports of the fabric"), *(row.rstrip() for row in told)] if rows else []
+
+
+def _gid(each: Chosen) -> str:
+    return "" if each.gid_index is None else f"GID {each.gid_index}"
+
+
+def _place(each: Chosen) -> str:
+    return f"{each.address or 'no IP address'}{f' on {each.netdev}' if each.netdev else ''}"
+
+
+def _speed(each: Chosen) -> str:
+    if each.port.line_gbps:
+        return f"{each.port.line_gbps:g} Gb/s"
+    return f"{each.port.rate_gbps:g} Gb/s by RDMA's word" if each.port.rate_gbps else "speed unknown"
+
+
+def _refused(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, answer in answers.items():
+        for each in answer.settings.choices.refused:
+            found.setdefault((each.port.name, each.reason), []).append(name)
+    told = [f"    {port} on {hostlist(names)}: {clean(reason)}" for (port, reason), names in found.items()]
+    return [paint("bold", "ports that are not used"), *told] if told else []
+
+
+def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+    found = {name: answer.launch for name, answer in answers.items() if answer.launch is not None}
+    if not found:
+        return []
+    told = [f"    {paint('bold', clean(name))}:\n      {clean(str(launch))}" for name, launch in found.items()]
+    said = f"    {torch.VARIABLE} says what becomes of a rank when another is lost:"
+    values = [f"      {value}  {what}" for value, what in torch.VALUES.items()]
+    old = f"    Its name before PyTorch 2.2: {torch.OLD_NAME}."
+    return [f"{paint('bold', 'launch')}, ranks in the order of the inventory", *told, said, *values, old]
+
+
+def text(answers: dict[str, NcclAnswer], form: str) -> str:
+    """The variables in one of :data:`FORMS`; several hosts that differ are told apart by comments."""
+    found: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        if answer.settings.variables:
+            found.setdefault(_formed(answer.settings.variables, form), []).append(name)
+    if len(found) == 1:
+        return next(iter(found))
+    return "\n".join(f"# {hostlist(names)}\n{body}" for body, names in found.items())
+
+
+def _formed(variables: dict[str, str], form: str) -> str:
+    if form == "conf":
+        return "".join(f"{name}={value}\n" for name, value in variables.items())
+    if form == "env":
+        return "".join(f"export {assignment(name, value)}\n" for name, value in variables.items())
+    if form == "docker":
+        return " ".join(f"--env {shlex.quote(f'{name}={value}')}" for name, value in variables.items()) + "\n"
+    return "".join(f"- name: {name}\n  value: {json.dumps(value)}\n" for name, value in variables.items())
+
+
+def document(answer: NcclAnswer) -> dict[str, Any]:
+    """The answer as JSON."""
+    found = answer.settings
+    ports = [
+        {
+            "port": each.port.name,
+            "transport": each.port.transport,
+            "state": each.port.state,
+            "netdev": each.netdev if isinstance(each, Chosen) else each.port.netdev,
+            "gid_index": each.gid_index if isinstance(each, Chosen) else None,
+            "address": str(each.address) if isinstance(each, Chosen) and each.address is not None else None,
+            "line_gbps": each.port.line_gbps,
+            "refused": "" if isinstance(each, Chosen) else each.reason,
+        }
+        for each in found.choices.ports
+    ]
+    launch = answer.launch
+    told = None if launch is None else {"rank": launch.rank, "environment": launch.environment, "argv": [*launch.argv]}
+    return {"variables": found.variables, "problems": [*found.problems], "ports": ports, "launch": told}
+
+
+def schema() -> dict[str, Any]:
+    """Of :func:`document`, Draft 2020-12."""
+    texts = {"type": "array", "items": _TEXT}
+    variables = {"type": "object", "additionalProperties": _TEXT}
+    port = {
+        "port": {**_TEXT, "description": "DEVICE:NUMBER"},
+        "transport": {"enum": ["InfiniBand", "RoCE", "iWARP", "other"]},
+        "state": _TEXT,
+        "netdev": _TEXT,
+        "gid_index": {"type": ["integer", "null"], "description": "null: InfiniBand, or not used"},
+        "address": {"type": ["string", "null"]},
+        "line_gbps": {"type": ["number", "null"], "description": "the netdev's speed"},
+        "refused": {**_TEXT, "description": "why it is not used; empty when it is"},
+    }
+    launch = {"rank": {"type": "integer", "minimum": 0}, "environment": variables, "argv": texts}
+    return {
+        "description": "nccl only",
+        **_object(
+            variables=variables,
+            problems=texts,
+            ports={"type": "array", "items": _object(**port)},
+            launch={"anyOf": [{"type": "null"}, _object(**launch)]},
+        ),
+    }
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
