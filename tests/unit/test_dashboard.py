@@ -1,7 +1,8 @@
 """The dashboard, the alert rules and the scrape configuration name only metrics that exist.
 
 What the exporter prints is asked of itself, over the counters that the drivers have; what dcgm-exporter prints by
-default is in data/dcgm-metrics.txt. That a real Prometheus takes every expression is shown in tests/system/test_exporter.py.
+default is in data/dcgm-metrics.txt. That a real Prometheus takes every expression is shown in
+tests/system/test_exporter.py.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tests.unit.test_rdma_exporter import IRDMA, RXE, Tree, said, samples
 DCGM = (Path(__file__).parent / "data" / "dcgm-metrics.txt").read_text("ascii").split()
 #: drivers/infiniband/hw/mlx5/counters.c, hw/bnxt_re/hw_counters.c, core/sysfs.c.
 MLX5 = """rx_write_requests rx_read_requests out_of_buffer out_of_sequence duplicate_request rnr_nak_retry_err
-packet_seq_err implied_nak_seq_err local_ack_timeout_err rp_cnp_ignored rp_cnp_handled np_ecn_marked_roce_packets np_cnp_sent
-rx_icrc_encapsulated roce_adp_retrans roce_slow_restart"""
+packet_seq_err implied_nak_seq_err local_ack_timeout_err rp_cnp_ignored rp_cnp_handled
+np_ecn_marked_roce_packets np_cnp_sent rx_icrc_encapsulated roce_adp_retrans roce_slow_restart"""
 BNXT = "rx_pkts rx_bytes tx_pkts tx_bytes active_qps"
 PORT = """excessive_buffer_overrun_errors link_downed link_error_recovery port_rcv_data port_rcv_errors port_rcv_packets
 port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error VL15_dropped"""
