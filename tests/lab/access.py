@@ -63,6 +63,7 @@ def ssh() -> list[str]:
         "ControlPath": "none",
         "ConnectTimeout": "10",
         "LogLevel": "ERROR",
+        "KexAlgorithms": "curve25519-sha256",  # the default, safe from quantum computers, costs 65 ms of CPU time more
     }
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
     return ["ssh", "-F", "none", "-i", str(client_key()), *words]
