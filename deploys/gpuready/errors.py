@@ -114,5 +114,11 @@ class ConvergeError(GpureadyError):
     exit_code = 1
 
 
+class RefusedError(ConvergeError):
+    """What was asked for would do harm or cannot be, as the node is; nothing was touched."""
+
+    kind = "refused"
+
+
 class EngineError(GpureadyError):
     """Our bug: the only error whose traceback a user may see."""

@@ -13,7 +13,7 @@ from gpuready.cli.failure import failed, interrupted
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "render", "nccl")
+VERBS = ("plan", "apply", "verify", "probe", "remove", "rdma", "explain", "schema", "trust", "compat", "render", "nccl")
 NOT_YET = ("status", "inventory", "init", "fabric", "report")
 
 HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.

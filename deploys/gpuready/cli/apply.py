@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -23,7 +23,6 @@ _HELP = """Bring every node to its spec, and prove it. What is as it should be i
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
   gpuready apply -i hosts.yaml --yes --batch 1,10% --max-fail 2
 """
-_SHOWS = {"apply": "gpuready plan", "remove": "gpuready remove --dry-run"}
 DECLINED = "for consent: not confirmed"
 
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
@@ -43,25 +42,32 @@ def command(state: str | None, yes: bool, **given: Any) -> int:
     return change(request("apply", **given), yes=yes)
 
 
-def change(wanted: Request, *, yes: bool) -> int:
+class Act(Protocol):
+    """What a request amounts to; with the verb ``plan`` it is only shown."""
+
+    def __call__(self, wanted: Request, *, verb: str = "") -> Run: ...
+
+
+def change(wanted: Request, *, yes: bool, act: Act = online) -> int:
     """Do it, after showing it and asking unless ``yes``; the exit code."""
-    run = online(wanted) if yes else _ask_first(wanted)
+    run = act(wanted) if yes else _ask_first(wanted, act)
     return deliver(run, wanted.outputs, color=wanted.color)
 
 
 def consent(verb: str, yes: bool) -> None:
     """UsageError where nobody could be asked."""
     if not yes and not _terminal():
-        raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"{_SHOWS[verb]} shows what it would do")
+        shows = "gpuready plan" if verb == "apply" else f"gpuready {verb} --dry-run"
+        raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"{shows} shows what it would do")
 
 
 def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask_first(wanted: Request) -> Run:
+def _ask_first(wanted: Request, act: Act) -> Run:
     """Plan, show, ask; then converge, which probes and compares anew."""
-    planned = online(wanted, verb="plan")
+    planned = act(wanted, verb="plan")
     changing = [host for host in planned.hosts if host.outcome == "would_change"]
     if planned.interrupted or not changing:
         planned.verb = wanted.verb
@@ -69,7 +75,7 @@ def _ask_first(wanted: Request) -> Run:
     click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
-            return online(wanted)
+            return act(wanted)
     except click.Abort:
         planned.interrupted = True
     planned.verb = wanted.verb

@@ -40,8 +40,9 @@ def failed(argv: Sequence[str], error: Exception) -> int:
 
 def verb_of(argv: Sequence[str]) -> str:
     """The verb of a command line, or nothing."""
-    word = next((word for word in argv if not word.startswith("-")), "")
-    return word if word in VERBS else ""
+    word, *rest = [*(word for word in argv if not word.startswith("-")), ""]
+    both = f"{word} {rest[0]}" if rest else ""
+    return both if both in VERBS else word if word in VERBS else ""
 
 
 def _color(argv: Sequence[str]) -> str:

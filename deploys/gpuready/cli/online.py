@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gpuready.cli.main import held
 from gpuready.cli.options import Request
 from gpuready.cli.progress import reporting
 from gpuready.report.run import HostRun, Run
 
+if TYPE_CHECKING:
+    from gpuready.engine import Options, Progress
+    from gpuready.spec.inventory import HostEntry
 
-def online(wanted: Request, *, verb: str = "", passive: bool = False) -> Run:
-    """Connect and do ``verb`` (default: the one asked for), with progress on stderr."""
+    Execute = Callable[[Sequence[HostEntry], Options, Progress], Run]
+
+
+def _engine() -> Execute:
+    from gpuready import engine
+
+    return engine.execute
+
+
+def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Callable[[], Execute] = _engine) -> Run:
+    """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` loads what does it."""
     verb, names = verb or wanted.verb, [entry.name for entry in wanted.entries]
     try:
         with held():
+            execute = using()
             from gpuready import engine
 
         _quiet_interrupts()
@@ -31,7 +46,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False) -> Run:
             back=wanted.verb == "remove",
         )
         with reporting(names, wanted.color) as progress:
-            run = engine.execute(wanted.entries, options, progress)
+            run = execute(wanted.entries, options, progress)
     except KeyboardInterrupt:  # before the engine had begun
         run = Run(verb, [HostRun(name) for name in names], interrupted=True)
     run.probed = ", ".join(wanted.sources)

@@ -69,6 +69,8 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
         found["nccl"] = mask(nccl.document(host.nccl))
     if run.verb == "probe" and host.state is not None:
         found["state"] = mask_state(host.state)
+    if host.attached is not None:
+        found["attached"] = [mask(each.to_json()) for each in host.attached]
     return found
 
 

@@ -57,7 +57,7 @@ def _style(run: Run, host: HostRun) -> str:
 
 
 def _counts(run: Run, host: HostRun) -> str:
-    if run.verb in ("probe", "compat", "nccl") or (host.state is None and not host.checks):
+    if run.verb in ("probe", "compat", "nccl") or not (host.state or host.checks or run.attaching):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
@@ -75,22 +75,33 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.verb == "compat":
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
         return f"{good}: {tally(run)}" + (f"; exit {code} ({MEANING[code]})" if code else "")
+    if run.attaching:
+        return _attaching(run, code, paint)
     depth = run_level(run)
     reached = f"level {depth.name}" if depth is not None else "no level reached"
     checks = _gpu_words(run)
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
+        return f"{verdict}: {tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
     if run.verb in ("probe", "nccl"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
     if run.verb == "remove":
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"
     if any(host.outcome == "would_change" for host in run.hosts):
-        return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
+        return f"{tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}"
     return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(run.hosts), 'host')})"
+
+
+def _attaching(run: Run, code: int, paint: Painter) -> str:
+    """Of ``gpuready rdma``, which judges no node."""
+    if code:
+        return f"{paint('red', 'NOT OK')}: {tally(run)}; exit {code} ({MEANING[code]})"
+    if any(host.outcome == "would_change" for host in run.hosts):
+        return f"{tally(run)}, nothing was changed"
+    return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"
 
 
 def _praise(run: Run) -> str:
@@ -105,7 +116,7 @@ def _gpu_words(run: Run) -> str:
     return f"{count(total, 'GPU check')}{blind}"
 
 
-def _tally(run: Run) -> str:
+def tally(run: Run) -> str:
     seen = Counter(_word(run, host) for host in run.hosts)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuready.report import answers, facts, nccl
+from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
     VerdictBlock,
@@ -50,7 +51,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     else:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]
-    parts += [_notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
+    parts += [attached_lines(run, paint), _notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
@@ -64,6 +65,8 @@ def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
 
 def _headline(run: Run) -> str:
     source = f" of {clean(run.probed)}" if run.probed else ""
+    if run.attaching:
+        return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
     looked = sum(host.state is not None for host in run.hosts)
     return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
 
@@ -86,7 +89,7 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
         fate = paint(_FATES.get(block.fate, "yellow"), block.fate)
         yield [
             f"{paint('bold', block.component)}: {fate} on {hostlist(block.hosts)}",
-            *(_classes(block) if run.verb != "verify" else ()),
+            *(_classes(block) if run.verb != "verify" and not run.attaching else ()),
             *(f"    {key}" for key in block.keys),
             *(_shared("hits", block.hits, block) if run.verb != "verify" else ()),
             *_shared("waits", block.waits, block),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gpuready.attach.status import Attached
 from gpuready.checks.base import Judged
 from gpuready.compat.answer import Answer
 from gpuready.components import owners
@@ -51,6 +52,7 @@ class HostRun:
     answers: list[Answer] = field(default_factory=list)
     nccl: NcclAnswer | None = None
     disturbed: bool = False
+    attached: tuple[Attached, ...] | None = None
 
     def leave_out(self, why: str) -> None:
         """Its turn never came."""
@@ -84,6 +86,11 @@ class Run:
     """compat without an inventory: the one answer."""
 
     @property
+    def attaching(self) -> bool:
+        """Is this about a device for a container, and not about what a spec says?"""
+        return self.verb.startswith("rdma") or any(host.attached is not None for host in self.hosts)
+
+    @property
     def changes(self) -> bool:
         """Whether this verb changes nodes."""
-        return self.verb in ("apply", "remove")
+        return self.verb in ("apply", "remove", "rdma attach", "rdma detach")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuready.attach.status import STATES
 from gpuready.checks.base import Level
 from gpuready.compat.predict import VERDICTS
 from gpuready.components.base import Disruption
@@ -17,7 +18,8 @@ from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "nccl")
+VERBS: tuple[str, ...] = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "nccl")
+VERBS += ("rdma", "rdma attach", "rdma detach", "rdma list")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -106,13 +108,21 @@ def _parts() -> dict[str, Any]:
         "images": {"type": "array", "items": _object(image=TEXT, **_answer()), "description": "compat only"},
     }  # fmt: skip
     host["nccl"] = nccl.schema()
-    optional = ("state", "images", "nccl")
+    host["attached"] = {"type": "array", "items": _ref("attached"), "description": "rdma: what is on record"}
+    optional = ("state", "images", "nccl", "attached")
+    port = _object(port=COUNT, gid_index={"type": ["integer", "null"]}, address=TEXT, reason=TEXT)
+    attached = _object(
+        device=TEXT, netdev=TEXT, engine=TEXT, container=TEXT, id=TEXT, pod=TEXT, where=TEXT, since=TEXT,
+        state={"enum": list(STATES)}, addresses=TEXTS, mtu={"type": ["integer", "null"]},
+        up={"type": ["boolean", "null"]}, ports={"type": "array", "items": port},
+    )  # fmt: skip
     return {
         "error": _object(kind={**TEXT, "minLength": 1}, message={**TEXT, "minLength": 1}, remedy=TEXT),
         "value": {"anyOf": [value, TEXTS, unknown]},
         "change": _object(key=TEXT, actual=_ref("value"), expected=_ref("value")),
         "component": component,
         "check": check,
+        "attached": attached,
         "host": _object(optional, **host),
         "line": {**_object(optional, host=TEXT, **host), "description": "jsonl: one host"},
         "summary": {**_object(tuple(_answer()), **_summary()), "description": "jsonl: the last line"},

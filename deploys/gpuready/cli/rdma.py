@@ -1,0 +1,136 @@
+"""``gpuready rdma attach | detach | list``: an RDMA device and its interface for one container, and back."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuready.attach.deed import Asked
+from gpuready.cli.apply import YES, change, consent
+from gpuready.cli.online import online
+from gpuready.cli.options import Request, Verb, probe_options, request
+from gpuready.cli.output import deliver
+from gpuready.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpuready.cli.online import Execute
+    from gpuready.report.run import Run
+
+_HELP = """Give an RDMA device and its network interface to a running container, and take them back.
+
+\b
+  gpuready rdma attach gpu13 -i hosts.yaml --container train --device mlx5_0
+  gpuready rdma list   -i hosts.yaml
+  gpuready rdma detach gpu13 -i hosts.yaml --device mlx5_0
+"""
+_ATTACH = """Move an RDMA device and its interface into a container's network namespace (RDMA in exclusive mode).
+
+Addresses, MTU, routes and whether it is up go along, and are on record on the node for the way back. HOST is a name,
+group or glob of the inventory. Without --device only the interface goes, which works in shared mode, too.
+
+\b
+  gpuready rdma attach gpu13 -i hosts.yaml --container train --device mlx5_0 --dry-run
+  gpuready rdma attach gpu13 -i hosts.yaml --container ml/worker-0 --engine cri --device mlx5_0 --yes
+  gpuready rdma attach 'gpu[01-16]' -i hosts.yaml --container train --netdev ens1f0np0 --yes --output json
+"""
+_DETACH = """Put back on the host what attach gave away, as it was: also when the container has ended.
+
+\b
+  gpuready rdma detach gpu13 -i hosts.yaml --container train       all that it has
+  gpuready rdma detach gpu13 -i hosts.yaml --device mlx5_0 --yes
+"""
+_LIST = """What is attached to which container, from the records on the nodes and from where things are now.
+
+\b
+  gpuready rdma list -i hosts.yaml
+  gpuready rdma list gpu13 -i hosts.yaml --output json
+"""
+_NAMES = {
+    "container": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,252})?"),
+    "device": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"),
+    "netdev": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}"),
+}
+_HOST = click.argument("host", metavar="HOST")
+_DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device, as in /sys/class/infiniband: mlx5_0.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only judge and show it.")
+
+
+@click.group("rdma", help=_HELP, no_args_is_help=False)
+def command() -> None:
+    """The group."""
+
+
+@command.command("attach", cls=Verb, help=_ATTACH)
+@_HOST
+@probe_options
+@click.option("--container", required=True, metavar="NAME", help="Container, pod (NAMESPACE/POD), or id. It runs.")
+@_DEVICE
+@click.option("--netdev", default="", metavar="IF", help="Its interface, where unclear; or the only thing to give.")
+@click.option("--engine", type=click.Choice(["auto", "docker", "containerd", "cri"]), default="auto",
+              help="Whose container, where several have one of that name. containerd: nerdctl, ctr.")  # fmt: skip
+@YES
+@_DRY_RUN
+def attach(
+    host: str, container: str, device: str, netdev: str, engine: str, yes: bool, dry_run: bool, **given: Any
+) -> int:
+    """The exit code."""
+    if not device and not netdev:
+        raise UsageError("rdma attach: nothing to give", remedy="--device DEV, or --netdev IF, or both")
+    return _run(host, Asked("attach", container, device, netdev, engine), given, yes=yes, dry_run=dry_run)
+
+
+@command.command("detach", cls=Verb, help=_DETACH)
+@_HOST
+@probe_options
+@click.option("--container", default="", metavar="NAME", help="Whatever this container or pod has.")
+@_DEVICE
+@click.option("--netdev", default="", metavar="IF", help="Interface, by its name on the host.")
+@YES
+@_DRY_RUN
+def detach(host: str, container: str, device: str, netdev: str, yes: bool, dry_run: bool, **given: Any) -> int:
+    """The exit code."""
+    if not (container or device or netdev):
+        raise UsageError("rdma detach: what?", remedy="--container NAME, --device DEV or --netdev IF")
+    return _run(host, Asked("detach", container, device, netdev), given, yes=yes, dry_run=dry_run)
+
+
+@command.command("list", cls=Verb, help=_LIST)
+@click.argument("host", metavar="[HOST]", default="")
+@probe_options
+def list_(host: str, **given: Any) -> int:
+    """The exit code."""
+    wanted = _request("list", host, given)
+    run = online(wanted, using=partial(_executor, Asked("list")))
+    return deliver(run, wanted.outputs, color=wanted.color)
+
+
+def _run(host: str, asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> int:
+    for option, form in _NAMES.items():
+        word = getattr(asked, option)
+        if word and not form.fullmatch(word):
+            raise UsageError(f"--{option} {word}: no name of a {option}", remedy="as the node itself writes it")
+    if not dry_run:
+        consent(f"rdma {asked.verb}", yes)
+    wanted = _request(asked.verb, host, given)
+
+    def act(wanted: Request, *, verb: str = "") -> Run:
+        return online(wanted, verb=verb, using=partial(_executor, asked))
+
+    if dry_run:
+        return deliver(act(wanted, verb="plan"), wanted.outputs, color=wanted.color)
+    return change(wanted, yes=yes, act=act)
+
+
+def _request(verb: str, host: str, given: dict[str, Any]) -> Request:
+    """HOST is one more --limit."""
+    limit = (*given.pop("limit"), *([host] if host else []))
+    return request(f"rdma {verb}", limit=limit, **given)
+
+
+def _executor(asked: Asked) -> Execute:
+    from gpuready.operations.attach import execute
+
+    return partial(execute, asked=asked)

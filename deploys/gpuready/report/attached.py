@@ -1,0 +1,42 @@
+"""What is attached to containers, for people: one or two lines each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuready.attach.status import Attached
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, clean
+
+_STATES = {
+    "attached": "",
+    "returned": "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back",
+    "destroyed": "has ended, and the interface with it; gpuready rdma detach drops the record",
+    "rebooted": "from before the last boot; gpuready rdma detach drops the record",
+}
+
+
+def attached_lines(run: Run, paint: Painter) -> list[str]:
+    """A block for each host that has something attached."""
+    found: list[str] = []
+    for host in run.hosts:
+        if host.attached:
+            found += [paint("bold", clean(host.name)), *(line for each in host.attached for line in _lines(each))]
+    return found
+
+
+def _lines(each: Attached) -> Iterator[str]:
+    what = " with ".join(filter(None, (each.device, each.netdev)))
+    state = _STATES[each.state]
+    yield f"  {clean(what)}  in {clean(each.where)}, since {each.since}" + (f"  ({state})" if state else "")
+    if each.mtu is not None:
+        addresses = ", ".join(each.addresses) or "no address"
+        yield f"    {clean(addresses)}, mtu {each.mtu}, {'up' if each.up else 'down'}"
+    for port in each.ports:
+        if port.reason:
+            told = f"no GID index: {port.reason}"
+        else:
+            told = (
+                f"GID index {port.gid_index} ({port.address}, RoCE v2)" if port.gid_index is not None else "InfiniBand"
+            )
+        yield f"    port {port.port}: {clean(told)}"

@@ -1,0 +1,300 @@
+"""A network interface given to a container and taken back, with real engines and real moves by the kernel.
+
+A machine has no RDMA device and no interface of hardware: what needs one is shown on a VM (test_attach_rdma.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab, Machine, cri
+from tests.system.faults import leftovers, problem
+from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.test_interrupts import _cut
+
+RECORDS = "/var/lib/gpuready/attached"
+# All that a move loses: two subnets, a second address of one, a peer, a label, IPv6, routes of several kinds and tables.
+_FABRIC = """
+ip link add fab0 type veth peer name far0
+ip link set far0 mtu 4200 up
+ip link set fab0 mtu 4200 up
+ip addr add 10.50.0.5/24 brd + dev fab0 label fab0:x
+ip addr add 10.50.0.6/24 dev fab0
+ip addr add 10.51.0.1 peer 10.51.0.2/32 dev fab0 noprefixroute metric 77
+ip addr add fd00:50::5/64 dev fab0 nodad
+ip route add 10.60.0.0/16 via 10.50.0.1 dev fab0 metric 50 mtu 1400 src 10.50.0.5 proto static
+ip route add default via 10.50.0.1 dev fab0 table 101
+ip -6 route add fd00:60::/48 via fd00:50::1 dev fab0
+echo 2 >/proc/sys/net/ipv4/conf/fab0/arp_announce
+echo 1 >/proc/sys/net/ipv4/conf/fab0/arp_ignore
+"""
+_SEEN = """ip -j -d addr show dev {0}; ip -j route show table all dev {0}; ip -j -6 route show table all dev {0}
+cat /proc/sys/net/ipv4/conf/{0}/arp_announce /proc/sys/net/ipv4/conf/{0}/arp_ignore /proc/sys/net/ipv6/conf/{0}/disable_ipv6"""
+_BUSYBOX = "busybox:lab sleep 1000000"
+
+
+class Node:
+    """A machine with containers, and one inventory for all runs."""
+
+    def __init__(self, machine: Machine, gpuready: Gpuready, inventory: Path) -> None:
+        self.machine, self.gpuready, self.inventory = machine, gpuready, inventory
+
+    def sh(self, script: str) -> str:
+        return self.machine.run("sh -e", stdin=script).stdout
+
+    def rdma(self, verb: str, *options: str) -> Result:
+        host = () if verb == "list" else (self.machine.name,)
+        yes = () if verb == "list" or "--dry-run" in options else ("--yes",)
+        return self.gpuready("rdma", verb, *host, *options, *yes, inventory=self.inventory)
+
+    def pid(self, container: str) -> str:
+        return self.sh(f"docker inspect -f '{{{{.State.Pid}}}}' {container}").strip()
+
+    def seen(self, netdev: str, pid: str = "") -> Any:
+        """The interface as the kernel tells it, but for what a move may change: its index, and whose it is."""
+        inside = f"nsenter -t {pid} -n " if pid else ""
+        said = self.sh(f"{inside}sh -ec '{_SEEN.format(netdev)}'")
+        link, *rest = said.splitlines()
+        found = json.loads(link)[0]
+        for key in ("ifindex", "link", "link_index", "link_netnsid"):
+            found.pop(key, None)
+        for each in found["addr_info"]:
+            each.pop("tentative", None)
+        return found, [sorted(json.loads(row), key=str) if row.startswith("[") else row for row in rest if row]
+
+    def attached(self, result: Result) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = result.host()["attached"]
+        return found
+
+    def records(self) -> list[str]:
+        return self.sh(f"ls {RECORDS} 2>/dev/null || true").split()
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
+    with lab.machine() as machine:
+        found = Node(machine, gpuready, inventory(machine))
+        found.sh(f"for n in train other; do docker run -d --name $n {_BUSYBOX}; done\n{_FABRIC}")
+        yield found
+
+
+def test_there_and_back(node: Node) -> None:
+    before = node.seen("fab0")
+    planned = node.rdma("attach", "--container", "train", "--netdev", "fab0", "--dry-run")
+    assert (planned.code, planned.host()["outcome"]) == (0, "would_change"), planned.explain()
+    assert node.seen("fab0") == before and not node.records()
+    given = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    assert (given.code, given.host()["outcome"], given.host()["execs"]) == (0, "changed", 3), given.explain()
+    assert given.diff("attach")["attach.fab0.netdev"] == ["host", "container train (docker)"] or given.diff("attach")[
+        "attach.fab0.netdev"
+    ] == ("host", "container train (docker)")
+    assert node.seen("fab0", node.pid("train")) == before
+    assert "fab0" not in node.sh("ls /sys/class/net")
+    (known,) = node.attached(given)
+    assert known["state"] == "attached" and known["mtu"] == 4200 and known["up"] is True
+    assert known["addresses"] == ["10.50.0.5/24", "10.51.0.1", "10.50.0.6/24", "fd00:50::5/64"]
+    notes = " ".join(given.component("attach")["notes"])
+    assert "is a veth: the kernel destroys it" in notes
+    again = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+    # The container's end of it is used as the host's was: what is lost inside is brought back.
+    node.sh(f"nsenter -t {node.pid('train')} -n ip addr del 10.50.0.6/24 dev fab0")
+    mended = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    assert list(mended.diff("attach")) == ["attach.fab0.addresses"], mended.explain()
+    assert node.seen("fab0", node.pid("train")) == before
+    elsewhere = node.rdma("attach", "--container", "other", "--netdev", "fab0")
+    assert elsewhere.code == 1
+    assert "fab0 is attached to container train (docker) already / gpuready rdma detach HOST --netdev fab0" in problem(
+        elsewhere
+    )
+    listed = node.rdma("list")
+    assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
+    back = node.rdma("detach", "--container", "train")
+    assert (back.code, back.host()["outcome"]) == (0, "changed"), back.explain()
+    assert back.component("detach")["hits"] == ["container train (docker)"]
+    assert node.seen("fab0") == before
+    assert not node.records() and not leftovers(node.machine)
+    assert node.sh("ls /run/netns 2>/dev/null || true") == ""
+    once_more = node.rdma("detach", "--netdev", "fab0")
+    assert (once_more.code, once_more.host()["outcome"]) == (0, "ok"), once_more.explain()
+
+
+def test_a_name_that_the_container_gave_it(node: Node) -> None:
+    before = node.seen("fab0")
+    assert node.rdma("attach", "--container", "train", "--netdev", "fab0").code == 0
+    node.sh(f"p={node.pid('train')}; nsenter -t $p -n ip link set fab0 down; nsenter -t $p -n ip link set fab0 name roce")
+    again = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    assert (again.code, again.changed()) == (0, {"attach"}), again.explain()
+    assert node.seen("roce", node.pid("train"))[1] == before[1]
+    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    assert node.seen("fab0") == before
+
+
+def test_what_fails_half_way_is_undone(node: Node) -> None:
+    """The container's own policy rules make the kernel refuse a gateway, after the interface was moved."""
+    before, rule = node.seen("fab0"), "ip rule {} priority 1 to 10.50.0.1 prohibit"
+    node.sh(f"nsenter -t {node.pid('train')} -n {rule.format('add')}")
+    failed = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    node.sh(f"nsenter -t {node.pid('train')} -n {rule.format('del')}")
+    assert failed.code == 1, failed.explain()
+    assert "nothing is attached, all is on the host as it was" in problem(failed)
+    assert node.seen("fab0") == before
+    assert not node.records() and not leftovers(node.machine) and node.attached(failed) == []
+    assert "fab0" not in node.sh(f"nsenter -t {node.pid('train')} -n ip -br link")
+
+
+def test_what_can_be_neither_done_nor_undone_is_on_record(node: Node) -> None:
+    """A macvlan whose lower interface is down cannot be up again, wherever it is."""
+    node.sh("ip link add mv0 link far0 address 02:00:00:00:00:07 type macvlan; ip addr add 10.70.0.1/24 dev mv0")
+    node.sh("ip link set mv0 up; ip link set far0 down")
+    failed = node.rdma("attach", "--container", "train", "--netdev", "mv0")
+    assert failed.code == 1, failed.explain()
+    assert f"undoing it failed, too; mv0: RTNETLINK answers: Network is down; its way back is in {RECORDS}/mv0.json" in (
+        problem(failed)
+    )
+    (known,) = node.attached(node.rdma("list"))
+    assert known["state"] == "returned"
+    node.sh("ip link set far0 up")
+    back = node.rdma("detach", "--netdev", "mv0")
+    assert (back.code, back.host()["outcome"]) == (0, "changed"), back.explain()
+    assert "10.70.0.1/24" in node.sh("ip -br addr show dev mv0 up") and not node.records()
+    node.sh("ip link del mv0")
+
+
+def test_refusals(node: Node) -> None:
+    """Each says what it is and what to do; nothing is moved."""
+    node.sh(
+        f"""
+        docker run -d --name hostnet --network host {_BUSYBOX}
+        docker create --name stopped {_BUSYBOX}
+        ip link add br9 type bridge; ip link add part0 type veth peer name part1; ip link set part0 master br9
+        ip link add eth7 type veth peer name eth8; ip link set eth8 netns {node.pid("train")} name eth7
+        ip link add low0 type veth peer name low1; ip link add high0 link low0 type macvlan
+        ip link add wan0 type veth peer name wan1; ip link set wan0 up; ip link set wan1 up
+        ip addr add 10.80.0.1/24 dev wan0; ip route add default via 10.80.0.2 dev wan0 metric 5000
+        ip route add 10.90.0.0/16 nexthop via 10.50.0.1 dev fab0 nexthop via 10.80.0.2 dev wan0
+        """
+    )
+    before = node.sh("ip -br link")
+    train = ("--container", "train", "--netdev")
+    refused = {
+        ("--container", "hostnet", "--netdev", "fab0"): "container hostnet (docker) uses the network of the host",
+        ("--container", "stopped", "--netdev", "fab0"): "container stopped (docker) is created: .* / start it first",
+        ("--container", "nobody", "--netdev", "fab0"): "no container and no pod nobody on this node",
+        ("--container", "train", "--engine", "cri", "--netdev", "fab0"): "no container and no pod train that cri knows",
+        (*train, "eth0"): r"eth0 carries this SSH connection \([0-9.]+\): moving it would cut the node off",
+        (*train, "wan0"): "wan0 has the default route of this node: .* / .*take the default route off wan0 first",
+        (*train, "lo"): "lo is the loopback interface",
+        (*train, "nope0"): "no network interface nope0 on the host",
+        (*train, "part0"): "part0 is part of br9",
+        (*train, "br9"): "br9 is needed by part0",
+        (*train, "low0"): "low0 is needed by high0",
+        (*train, "eth7"): "container train .docker. has an interface eth7 of its own / rename the host's one first",
+        (*train, "fab0"): "fab0 is one of several next hops of the route to 10.90.0.0/16",
+        ("--container", "train", "--device", "mlx5_0"): "ib_core is not loaded|no RDMA device mlx5_0|`rdma`",
+    }
+    for options, words in refused.items():
+        result = node.rdma("attach", *options)
+        assert (result.code, result.host()["error"]["kind"]) == (1, "refused"), result.explain()
+        assert re.search(words, problem(result)), problem(result)
+    assert node.rdma("detach", "--device", "mlx5_0").code == 1
+    assert node.sh("ip -br link") == before and not node.records()
+    node.sh("ip route del 10.90.0.0/16; ip link del br9; for i in part0 eth7 high0 low0 wan0; do ip link del $i; done")
+    node.sh("docker rm -f hostnet stopped")
+
+
+def test_a_container_that_ends_takes_a_veth_along(node: Node) -> None:
+    node.sh(f"docker run -d --name short {_BUSYBOX}; ip link add gone0 type veth peer name gone1")
+    assert node.rdma("attach", "--container", "short", "--netdev", "gone0").code == 0
+    node.sh("docker rm -f short >/dev/null; while [ -e /sys/class/net/gone1 ]; do sleep 0.1; done")
+    (known,) = node.attached(node.rdma("list"))
+    assert known["state"] == "destroyed"
+    back = node.rdma("detach", "--netdev", "gone0")
+    assert back.code == 0, back.explain()
+    assert back.component("detach")["notes"] == [
+        "gone0 is gone: a veth is destroyed with the namespace that it is in (container short (docker))"
+    ]
+    assert not node.records()
+
+
+def test_a_lost_connection_cuts_nothing_in_two(node: Node) -> None:
+    before = node.seen("fab0")
+    _cut(node.machine, "attach", "ip", "-batch")
+    given = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    node.sh("rm /usr/local/bin/ip; test -e /var/tmp/cut.attach")
+    assert (given.code, given.host()["outcome"]) == (0, "changed"), given.explain()
+    assert node.seen("fab0", node.pid("train")) == before
+    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    assert node.seen("fab0") == before
+
+
+def test_containerd_without_nerdctl(node: Node) -> None:
+    """The name of a nerdctl container stands in its annotations; one of ctr is its id."""
+    node.sh(
+        """
+        docker save busybox:lab | ctr images import - >/dev/null
+        ctr run -d --annotation nerdctl/name=named docker.io/library/busybox:lab 0123456789abcdef sleep 100000
+        """
+    )
+    before = node.seen("fab0")
+    for name, engine in (("named", "auto"), ("0123456789abcdef", "containerd"), ("012345", "auto")):
+        given = node.rdma("attach", "--container", name, "--engine", engine, "--netdev", "fab0")
+        assert given.code == 0, given.explain()
+        (known,) = node.attached(given)
+        assert (known["engine"], known["where"]) == ("containerd", "container named (containerd)")
+        assert node.rdma("detach", "--container", name).code == 0
+    assert node.seen("fab0") == before
+    node.sh("docker run -d --name named busybox:lab sleep 100000")
+    twice = node.rdma("attach", "--container", "named", "--netdev", "fab0")
+    assert "named is the name of several: container named (docker)" in problem(twice)
+    assert "container named (containerd) 0123456789ab / say --engine" in problem(twice)
+    node.sh("docker rm -f named; ctr task kill -s KILL 0123456789abcdef")
+
+
+_CNI = {
+    "cniVersion": "1.0.0",
+    "name": "lab",
+    "plugins": [
+        {
+            "type": "bridge", "bridge": "cni0", "isGateway": True,
+            "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/24"}]]},
+        }
+    ],
+}  # fmt: skip
+_POD = """
+cd /run
+echo '{"metadata":{"name":"worker-0","uid":"w0","namespace":"ml"},"log_directory":"/run/podlog"}' >pod.json
+echo '{"metadata":{"name":"main"},"image":{"image":"busybox:lab"},"command":["sleep","100000"],"log_path":"m.log"}' >main.json
+POD=$(crictl runp pod.json)
+crictl start "$(crictl create "$POD" main.json pod.json)" >/dev/null
+echo "$POD"
+"""
+
+
+def test_pods_once_for_each_sandbox(node: Node) -> None:
+    """A pod with a network of its own, by real CNI plugins; its containers share one namespace."""
+    node.sh("DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends containernetworking-plugins")
+    conf = json.dumps(_CNI)
+    node.sh(f"mkdir -p /opt/cni /etc/cni/net.d; ln -sfn /usr/lib/cni /opt/cni/bin; echo '{conf}' >/etc/cni/net.d/lab.conflist")
+    cri.prepare(node.machine)
+    sandbox = node.sh(_POD).strip()
+    before = node.seen("fab0")
+    given = node.rdma("attach", "--container", "ml/worker-0", "--netdev", "fab0")
+    assert given.code == 0, given.explain()
+    (known,) = node.attached(given)
+    assert (known["where"], known["id"]) == ("pod ml/worker-0", sandbox)
+    for name in ("worker-0", "main", sandbox, sandbox[:12]):
+        again = node.rdma("attach", "--container", name, "--engine", "cri", "--netdev", "fab0")
+        assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+    assert node.rdma("attach", "--container", "default/worker-0", "--netdev", "fab0").code == 1
+    # Where containerd keeps its state elsewhere, the CRI answers.
+    node.sh("mv /usr/bin/crictl /usr/bin/crictl.off 2>/dev/null || true")
+    assert node.rdma("detach", "--container", "ml/worker-0").code == 0
+    assert node.seen("fab0") == before
+    node.sh(f"crictl rmp -f {sandbox}")
