@@ -13,16 +13,19 @@ from gpuready.errors import RefusedError
 
 
 def detach(look: Look, asked: Asked) -> tuple[Deed, ...]:
-    """One deed for each record that is meant; none where all is on the host. :class:`RefusedError` without a record."""
-    chosen = [record for record in look.records.values() if _meant(record, asked)]
+    """One deed for each record that is meant."""
+    return tuple(_back(look, record) for record in look.records.values() if _meant(record, asked))
+
+
+def nothing_on_record(look: Look, asked: Asked) -> None:
+    """All is well if it is on the host; else :class:`RefusedError` says where it is."""
     for name, here in ((asked.device, look.here.devices), (asked.netdev, look.here.netdevs)):
-        if name and not chosen and name not in here:
+        if name and name not in here:
             inodes = [each.inode for each in look.others.values() if name in (*each.devices, *each.netdevs)]
             where = f"it is in {look.named.get(inodes[0], 'another namespace')}" if inodes else "it is not on this node"
             raise RefusedError(
                 f"gpuready has no record of {name}; {where}", remedy="gpuready rdma list shows what is on record"
             )
-    return tuple(_back(look, record) for record in chosen)
 
 
 def _meant(record: Record, asked: Asked) -> bool:

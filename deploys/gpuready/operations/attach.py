@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from gpuready import resources
-from gpuready.attach.back import detach
+from gpuready.attach.back import detach, nothing_on_record
 from gpuready.attach.decide import attach
 from gpuready.attach.deed import Asked, Deed
 from gpuready.attach.facts import Look, read
@@ -50,7 +50,9 @@ class Attaching(Engine):
         deeds = self._deeds(look)
         item = ComponentRun(_comparison(self.asked.verb, deeds))
         run.components = [item]
-        if not item.found.diff:
+        if not deeds:
+            nothing_on_record(look, self.asked)
+        elif not item.found.diff:
             run.notes += item.found.notes
         elif self.options.verb == "plan":
             run.outcome = "would_change"
@@ -104,7 +106,8 @@ def _comparison(verb: str, deeds: Sequence[Deed]) -> Comparison:
 
 
 def _step(host: Host, asked: Asked, deed: Deed) -> None:
-    script = resources.script(asked.verb, **deed.values)
+    values = deed.values
+    script = resources.script("attach", **values) if asked.verb == "attach" else resources.script("detach", **values)
     command = StepCommand(Step(asked.verb, script, summary=f"{asked.verb} {asked.device or asked.netdev}".strip()))
     command.execute(None, host, None)
     if isinstance(command.error, Pending):

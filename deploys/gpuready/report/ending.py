@@ -82,13 +82,13 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     checks = _gpu_words(run)
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
+        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
     if run.verb in ("probe", "nccl"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
     if run.verb == "remove":
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"
     if any(host.outcome == "would_change" for host in run.hosts):
-        return f"{tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
+        return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}"
@@ -98,9 +98,9 @@ def ending(run: Run, code: int, paint: Painter) -> str:
 def _attaching(run: Run, code: int, paint: Painter) -> str:
     """Of ``gpuready rdma``, which judges no node."""
     if code:
-        return f"{paint('red', 'NOT OK')}: {tally(run)}; exit {code} ({MEANING[code]})"
+        return f"{paint('red', 'NOT OK')}: {_tally(run)}; exit {code} ({MEANING[code]})"
     if any(host.outcome == "would_change" for host in run.hosts):
-        return f"{tally(run)}, nothing was changed"
+        return f"{_tally(run)}, nothing was changed"
     return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"
 
 
@@ -116,7 +116,7 @@ def _gpu_words(run: Run) -> str:
     return f"{count(total, 'GPU check')}{blind}"
 
 
-def tally(run: Run) -> str:
+def _tally(run: Run) -> str:
     seen = Counter(_word(run, host) for host in run.hosts)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()

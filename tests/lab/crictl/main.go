@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"text/template"
 	"time"
@@ -28,7 +29,7 @@ func main() {
 	c := client{ctx, cri.NewRuntimeServiceClient(connection), cri.NewImageServiceClient(connection)}
 	commands := map[string]func(*flag.FlagSet, []string){
 		"version": c.version, "info": c.info, "inspecti": c.inspecti, "runp": c.runp, "create": c.create, "start": c.start,
-		"inspect": c.inspect, "exec": c.exec, "rmp": c.rmp,
+		"inspect": c.inspect, "exec": c.exec, "rmp": c.rmp, "pods": c.pods, "inspectp": c.inspectp, "ps": c.ps,
 	}
 	command, known := commands[flag.Arg(0)]
 	if !known {
@@ -98,10 +99,58 @@ func (c client) inspect(flags *flag.FlagSet, args []string) {
 	check(flags.Parse(args))
 	answer, err := c.runtime.ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: flags.Arg(0), Verbose: true})
 	check(err)
+	status := map[string]any{
+		"state": answer.Status.State.String(), "exitCode": answer.Status.ExitCode, "labels": answer.Status.Labels,
+	}
+	show(*text, status, answer.Info["info"])
+}
+
+func (c client) pods(flags *flag.FlagSet, args []string) {
+	name, state := listing(flags, args)
+	answer, err := c.runtime.ListPodSandbox(c.ctx, &cri.ListPodSandboxRequest{})
+	check(err)
+	for _, pod := range answer.Items {
+		if name.MatchString(pod.Metadata.Name) && pod.State.String() == "SANDBOX_"+state {
+			fmt.Println(pod.Id)
+		}
+	}
+}
+
+func (c client) ps(flags *flag.FlagSet, args []string) {
+	name, state := listing(flags, args)
+	answer, err := c.runtime.ListContainers(c.ctx, &cri.ListContainersRequest{})
+	check(err)
+	for _, container := range answer.Containers {
+		if name.MatchString(container.Metadata.Name) && container.State.String() == "CONTAINER_"+state {
+			fmt.Println(container.Id)
+		}
+	}
+}
+
+func listing(flags *flag.FlagSet, args []string) (*regexp.Regexp, string) {
+	flags.Bool("q", false, "ids are all there is")
+	name := flags.String("name", "", "regular expression")
+	state := flags.String("state", "running", "ready, running, ...")
+	check(flags.Parse(args))
+	return regexp.MustCompile(*name), strings.ToUpper(*state)
+}
+
+func (c client) inspectp(flags *flag.FlagSet, args []string) {
+	flags.String("o", "", "go-template is all there is")
+	text := flags.String("template", "", "over .status and .info")
+	check(flags.Parse(args))
+	answer, err := c.runtime.PodSandboxStatus(c.ctx, &cri.PodSandboxStatusRequest{PodSandboxId: flags.Arg(0), Verbose: true})
+	check(err)
+	status := map[string]any{"metadata": map[string]any{
+		"name": answer.Status.Metadata.Name, "namespace": answer.Status.Metadata.Namespace,
+	}}
+	show(*text, status, answer.Info["info"])
+}
+
+func show(text string, status map[string]any, verbose string) {
 	var info map[string]any
-	check(json.Unmarshal([]byte(answer.Info["info"]), &info))
-	status := map[string]any{"state": answer.Status.State.String(), "exitCode": answer.Status.ExitCode}
-	check(template.Must(template.New("").Parse(*text+"\n")).Execute(os.Stdout, map[string]any{"status": status, "info": info}))
+	check(json.Unmarshal([]byte(verbose), &info))
+	check(template.Must(template.New("").Parse(text+"\n")).Execute(os.Stdout, map[string]any{"status": status, "info": info}))
 }
 
 func (c client) exec(_ *flag.FlagSet, args []string) {
