@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gpuready.attach.status import Attached
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, clean
+
+if TYPE_CHECKING:
+    from gpuready.attach.status import Attached
 
 _STATES = {
     "attached": "",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gpuready.attach.status import Attached
 from gpuready.checks.base import Judged
 from gpuready.compat.answer import Answer
 from gpuready.components import owners
@@ -13,6 +13,9 @@ from gpuready.errors import GpureadyError
 from gpuready.report.nccl import NcclAnswer
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
+
+if TYPE_CHECKING:
+    from gpuready.attach.status import Attached
 
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted")
