@@ -198,6 +198,15 @@ SPECS = {
     "proxy with a password": spec(
         "toolkit: {repo: {proxy: 'http://u:hunter2@p:3128'}}", 1, "credentials in the open", "given '***'", "env:NAME"
     ),
+    "nccl subnet with host part": spec(
+        "nccl: {subnets: [10.0.0.1/16]}", 1, "nccl.subnets[0]: the network is written 10.0"
+    ),
+    "nccl version as number": spec("nccl:\n  version: 2.2", 2, "nccl.version", "allowed: 2.X or 2.X.Y", "(in quotes)"),
+    "nccl variable for debugging": spec(
+        "nccl:\n  extra:\n    NCCL_IB_TC: 106\n    NCCL_DEBUG: INFO", 4, "nccl.extra.NCCL_DEBUG: it is for debugging"
+    ),
+    "nccl variable of ours": spec("nccl: {extra: {NCCL_IB_GID_INDEX: 3}}", 1, "it is worked out", "given 3"),
+    "nccl variable with quotes": spec("nccl: {extra: {NCCL_X: '\"1\"'}}", 1, "nccl.extra.NCCL_X: NCCL knows no quotes"),
     "proxy with quotes": spec(
         "toolkit: {repo: {proxy: 'http://p:1\";'}}", 1, "toolkit.repo.proxy", "http(s)://host:port"
     ),
@@ -304,7 +313,6 @@ NOT_YET = {
     ),
     "netns": ("rdma: {netns_mode: exclusive}", "rdma.netns_mode: exclusive", "unmanaged"),
     "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),
-    "nccl": ("nccl: {extra: {NCCL_DEBUG: INFO}}", "nccl.extra", "leave it out"),
     "mend": ("reconverge: {on_driver_change: mend}", "reconverge.on_driver_change: mend", "report | off"),
     "reboot": ("maintenance: {reboot: idle}", "maintenance.reboot: idle", "never"),
     "fabric": ("verify: {level: fabric}", "verify.level: fabric", "effective | config | smoke"),

@@ -11,6 +11,7 @@ import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from gpuready.spec.fields import Allowed
 from gpuready.spec.section import Section
@@ -85,15 +86,21 @@ _NAME = r"[A-Z][A-Z0-9_]{2,99}"
 
 def _variables(values: dict[str, str]) -> dict[str, str]:
     for name, value in values.items():
-        if not re.fullmatch(_NAME, name):
-            raise ValueError(f"{name}: no name of a variable (capitals, digits and _)")
-        if name in COMPUTED:
-            raise ValueError(f"{name} is worked out: {COMPUTED[name]}")
-        if debugging(name, value):
-            raise ValueError(f"{name}={value} is for debugging: set it for the one job, not for all of the node")
-        if name.startswith(("TORCH_", "PYTORCH_", "CUDA_", "LD_")) or name == "PATH":
-            raise ValueError(f"{name} is read before NCCL reads its file: it belongs in the environment of the job")
+        if why := _refused(name, value):
+            raise PydanticCustomError("floor", "{why}", {"at": name, "why": why, "allowed": "leave it out"})
     return values
+
+
+def _refused(name: str, value: str) -> str:
+    if not re.fullmatch(_NAME, name):
+        return "no name of a variable (capitals, digits and _)"
+    if name in COMPUTED:
+        return f"it is worked out: {COMPUTED[name]}"
+    if debugging(name, value):
+        return "it is for debugging: set it for the one job, not for all of the node"
+    if name.startswith(("TORCH_", "PYTORCH_", "CUDA_", "LD_")) or name == "PATH":
+        return "it is read before NCCL reads its file: it belongs in the environment of the job"
+    return ""
 
 
 Subnet = Annotated[
