@@ -33,7 +33,7 @@ from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa
 from gpuready.judgement import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
 from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock  # noqa: E402
-from gpuready.operations.active import run_active  # noqa: E402
+from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
 from gpuready.operations.node_state import forget, node_state  # noqa: E402
@@ -192,7 +192,8 @@ class Engine:
         self._look(host)
         if not self.options.passive and run.state is not None:
             self.progress(host.name, "check")
-            run.state = run_active(host, run.state, self.entries[host.name].spec)
+            ask = read_images if self.options.verb == "compat" else run_active
+            run.state = ask(host, run.state, self.entries[host.name].spec)
             self._judge(run)
 
     def _compare(self, run: HostRun) -> None:
@@ -289,7 +290,7 @@ def _quiet() -> None:
 
 
 def execute(entries: Sequence[HostEntry], options: Options, progress: Progress) -> Run:
-    """Run ``options.verb`` (plan, apply, verify, probe) over the hosts."""
+    """Run ``options.verb`` (plan, apply, verify, probe, compat) over the hosts."""
     engine = Engine(entries, options, progress)
-    verbs = {"plan": engine.plan, "probe": engine.plan, "verify": engine.verify}
+    verbs = {"plan": engine.plan, "probe": engine.plan, "verify": engine.verify, "compat": engine.verify}
     return verbs.get(options.verb, engine.apply)()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
 import json
 import struct
 import tarfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,21 @@ def write_directory(at: Path, files: dict[str, File]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return at
+
+
+def pieces(data: bytes, name: str = "libcuda.so.575.57.08") -> list[str]:
+    """As templates/images.sh.j2 takes them: ELF header, section table, names, notes."""
+    at, count, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 60)
+    wanted = [(0, 64), (at, 64 * count)]
+    for number in range(count):
+        kind, offset, size = struct.unpack_from("<4xI16xQQ", data, at + 64 * number)
+        if kind == 7 or number == names:
+            wanted.append((offset, size))
+    told = [f"piece {name} {at} {base64.b64encode(data[at : at + size]).decode()}" for at, size in wanted]
+    return [f"file {name}", *told]
+
+
+def record(env: Mapping[str, str], *lines: str) -> dict[str, Any]:
+    """As a node answers for an image that it has."""
+    words = [f"{key}={value}" for key, value in env.items()]
+    return {"rc": 0, "out": "\n".join(["id sha256:00", f"env {json.dumps(words)}", *lines, ""])}

@@ -15,7 +15,7 @@ from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
-from tests.unit import monitoring_verdicts, nccl_verdicts
+from tests.unit import image_verdicts, monitoring_verdicts, nccl_verdicts
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -72,7 +72,7 @@ def test_roots_exist_and_come_before(check: Check) -> None:
 
 def test_every_component_has_its_check() -> None:
     assert {f"{component.name}.config" for component in NODE} <= set(IDS)
-    assert {check.component for check in CATALOGUE} <= {c.name for c in NODE} | {"node", "driver", "gpu"}
+    assert {check.component for check in CATALOGUE} <= {c.name for c in NODE} | {"node", "driver", "gpu", "image"}
 
 
 def test_what_the_first_release_promises() -> None:
@@ -724,6 +724,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "as the spec says",
     ),
+    *image_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
 ]
@@ -902,7 +903,7 @@ def test_which_checks_say_nothing_without_a_gpu() -> None:
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
     assert skipped == {
         *("driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"),
-        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman"),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat"),
     }
 
 

@@ -172,6 +172,17 @@ def test_an_image_by_its_facts_on_every_host(files: dict[str, str], capsys: pyte
     assert [line["images"][0]["verdict"] for line in lines[:-1]] == ["FORWARD", "ERROR_804", "ERROR_804"]
 
 
+def test_what_if(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
+    for given, verdicts in (
+        (["--driver", "465.19.01"], ["NATIVE", "NATIVE", "NATIVE"]),
+        (["--gpu", "NVIDIA L4"], ["FORWARD", "FORWARD", "FORWARD"]),
+    ):
+        assert run([*argv, *given]) == 0
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [line["images"][0]["verdict"] for line in lines[:-1]] == verdicts
+
+
 def test_an_image_on_a_described_host(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     argv = [
         "compat",
@@ -203,20 +214,27 @@ def test_an_image_without_cuda_is_no_verdict(
     assert "says no CUDA_VERSION" in image["reason"]
 
 
+def test_the_cuda_of_an_image_that_does_not_say(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.tar"
+    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    for given, verdict in (("11.2", "NATIVE"), ("11.3", "MINOR"), ("12.4", "NEEDS_DRIVER")):
+        run([*matrix(files, "--image", str(plain), "--image-cuda", given), "--output", "json"])
+        assert json.loads(capsys.readouterr().out)["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (
-            ["-i", "HOSTS", "--driver", "460.80", "--image-cuda", "11.3"],
-            "--inventory and --driver contradict each other",
-        ),
+        (["-i", "HOSTS", "--driver", "460", "--image-cuda", "11.3"], "--driver 460: no version"),
         (["-i", "HOSTS", "--stack", "mount", "--image-cuda", "11.3"], "--inventory and --stack contradict each other"),
-        (["--driver", "460.80", "--image", "IMAGE", "--image-cuda", "11.3"], "--image and --image-cuda contradict"),
         (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
         (["--driver", "460.80", "--image", "HOSTS"], "it is no image archive"),
         (["--driver", "460.80", "--image", "/nowhere.tar"], "no such file"),
         (["-i", "HOSTS"], "--image-cuda is missing"),
+        (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
     ],
 )
 def test_contradictions(

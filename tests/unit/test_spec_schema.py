@@ -61,6 +61,7 @@ GOOD: list[Any] = [
     {"runtimes": {"containerd": {"default_runtime": True, "cdi": False, "service": "containerd"}}},
     {"reconverge": {"on_driver_change": "off"}},
     {"verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2099-01-01"}]}},
+    {"images": ["app:1", {"ref": "registry.example.com/app@sha256:00", "cuda": "12.4"}]},
 ]
 BAD: list[Any] = [
     [],
@@ -77,6 +78,10 @@ BAD: list[Any] = [
     {"toolkit": {"version": 1.2}},
     {"toolkit": {"repo": {"fingerprint": "ABC"}}},
     {"verify": {"waive": [{"check": "gpu.count"}]}},
+    {"images": "app:1"},
+    {"images": ["app 1"]},
+    {"images": [{"cuda": "12.4"}]},
+    {"images": [{"ref": "app:1", "cuda": "latest"}]},
 ]
 
 

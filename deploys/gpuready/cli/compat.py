@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
+from gpuready.checks.images import image_facts
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver, targets
@@ -23,13 +27,16 @@ from gpuready.compat.note import NoteError, read_note
 from gpuready.compat.versions import Version, dotted, numbers
 from gpuready.errors import UsageError
 from gpuready.report.run import HostRun, Run
+from gpuready.spec.images import ImageSpec, named
+from gpuready.spec.model import NodeSpec
 
 _HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
 
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
                   --image-cuda 11.2.2 --compat-lib 460.32.03
-  gpuready compat -i hosts.yaml --image image.tar         every host, probed; the image as docker save writes it
+  gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its Docker has it
+  gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
 The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35)
 or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not certain has a question mark: an ERROR_804?
@@ -39,8 +46,12 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
 
 
 @click.command("compat", cls=Verb, help=_HELP)
-@click.option("--driver", metavar="VERSION", help="The host's driver, such as 550.54.15.")
-@click.option("--gpu", metavar="NAME", help="As nvidia-smi -L names it; or consumer, pro, datacenter.")
+@click.option(
+    "--driver", metavar="VERSION", help="The host's driver, such as 550.54.15; with -i: what if the hosts had this one?"
+)
+@click.option(
+    "--gpu", metavar="NAME", help="As nvidia-smi -L names it; or consumer, pro, datacenter. With -i: what if?"
+)
 @click.option("--image-cuda", metavar="VERSION", help="CUDA_VERSION of the image, such as 12.4.1.")
 @click.option(
     "--compat-lib",
@@ -60,8 +71,9 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
 @click.option(
     "--image",
     multiple=True,
-    metavar="ARCHIVE",
-    help="Read it from an image: docker save's archive, or an OCI layout (a directory or a tar). Repeatable.",
+    metavar="REF|ARCHIVE",
+    help="Read it from docker save's archive, from an OCI layout (a directory or a tar), or on every host of an "
+    "inventory from its Docker; it is never pulled. Repeatable. Default: images of the spec.",
 )
 @probe_options
 @STATE
@@ -69,10 +81,10 @@ def command(**given: Any) -> int:
     """The exit code."""
     outputs, names = targets(given["output"]), given["image"]
     _refuse_contradictions(given)
-    hosts = [] if given["inventory"] else [_host(given)]
-    images = {name: _read(name) for name in names} or {"": ImageFacts(_image(given))}
     if given["inventory"]:
-        return _matrix(given, images)
+        return _matrix(given)
+    hosts = [_host(given)]
+    images = {name: _read(name, given) for name in names} or {"": ImageFacts(_image(given))}
     if len(images) == 1:
         (told,) = answers(hosts, "", images)
         return deliver(Run("compat", answer=told), outputs, color=given["color"])
@@ -80,29 +92,49 @@ def command(**given: Any) -> int:
     return deliver(Run("compat", [one]), outputs, color=given["color"])
 
 
-def _matrix(given: dict[str, Any], images: dict[str, ImageFacts]) -> int:
-    """Every host of the inventory, recorded or probed, and every image."""
+def _matrix(given: dict[str, Any]) -> int:
+    """Every host of the inventory, recorded or probed, and every image; by default those of its spec."""
     shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel")
     wanted = request("compat", **{name: given[name] for name in shared})
+    if given["driver"]:
+        _driver("--driver", given["driver"])
+    files = {name: _read(name, given) for name in given["image"] if Path(name).exists()}
+    asked = [name for name in given["image"] if name not in files]
+    if not given["image"] and (given["image_cuda"] or not any(entry.spec.images for entry in wanted.entries)):
+        files = {"image": ImageFacts(_image(given))}
+    specs = {entry.name: _wanted(entry.spec, given, asked) for entry in wanted.entries}
     if given["state"] is not None:
-        states = read_states(given["state"], [entry.name for entry in wanted.entries])
-        run = Run("compat", [HostRun(entry.name, state=states.get(entry.name)) for entry in wanted.entries])
+        states = read_states(given["state"], list(specs))
+        run = Run("compat", [HostRun(name, state=states.get(name)) for name in specs])
     else:
-        run = online(wanted, verb="probe", passive=True)
-        run.verb = "compat"
+        entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
+        run = online(replace(wanted, entries=entries))
     for host in run.hosts:
-        host.components, host.checks = [], []
         if host.state is not None and host.error is None:
             host.outcome = "ok"
-            host.answers = answers(*hosts_of(host.state), images)
+            images = files | image_facts(specs[host.name], host.state)
+            host.answers = answers(*hosts_of(host.state, given["driver"] or "", given["gpu"] or ""), images)
     return deliver(run, wanted.outputs, color=wanted.color)
+
+
+def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
+    """The images that are read on the node itself."""
+    if not given["image"] and given["image_cuda"] is None:
+        return named(spec.images)
+    try:
+        return tuple(ImageSpec(ref=name, cuda=given["image_cuda"]) for name in asked)
+    except ValidationError:
+        raise UsageError(
+            f"--image {', '.join(asked)}: neither a file nor a reference",
+            remedy="such as app.tar, or nvidia/cuda:12.4.1-base",
+        ) from None
 
 
 def _refuse_contradictions(given: dict[str, Any]) -> None:
     """Two sources for one thing; UsageError says which to leave out."""
     for one, others, what in (
-        ("inventory", ("driver", "gpu", "stack", "toolkit"), "the hosts are probed"),
-        ("image", ("image_cuda", "compat_lib", "note", "require"), "the image is read"),
+        ("inventory", ("stack", "toolkit"), "the hosts are probed"),
+        ("image", ("compat_lib", "note", "require"), "the image is read"),
     ):
         for other in others:
             if given[one] and given[other]:
@@ -116,15 +148,15 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         )
 
 
-def _read(name: str) -> ImageFacts:
-    path = Path(name)
+def _read(name: str, given: dict[str, Any]) -> ImageFacts:
+    path, cuda_given = Path(name), given["image_cuda"]
     if not path.exists():
         raise UsageError(
-            f"--image {name}: no such file",
-            remedy="save it first: docker save -o image.tar REFERENCE, or skopeo copy docker://REFERENCE oci:DIRECTORY",
+            f"--image {name}: no such file; a reference is read on the hosts of an inventory",
+            remedy="give -i INVENTORY, or save it: docker save -o image.tar REFERENCE, or skopeo copy to oci:DIRECTORY",
         )
     try:
-        return read_archive(path)
+        return read_archive(path, cuda=cuda("--image-cuda", cuda_given) if cuda_given else None)
     except ImageError as e:
         raise UsageError(f"--image {name}: {e}", remedy="an archive of docker save, or an OCI layout") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 
 import click
 
@@ -20,12 +21,13 @@ _HELP = """Explain a check or a component: cause, the command that confirms it, 
   gpuready explain                   list them all
   gpuready explain libcuda.ldcache
   gpuready explain docker
+  gpuready explain "Error 804"       the checks that speak of it
 """
 _COMPONENTS = {item.name: item for item in NODE}
 
 
 @click.command("explain", cls=Verb, help=_HELP)
-@click.argument("name", metavar="[ID]", required=False)
+@click.argument("name", metavar="[ID|TEXT]", required=False)
 def command(name: str | None) -> int:
     """Print the text."""
     if name is None:
@@ -34,11 +36,25 @@ def command(name: str | None) -> int:
         click.echo(_check(BY_ID[name]))
     elif name in _COMPONENTS:
         click.echo(_component(_COMPONENTS[name]))
+    elif found := _about_text(name):
+        click.echo("\n\n".join(map(_check, found)))
     else:
         near = difflib.get_close_matches(name, [*BY_ID, *_COMPONENTS], 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"no check and no component {name!r}{hint}", remedy="gpuready explain lists them")
     return 0
+
+
+def _about_text(words: str) -> list[Check]:
+    """The checks that speak of it: an error message or a part of one; else those that have all of its words."""
+    texts = {id: " ".join((c.cause, c.confirm, c.fix)).lower() for id, c in BY_ID.items()}
+    whole = words.lower().strip()
+    found = [
+        id for id, text in texts.items() if len(whole) > 3 and re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text)
+    ]
+    parts = re.findall(r"[\w.-]{3,}", whole)
+    found = found or [id for id, text in texts.items() if len(parts) > 1 and all(part in text for part in parts)]
+    return [BY_ID[id] for id in found]
 
 
 def _list() -> str:

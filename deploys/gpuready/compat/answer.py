@@ -25,6 +25,13 @@ class Answer:
     notes: tuple[str, ...] = ()
 
     @property
+    def word(self) -> str:
+        """The verdict, with a question mark where it is not certain; UNKNOWN where there is none."""
+        if self.found is None:
+            return "UNKNOWN"
+        return self.found.verdict + ("" if self.found.certain else "?")
+
+    @property
     def runs(self) -> bool:
         """Will it run, as far as can be told?"""
         return self.found is not None and self.found.verdict in RUNS

@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 
 from gpuready.compat.image import ImageFacts, facts_of
 from gpuready.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
+from gpuready.compat.versions import Version
 
 _LARGEST_JSON = 1 << 24
 _MOST_LAYERS = 512
@@ -93,13 +94,16 @@ class _Archive(Files):
         raise ImageError(f"{name} is no file")
 
 
-def read_archive(path: Path, reference: str = "", machine: str = "amd64") -> ImageFacts:
-    """The facts of an image in a file or directory; ``reference`` chooses among several. Raises ImageError."""
+def read_archive(path: Path, reference: str = "", machine: str = "amd64", cuda: Version | None = None) -> ImageFacts:
+    """The facts of an image in a file or directory; ``reference`` chooses among several. Raises ImageError.
+
+    ``cuda`` counts where the image names none.
+    """
     with _opened(path) as files:
         config, layers = _found(files, reference, machine)
         if len(layers) > _MOST_LAYERS:
             raise ImageError(f"an image of {len(layers)} layers")
-        return facts_of(_environment(files.json(config)), read_layers(files.open(name) for name in layers))
+        return facts_of(_environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
 
 
 @contextlib.contextmanager

@@ -18,9 +18,12 @@ from gpuready.components.configtoml import COMPAT, CONFIG, MODE, ConfigTomlError
 from gpuready.state.model import NodeState, Unknown
 
 
-def hosts_of(state: NodeState) -> tuple[tuple[Host, ...], str]:
-    """The node once for each GPU model; none, and the reason, where nothing can be predicted."""
-    driver = state.driver.proc_version or state.driver.module_version
+def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[Host, ...], str]:
+    """The node once for each GPU model; none, and the reason, where nothing can be predicted.
+
+    ``driver`` and ``gpu`` are taken for the node's own: what if it had these?
+    """
+    driver = driver or state.driver.proc_version or state.driver.module_version
     if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
         return (), f"driver {driver} is not known" if driver else "no nvidia driver is loaded"
     toolkit = _toolkit(state)
@@ -35,7 +38,13 @@ def hosts_of(state: NodeState) -> tuple[tuple[Host, ...], str]:
         return (), "mode csv (Tegra) cannot be predicted"
     legacy = mode == "legacy" or (mode == "auto" and toolkit < tables.since("jit_cdi_since"))
     stack = _stack(document, toolkit, legacy)
-    return tuple(Host(numbers(driver), gpu, stack, toolkit, legacy) for gpu in gpus_of(state)), ""
+    models = (tables.gpu(gpu),) if gpu else gpus_of(state)
+    return tuple(Host(numbers(driver), model, stack, toolkit, legacy) for model in models), ""
+
+
+def has_driver(state: NodeState) -> bool:
+    """Is the nvidia module loaded?"""
+    return bool(state.driver.proc_version or state.driver.module_version)
 
 
 def gpus_of(state: NodeState) -> tuple[Gpu, ...]:

@@ -29,12 +29,13 @@ class ImageFacts:
     notes: tuple[str, ...] = ()
 
 
-def facts_of(env: Mapping[str, str], tree: Tree) -> ImageFacts:
-    """From the environment of the configuration and the files of the layers."""
+def facts_of(env: Mapping[str, str], tree: Tree, cuda: Version | None = None) -> ImageFacts:
+    """From the environment of the configuration and the files of the layers; ``cuda`` counts where these name none."""
     found, wrong = _cuda(env, tree)
     compat, odd = _libraries(tree, COMPAT)
     own, worse = _libraries(tree, OWN)
     notes = (*odd, *worse, *_beside(tree))
+    found = found or cuda
     if found is None:
         return ImageFacts(None, wrong, notes)
     return ImageFacts(Image(found, compat, own, of_image(env)), "", notes)

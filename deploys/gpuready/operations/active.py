@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyinfra.api.host import Host
 
 from gpuready import resources
+from gpuready.compat.host import has_driver
 from gpuready.components.containerd import sandbox_image
 from gpuready.components.monitoring import scrape
 from gpuready.operations.transport import run_script
+from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from gpuready.state.records import Records
 
 TIMEOUT = 240
+IMAGE_TIMEOUT = 120
 #: How the new container asks for all GPUs: the second way is the one that a hardened toolkit still hears.
 _ASK = {
     False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
@@ -23,13 +28,30 @@ _ASK = {
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
-    values = {
+    values: dict[str, Any] = {
         "image": image,
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
         "scrape": scrape(spec),
+        "images": [one.ref for one in named(spec.images)]
+        if spec.verify.level != "config" and has_driver(state)
+        else [],
     }
-    records = Records(run_script(host, resources.script("active", **values), TIMEOUT))
-    answers = {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
-    return state.model_copy(update={"active": {"done": True, **answers}})
+    limit = TIMEOUT + IMAGE_TIMEOUT * len(values["images"])
+    records = Records(run_script(host, resources.script("active", **values), limit))
+    return state.model_copy(update={"active": {"done": True, **_answers(records)}})
+
+
+def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
+    """The spec's images of the node's engine and nothing else; no exec where there are none."""
+    images = [one.ref for one in named(spec.images)]
+    if not images:
+        return state
+    script = resources.script("read-images", images=images)
+    records = Records(run_script(host, script, TIMEOUT + IMAGE_TIMEOUT * len(images)))
+    return state.model_copy(update={"active": _answers(records)})
+
+
+def _answers(records: Records) -> dict[str, Any]:
+    return {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}

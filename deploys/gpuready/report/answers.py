@@ -13,7 +13,6 @@ from gpuready.report.run import Run
 from gpuready.report.text import Painter, clean, count
 
 _STYLE = {True: "green", False: "red"}
-UNKNOWN = "UNKNOWN"
 
 
 def answer_document(answer: Answer) -> dict[str, Any]:
@@ -35,17 +34,10 @@ def _notes(answer: Answer) -> tuple[str, ...]:
     return (*(answer.found.notes if answer.found else ()), *answer.notes)
 
 
-def word(answer: Answer) -> str:
-    """The verdict, with a question mark where it is not certain."""
-    if answer.found is None:
-        return UNKNOWN
-    return answer.found.verdict + ("" if answer.found.certain else "?")
-
-
 def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     reason = answer.found.reason if answer.found else answer.unknown
-    lines = [f"{paint(_STYLE[answer.runs], word(answer))}  {clean(where)}{clean(reason)}"]
+    lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {clean(where)}{clean(reason)}"]
     lines += [f"  note   {clean(note)}" for note in _notes(answer)]
     lines += [
         f"  {'do' if number == 1 else '  '}     {number}. {clean(fix.do)} -> {fix.then.verdict}"
@@ -64,7 +56,7 @@ def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
         return
     rows: dict[tuple[str, ...], list[str]] = {}
     for host in run.hosts:
-        by_name = {answer.image: word(answer) for answer in host.answers}
+        by_name = {answer.image: answer.word for answer in host.answers}
         rows.setdefault(tuple(by_name.get(name, "-") for name in names), []).append(host.name)
     told_hosts = {cells: hostlist(hosts) for cells, hosts in rows.items()}
     first = max(map(len, told_hosts.values()))

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuready.compat.answer import Answer
 from gpuready.errors import GpureadyError
-from gpuready.report.answers import told, word
+from gpuready.report.answers import told
 from gpuready.report.blocks import fate, keys
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
@@ -66,7 +66,7 @@ def _answer_case(host: str, answer: Answer) -> ET.Element:
     case = _case(f"{host}.compat", answer.image or "image")
     lines = "\n".join(told(answer, Painter(False)))
     if not answer.runs:
-        _add(case, "failure" if answer.found else "error", f"{word(answer)}: {lines.split(chr(10))[0]}", lines)
+        _add(case, "failure" if answer.found else "error", f"{answer.word}: {lines.split(chr(10))[0]}", lines)
     return _output(case, lines)
 
 

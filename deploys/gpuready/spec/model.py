@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
+from gpuready.spec.images import Images
 from gpuready.spec.monitoring import Monitoring
 from gpuready.spec.nccl import Nccl
 from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
@@ -194,5 +195,7 @@ class NodeSpec(Section):
     """After a driver update."""
     maintenance: Maintenance = Maintenance()
     """What may be disturbed."""
+    images: Images = Field(default=(), strict=False)
+    """Images that run here, by reference or as {ref, cuda}: verify says of each whether it will run."""
     verify: Verify = Verify()
     """How far verify goes."""

@@ -1,0 +1,127 @@
+"""What the script told of images on a node, and the check that judges them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from imagefiles import NOTE, library, pieces, record
+from test_compat_host import gpus, node
+
+from gpuready.checks import BY_ID
+from gpuready.checks.base import Verdict, run_checks
+from gpuready.cli.app import run
+from gpuready.compat.facts import CompatLib, Image
+from gpuready.compat.image import ImageFacts
+from gpuready.compat.nodeimage import node_image
+from gpuready.compat.note import read_note
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+CHECK = BY_ID["image.compat"]
+
+
+CUDA = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.9"}
+LIBRARY = CompatLib((575, 57, 8), read_note(NOTE))
+IMAGE = Image((12, 9, 1), (LIBRARY,), requires=("cuda>=12.9",))
+
+
+def test_an_image_out_of_its_pieces() -> None:
+    big = library().replace(b"\x7fELF", b"\x7fELF", 1) + bytes(10_000_000)
+    assert node_image(record(CUDA, *pieces(big))) == ImageFacts(IMAGE)
+    own = node_image(record(CUDA, *pieces(library(), "lib.real/libcuda.so.575.57.08"))).image
+    assert own is not None
+    assert (own.compat, own.own_compat) == ((), (LIBRARY,))
+    plain = node_image(record(CUDA, *pieces(library(None)))).image
+    assert plain is not None
+    assert plain.compat == (CompatLib((575, 57, 8)),)
+
+
+@pytest.mark.parametrize(
+    ("lines", "note"),
+    [
+        (
+            ["file libcuda.so.575.57.08", "odd libcuda.so.575.57.08 it is no 64-bit ELF file"],
+            "it is no 64-bit ELF file",
+        ),
+        (["file libcuda.so.575.57.08"], "no readable ELF file"),
+        (["file libcuda.so.575.57.08", "piece libcuda.so.575.57.08 0 f0VMRg=="], "no readable ELF file"),
+    ],
+)
+def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
+    found = node_image(record(CUDA, *lines))
+    assert found.image is not None
+    assert found.image.compat == (CompatLib((575, 57, 8)),)
+    assert note in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "the image was not looked at"),
+        ({"unknown": "no answer"}, "no answer"),
+        ({"rc": 1, "out": "the image app:1 is not on the node, and it is not pulled unasked"}, "not pulled unasked"),
+        ({"rc": 1, "out": ""}, "exit 1"),
+        ({"rc": 0, "out": "env {"}, "not understood"),
+        (record(CUDA, "piece a b"), "not understood"),
+        (record(CUDA, "piece a 0 !"), "not understood"),
+        (record(CUDA, f"piece a {1 << 40} AA=="), "not understood"),
+    ],
+)
+def test_no_facts(answer: dict[str, Any] | None, why: str) -> None:
+    found = node_image(answer)
+    assert found.image is None
+    assert why in found.unknown
+
+
+def test_the_cuda_of_a_wheel_or_of_the_spec() -> None:
+    wheel = record({}, "path ./usr/lib/nvidia_cuda_runtime_cu12-12.8.57.dist-info/METADATA")
+    assert node_image(wheel) == ImageFacts(Image((12, 8)))
+    assert node_image(record({}), (11, 8)) == ImageFacts(Image((11, 8)))
+    assert node_image(wheel, (11, 8)) == ImageFacts(Image((12, 8)))
+
+
+# --- the check --------------------------------------------------------------------------------------------------------
+
+
+def judged(state: NodeState, *images: object, **active: object) -> Verdict:
+    spec = NodeSpec.model_validate({"images": list(images), "hardware": {"gpus": 1}})
+    state = state.model_copy(update={"active": {"done": True, **active}})
+    (found,) = run_checks((CHECK,), spec, state, "gpu01", active=True, today=date(2026, 11, 21))
+    return found.verdict
+
+
+H100 = node("570.211.01", smi=gpus(("NVIDIA H100 80GB HBM3", "NVIDIA")))
+GEFORCE = node("570.211.01", smi=gpus(("NVIDIA GeForce RTX 4090", "GeForce RTX")))
+
+
+def test_what_the_check_tells_besides() -> None:
+    answers = {"image.0": record(CUDA, *pieces(library())), "image.1": record({"CUDA_VERSION": "12.4.1"})}
+    assert judged(H100, "app:1", "old:1", **answers).summary == "app:1: FORWARD; old:1: NATIVE"
+    bad = judged(GEFORCE, "app:1", {"ref": "old:1"}, **answers)
+    assert bad.evidence == "app:1: ERROR_804; old:1: NATIVE"
+    assert bad.remedy.startswith("raise the driver to 575.57.08 or newer")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error 804",
+        "error 803",
+        "Error 35",
+        "forward compatibility was attempted on non supported HW",
+        "unsatisfied condition",
+    ],
+)
+def test_explain_finds_it_by_the_message(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", words]) == 0
+    assert "image.compat: level effective" in capsys.readouterr().out
+
+
+def test_explain_by_words_and_by_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "triton libcuda.so"]) == 0
+    assert capsys.readouterr().out.startswith("libcuda.ldcache: ")
+    assert run(["explain", "Error 8040"]) == 64
+    assert run(["explain", "xyzzy"]) == 64
+    assert "no check and no component 'xyzzy'" in capsys.readouterr().err
