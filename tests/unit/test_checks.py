@@ -877,7 +877,6 @@ def test_active_checks_need_the_second_exec() -> None:
         ("config", {"config"}),
         ("effective", {"config", "effective"}),
         ("smoke", {"config", "effective", "smoke"}),
-        ("fabric", {"config", "effective", "smoke", "fabric"}),
     ],
 )
 def test_levels(level: str, run: set[str]) -> None:

@@ -315,7 +315,6 @@ NOT_YET = {
     "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),
     "mend": ("reconverge: {on_driver_change: mend}", "reconverge.on_driver_change: mend", "report | off"),
     "reboot": ("maintenance: {reboot: idle}", "maintenance.reboot: idle", "never"),
-    "fabric": ("verify: {level: fabric}", "verify.level: fabric", "effective | config | smoke"),
 }
 SPECS |= {
     f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")
@@ -323,6 +322,21 @@ SPECS |= {
 }
 
 SPECS |= {
+    "pairs of hosts": spec(
+        "verify:\n  level: fabric",
+        2,
+        "verify.level: verify looks at one node at a time",
+        "tested by: gpuready fabric",
+        "allowed: effective | config | smoke",
+    ),
+    "a threshold of nothing": spec(
+        "verify: {thresholds: {write_bw: 0}}", 1, "thresholds.write_bw", "a fraction above 0"
+    ),
+    "a threshold in percent": spec("verify: {thresholds: {nccl: 80}}", 1, "thresholds.nccl", "a fraction above 0"),
+    "a threshold as text": spec("verify: {thresholds: {read_lat: 5us}}", 1, "read_lat", "allowed: microseconds"),
+    "a threshold of another name": spec(
+        "verify: {thresholds: {writ_bw: 0.9}}", 1, "verify.thresholds.writ_bw: unknown key", "did you mean 'write_bw'?"
+    ),
     "drained by nothing": spec(
         "maintenance:\n  restart: drained",
         2,

@@ -7,6 +7,7 @@ from gpuready.checks import (
     containers,
     crio,
     driver,
+    fabric,
     images,
     libcuda,
     memlock,
@@ -31,4 +32,5 @@ CATALOGUE = (
 )
 """Every check of this release."""
 
-BY_ID = {check.id: check for check in CATALOGUE}
+BY_ID = {check.id: check for check in (*CATALOGUE, *fabric.CHECKS)}
+"""Those, and the checks of pairs of hosts, which ``gpuready fabric`` judges."""

@@ -123,7 +123,7 @@ def run_checks(
         if check.component in left_out:
             done[check.id] = Judged(check, skip(f"{check.component} was not chosen"))
         else:
-            done[check.id] = Judged(check, _waived(check, spec, host, today, _one(check, spec, state, done)))
+            done[check.id] = Judged(check, waived(check, spec, host, today, _one(check, spec, state, done)))
     return tuple(done.values())
 
 
@@ -141,7 +141,8 @@ def _one(check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged]
     return verdict
 
 
-def _waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
+def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
+    """The verdict, or a warning in its place while the spec waives it."""
     mine = [w for w in spec.verify.waive if w.check == check.id and fnmatchcase(host, w.host)]
     if not mine or verdict.status not in ("fail", "unknown"):
         return verdict

@@ -12,7 +12,7 @@ from gpuready import __version__
 from gpuready.checks.base import Judged
 from gpuready.components.base import Value
 from gpuready.errors import GpureadyError
-from gpuready.report import nccl
+from gpuready.report import fabric, nccl
 from gpuready.report.answers import answer_document
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.reached import gpu_checks, level, run_level
@@ -35,6 +35,7 @@ def document(run: Run, code: int) -> dict[str, Any]:
 def summary(run: Run, code: int) -> dict[str, Any]:
     """All of the document that is not about a single host."""
     reached = run_level(run)
+    tested = {} if run.fabric is None else {"fabric": fabric.document(run.fabric)}
     return {
         "schema": SCHEMA,
         "gpuready": __version__,
@@ -46,6 +47,7 @@ def summary(run: Run, code: int) -> dict[str, Any]:
         "gpu_checks": sum(map(gpu_checks, run.hosts)),
         "batches": [list(batch) for batch in run.batches],
         **(answer_document(run.answer) if run.answer is not None else {}),
+        **tested,
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpuready.report import fabric
 from gpuready.report.answers import tally
 from gpuready.report.exitcode import MEANING, counts
 from gpuready.report.reached import gpu_checks, run_level
@@ -61,13 +62,14 @@ def _counts(run: Run, host: HostRun) -> str:
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
-    parts = [count(changes, "difference" if run.verb == "verify" else "change")]
+    parts = [count(changes, "difference" if run.verb == "verify" else "change")] if run.fabric is None else []
     if not host.checks:  # on the way back nothing is judged
-        return parts[0]
+        return ", ".join(parts) or "-"
     parts.append(count(seen["pass"], "check passes", "checks pass"))
     words = (("fail", "fails", "fail"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
-    return ", ".join([*parts, count(gpu_checks(host), "GPU check")])
+    gpu = [count(gpu_checks(host), "GPU check")] if run.fabric is None else []
+    return ", ".join([*parts, *gpu])
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:
@@ -79,7 +81,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return _attaching(run, code, paint)
     depth = run_level(run)
     reached = f"level {depth.name}" if depth is not None else "no level reached"
-    checks = _gpu_words(run)
+    checks = _gpu_words(run) if run.fabric is None else fabric.ending(run)
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"

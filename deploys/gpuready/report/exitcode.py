@@ -11,7 +11,7 @@ MEANING = {
     1: "converge failed on a host, or in a plan would",
     2: "plan --detailed-exitcode: there are changes",
     3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not run; "
-    "nccl: a host's settings cannot be told",
+    "fabric: a failed or unproven test; nccl: a host's settings cannot be told",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or nothing matched",
     6: "some hosts were not attempted",
@@ -21,7 +21,7 @@ MEANING = {
     130: "interrupted",
 }
 #: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
-_BAD = {"verify": ("fail", "unknown"), "apply": ("fail",)}
+_BAD = {"verify": ("fail", "unknown"), "apply": ("fail",), "fabric": ("fail", "unknown")}
 
 
 def exit_code(run: Run, *, detailed: bool = False) -> int:

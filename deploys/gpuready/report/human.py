@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuready.report import answers, facts, nccl
+from gpuready.report import answers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
@@ -41,13 +41,16 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     paint = Painter(color)
     if run.answer is not None:
         return "\n".join(answers.told(run.answer, paint)) + "\n"
-    parts = [[_headline(run)], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
+    head = _headline(run) if run.fabric is None else fabric.headline(run)
+    parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
         parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
     elif run.verb == "nccl":
         parts += nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
     elif run.verb == "compat":
         parts += answers.matrix(run, paint)
+    elif run.fabric is not None:
+        parts += fabric.blocks(run, paint)
     else:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuready.compat.answer import Answer
 from gpuready.errors import GpureadyError
+from gpuready.fabric.run import FabricRun
 from gpuready.report.answers import told
 from gpuready.report.blocks import fate, keys
 from gpuready.report.document import INTERRUPTED
@@ -29,6 +30,8 @@ def junit(run: Run, code: int) -> str:
     whole = _whole_run(run) if run.answer is None else _answer_case("gpuready", run.answer)
     if whole is not None or not run.hosts:
         root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
+    if run.fabric is not None:
+        root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
     for host in run.hosts:
         root.append(_suite(host.name, host.seconds, _cases(run, host)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
@@ -112,6 +115,21 @@ def _check_cases(run: Run, host: HostRun) -> list[ET.Element]:
             _add(case, "skipped", prefix + verdict.summary)
         cases.append(_output(case, "\n".join(filter(None, (
             f"{verdict.status}: {verdict.summary}", verdict.evidence, verdict.remedy)))))  # fmt: skip
+    return cases
+
+
+def _findings(fabric: FabricRun) -> list[ET.Element]:
+    """A case for each test over each link and direction."""
+    cases = []
+    for each in fabric.findings:
+        case = _case(f"fabric.{each.test}", f"{each.client} -> {each.server}")
+        case.set("time", f"{each.seconds:.3f}")
+        if each.status in ("fail", "unknown"):
+            kind = "failure" if each.status == "fail" else "error"
+            _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())
+        elif each.status == "skip":
+            _add(case, "skipped", each.summary)
+        cases.append(_output(case, f"{each.summary}\n{each.proof}".strip()))
     return cases
 
 

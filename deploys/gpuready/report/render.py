@@ -9,17 +9,27 @@ from gpuready.report.human import human
 from gpuready.report.run import Run
 
 FORMATS = ("human", "json", "jsonl", "junit")
+#: Of the tests between hosts: a table, and a picture of the matrices.
+FABRIC_FORMATS = (*FORMATS, "csv", "svg")
 NOT_YET = ("html",)
 
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
-    """``run`` in one of :data:`FORMATS`, ending in a newline. Only human text has colours."""
+    """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
     if form == "human":
         return human(run, code, color=color)
     if form == "junit":
         from gpuready.report.junit import junit  # with an XML library that nothing else needs
 
         return junit(run, code)
+    if form == "csv":
+        from gpuready.report.fabric import csv_table
+
+        return csv_table(run)
+    if form == "svg":
+        from gpuready.report.heatmap import svg
+
+        return svg(run)
     if form == "jsonl":
         return _json_lines(run, code)
     return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"

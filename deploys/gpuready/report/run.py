@@ -10,6 +10,7 @@ from gpuready.compat.answer import Answer
 from gpuready.components import owners
 from gpuready.components.base import Comparison
 from gpuready.errors import GpureadyError
+from gpuready.fabric.run import FabricRun
 from gpuready.report.nccl import NcclAnswer
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -75,6 +76,7 @@ class Run:
     """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
 
     ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
+    ``fabric``: what the tests between hosts found.
     """
 
     verb: str
@@ -85,6 +87,7 @@ class Run:
     probed: str = ""
     batches: list[tuple[str, ...]] = field(default_factory=list)
     told: bool = False
+    fabric: FabricRun | None = None
     answer: Answer | None = None
     """compat without an inventory: the one answer."""
 

@@ -12,14 +12,26 @@ from gpuready.attach.status import STATES
 from gpuready.checks.base import Level
 from gpuready.compat.predict import VERDICTS
 from gpuready.components.base import Disruption
+from gpuready.fabric.commands import TESTS
 from gpuready.report import nccl
 from gpuready.report.document import SCHEMA
 from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
 
-VERBS: tuple[str, ...] = ("plan", "apply", "verify", "probe", "remove", "explain", "schema", "trust", "compat", "nccl")
-VERBS += ("rdma", "rdma attach", "rdma detach", "rdma list")
+VERBS: tuple[str, ...] = (
+    "plan",
+    "apply",
+    "verify",
+    "probe",
+    "remove",
+    "fabric",
+    "explain",
+    "schema",
+    "trust",
+    "compat",
+)
+VERBS += ("nccl", "rdma", "rdma attach", "rdma detach", "rdma list")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -37,7 +49,7 @@ def result_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
-        **_object(tuple(_answer()), **_summary(), hosts=hosts),
+        **_object(("fabric", *_answer()), **_summary(), hosts=hosts),
         "$defs": {**_parts(), "state": state, **parts},
     }
 
@@ -70,6 +82,7 @@ def _summary() -> dict[str, Any]:
         "level": {**LEVEL, "description": "the level that every judged host reached"},
         "gpu_checks": {**COUNT, "description": "checks that really saw a GPU, on all hosts"},
         "batches": {"type": "array", "items": TEXTS, "description": "plan, apply: the hosts that differ, in order"},
+        "fabric": {**_ref("fabric"), "description": "fabric only: the tests between hosts"},
         **_answer(),
     }
 
@@ -125,5 +138,31 @@ def _parts() -> dict[str, Any]:
         "attached": attached,
         "host": _object(optional, **host),
         "line": {**_object(optional, host=TEXT, **host), "description": "jsonl: one host"},
-        "summary": {**_object(tuple(_answer()), **_summary()), "description": "jsonl: the last line"},
+        **_fabric_parts(),
+        "summary": {**_object(("fabric", *_answer()), **_summary()), "description": "jsonl: the last line"},
     }
+
+
+def _fabric_parts() -> dict[str, Any]:
+    number = {"type": ["number", "null"]}
+    end = _object(
+        host=TEXT, device=TEXT, port=COUNT, netdev=TEXT, address=TEXT, gid_index={"type": ["integer", "null"]},
+        line_gbps={**number, "description": "the netdev's speed in Gbit/s; null: unknown"},
+    )  # fmt: skip
+    finding = _object(
+        round={**COUNT, "description": "from 1"}, test={"enum": list(TESTS)},
+        server=_ref("end"), client=_ref("end"), status={"enum": list(STATUSES)},
+        value={**number, "description": "in unit; null: no figure"}, unit=TEXT,
+        limit={**number, "description": "verify.thresholds, in unit; null: none holds here"},
+        more={"type": "object", "additionalProperties": {"type": "number"}},
+        summary=TEXT, proof={**TEXT, "description": "that RDMA carried it, by the counters of both ports"},
+        remedy=TEXT, server_said=TEXT, client_said=TEXT, seconds=SECONDS,
+    )  # fmt: skip
+    unpaired = _object(host=TEXT, device=TEXT, port=COUNT, other=TEXT, reason=TEXT)
+    fabric = _object(
+        pairs=TEXT, seed={"type": ["integer", "null"], "description": "of random:N"}, rounds=COUNT, tests=TEXTS,
+        findings={"type": "array", "items": _ref("finding")},
+        unpaired={"type": "array", "items": unpaired},
+        not_attempted={"type": "array", "items": _object(server=TEXT, client=TEXT, reason=TEXT)},
+    )  # fmt: skip
+    return {"end": end, "finding": finding, "fabric": fabric}

@@ -25,6 +25,7 @@ from gpuready.spec.toolkit import (
     Repository,
     Toolkit,
 )
+from gpuready.spec.verify import Level, Thresholds
 
 __all__ = [
     "TOOLKIT_FLOOR",
@@ -158,13 +159,13 @@ class Waiver(Section):
 class Verify(Section):
     """How far verify goes."""
 
-    level: Literal["effective", "config", "smoke", "fabric"] = "effective"
-    """Ask the engines, read only files, start a container too, or test the fabric."""
+    level: Level = "effective"
+    """Ask the engines, read only files, or start a container too; `gpuready fabric` tests pairs of hosts."""
     image: Image | None = None
     """The image of the smoke container; it must be on the node, it is never pulled."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failures to accept."""
-    thresholds: dict[str, float] = Field(default_factory=dict)
+    thresholds: Thresholds = Thresholds()
     """Limits of the fabric tests."""
 
 

@@ -37,8 +37,6 @@ NOT_YET = (
     Missing("rdma.packages", "rdma component"),
     Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
     Missing("maintenance.reboot", "reboot"),
-    Missing("verify.level", "fabric tests", ("effective", "config", "smoke")),
-    Missing("verify.thresholds", "fabric tests"),
 )
 
 

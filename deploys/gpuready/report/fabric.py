@@ -1,0 +1,168 @@
+"""The tests between hosts for people and for machines: matrix, failed links with what to do, JSON, CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuready.fabric.commands import TESTS
+from gpuready.fabric.links import End
+from gpuready.fabric.run import FabricRun
+from gpuready.fabric.verdict import Finding
+from gpuready.report.hostlist import hostlist
+from gpuready.report.mask import mask_text
+from gpuready.report.matrix import Matrix, matrices, shown
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, clean, count, lines
+
+#: Of more hosts a matrix does not fit a terminal; then the extremes are told.
+_MOST_HOSTS = 12
+_STYLES = {"fail": "red", "unknown": "yellow", "skip": "dim", "pass": "green"}
+_COLUMNS = (
+    "round", "test", "client_host", "client_device", "client_port", "client_address", "server_host", "server_device",
+    "server_port", "server_address", "status", "value", "unit", "limit", "summary", "proof", "seconds",
+)  # fmt: skip
+
+
+def document(fabric: FabricRun) -> dict[str, Any]:
+    """The ``fabric`` part of the result document."""
+    return {
+        "pairs": str(fabric.wanted.pairing),
+        "seed": fabric.wanted.pairing.seed,
+        "rounds": fabric.rounds,
+        "tests": list(fabric.wanted.tests),
+        "findings": [_finding(each) for each in fabric.findings],
+        "unpaired": [
+            {"host": each.end.host, "device": each.end.device, "port": each.end.port, "other": each.other,
+             "reason": mask_text(each.reason)}
+            for each in fabric.unpaired
+        ],
+        "not_attempted": [
+            {"server": server, "client": client, "reason": mask_text(why)}
+            for server, client, why in fabric.not_attempted
+        ],
+    }  # fmt: skip
+
+
+def _finding(each: Finding) -> dict[str, Any]:
+    texts = ("summary", "proof", "remedy", "server_said", "client_said")
+    return {
+        "round": each.round,
+        "test": each.test,
+        "server": _end(each.server),
+        "client": _end(each.client),
+        "status": each.status,
+        "value": each.value,
+        "unit": each.unit,
+        "limit": None if each.limit is None else round(each.limit, 6),
+        "more": dict(each.more),
+        **{name: mask_text(getattr(each, name)) for name in texts},
+        "seconds": round(each.seconds, 3),
+    }
+
+
+def _end(end: End) -> dict[str, Any]:
+    return {
+        name: getattr(end, name) for name in ("host", "device", "port", "netdev", "address", "gid_index", "line_gbps")
+    }
+
+
+def csv_table(run: Run) -> str:
+    """One line a finding, under a header; only the header where nothing was tested."""
+    import csv  # like statistics, only where it is asked for
+    import io
+
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for each in run.fabric.findings if run.fabric else ():
+        ends = [x for end in (each.client, each.server) for x in (end.host, end.device, end.port, end.address)]
+        limit = "" if each.limit is None else f"{each.limit:g}"
+        value = "" if each.value is None else f"{each.value:g}"
+        texts = [each.summary.replace("\n", "; "), each.proof]
+        row = [each.round, each.test, *ends, each.status, value, each.unit, limit, *texts, f"{each.seconds:.1f}"]
+        table.writerow([clean(str(field)) for field in row])
+    return out.getvalue()
+
+
+def headline(run: Run) -> str:
+    """``fabric: 4 hosts of hosts.yaml, ring: 4 pairs in 2 rounds, 31.2 s``."""
+    assert run.fabric is not None
+    pairing = run.fabric.wanted.pairing
+    seed = "" if pairing.seed is None else f" (seed {pairing.seed})"
+    met = {frozenset((each.server.host, each.client.host)) for each in run.fabric.findings}
+    source = f" of {clean(run.probed)}" if run.probed else ""
+    rounds = f"{count(len(met), 'pair')} in {count(run.fabric.rounds, 'round')}"
+    return f"fabric: {count(len(run.hosts), 'host')}{source}, {pairing}{seed}: {rounds}, {run.seconds:.1f} s"
+
+
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """Matrices, then what is wrong, each with what to do, then what was left out."""
+    assert run.fabric is not None
+    for matrix in matrices(run.fabric, [host.name for host in run.hosts]):
+        yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
+    told: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for each in run.fabric.findings:
+        if each.status != "pass":
+            where = "" if each.status == "skip" else f"{each.client} -> {each.server}"
+            told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
+    for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
+        yield list(_told(status, where, summary, remedy, found, paint))
+    left = [f"{each.end} with {each.other}: {each.reason}" for each in run.fabric.unpaired]
+    left += [f"{server} with {client}: {why}" for server, client, why in run.fabric.not_attempted]
+    yield [f"not tested  {clean(line)}" for line in left]
+
+
+def _matrix(matrix: Matrix, paint: Painter) -> Iterator[str]:
+    test = TESTS[matrix.test]
+    yield f"{paint('bold', test.title)}, {test.unit}; from row to column"
+    names = [clean(host) for host in matrix.hosts]
+    cells = [[matrix.cells.get((row, column)) for column in matrix.hosts] for row in matrix.hosts]
+    texts = [
+        ["-" if i == j else "" if cell is None else shown(cell) for j, cell in enumerate(row)]
+        for i, row in enumerate(cells)
+    ]
+    first = max(map(len, names))
+    widths = [max(len(name), *(len(row[j]) for row in texts)) for j, name in enumerate(names)]
+    yield "  ".join([" " * first, *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))]).rstrip()
+    for name, row, line in zip(names, cells, texts, strict=True):
+        painted = [
+            paint("" if cell is None or cell.status == "pass" else _STYLES[cell.status], f"{text:>{width}}")
+            for cell, text, width in zip(row, line, widths, strict=True)
+        ]
+        yield "  ".join([f"{name:<{first}}", *painted]).rstrip()
+
+
+def _extremes(matrix: Matrix) -> Iterator[str]:
+    from statistics import median
+
+    test, figures = TESTS[matrix.test], matrix.figures
+    passed = sum(each.status == "pass" for each in matrix.cells.values())
+    told = f"{test.title}: {passed} of {len(matrix.cells)} passed"
+    if figures and matrix.test != "rping":
+        told += f"; least {figures[0]:.4g}, median {median(figures):.4g}, most {figures[-1]:.4g} {test.unit}"
+    yield told
+    yield "  the whole matrix: --output svg:PATH, or csv:PATH"
+
+
+def _told(status: str, where: str, summary: str, remedy: str, found: list[Finding], paint: Painter) -> Iterator[str]:
+    tests = ", ".join(dict.fromkeys(each.test for each in found))
+    at = where or hostlist(dict.fromkeys(end.host for each in found for end in (each.server, each.client)))
+    first, *rest = lines(summary, "      ")
+    yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {clean(at)}: {first}"
+    yield from rest
+    for label, text in (("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))), ("do", remedy)):
+        if text:
+            head, *more = lines(text, " " * 9)
+            yield f"  {label:<7}{head}"
+            yield from more
+
+
+def ending(run: Run) -> str:
+    """How many tests over how many links passed, in a few words."""
+    assert run.fabric is not None
+    found = run.fabric.findings
+    tally = {status: sum(each.status == status for each in found) for status in ("pass", "fail", "unknown", "skip")}
+    links = {frozenset((str(each.server), str(each.client))) for each in found}
+    words = ", ".join(f"{number} {word}" for word, number in tally.items() if number)
+    return f"{count(len(found), 'test')} over {count(len(links), 'link')}" + (f": {words}" if words else "")
