@@ -13,8 +13,22 @@ from gpuready.cli.failure import failed, interrupted
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = ("plan", "apply", "verify", "probe", "remove", "rdma", "explain", "schema", "trust", "compat", "render", "nccl")
-NOT_YET = ("status", "inventory", "init", "fabric", "report")
+VERBS = (
+    "plan",
+    "apply",
+    "verify",
+    "probe",
+    "remove",
+    "fabric",
+    "rdma",
+    "explain",
+    "schema",
+    "trust",
+    "compat",
+    "render",
+    "nccl",
+)
+NOT_YET = ("status", "inventory", "init", "report")
 
 HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.
 
@@ -25,6 +39,7 @@ HELP = """Take GPU hosts from an address and a key to ready for containers, and 
   gpuready apply  -i hosts.yaml --yes           the same in CI
   gpuready verify -i hosts.yaml --output junit:report.xml
   gpuready verify -i admin@10.0.0.7, --limit '!gpu13'
+  gpuready fabric -i hosts.yaml --limit train   RDMA between the hosts, with proof
   gpuready explain libcuda.ldcache              what a check means, and what to do
   gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
                                                 will this image run here?

@@ -14,7 +14,7 @@ from gpuready.cli.output import Target, targets
 from gpuready.components.base import Disruption
 from gpuready.errors import UsageError
 from gpuready.node import NODE
-from gpuready.report.render import FORMATS
+from gpuready.report.render import FABRIC_FORMATS, FORMATS
 from gpuready.rollout import MAX_FAIL
 from gpuready.spec.fields import BATCH
 from gpuready.spec.inventory import HostEntry, load
@@ -56,10 +56,14 @@ _HOSTS = (
     click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                  help="Default auto: on a terminal, unless NO_COLOR is set."),
 )  # fmt: skip
-_OUTPUT = click.option(
-    "--output", multiple=True, metavar="FORMAT[:PATH]",
-    help=f"{', '.join(FORMATS)}; to stdout or into a file. Repeatable.",
-)  # fmt: skip
+
+
+def _output(forms: Sequence[str]) -> Callable[[F], F]:
+    return click.option("--output", multiple=True, metavar="FORMAT[:PATH]",
+                        help=f"{', '.join(forms)}; to stdout or into a file. Repeatable.")  # fmt: skip
+
+
+_OUTPUT = _output(FORMATS)
 _COMPONENTS = (
     click.option("--only", multiple=True, metavar="COMPONENT", help=f"One of {', '.join(COMPONENTS)}. Repeatable."),
     click.option("--skip", multiple=True, metavar="COMPONENT", help="All but this one. Repeatable."),
@@ -113,6 +117,11 @@ def probe_options(function: F) -> F:
     return _apply(function, (*_HOSTS, _OUTPUT, *_REACH))
 
 
+def fabric_options(function: F) -> F:
+    """As :func:`probe_options`, with the formats of the tests between hosts."""
+    return _apply(function, (*_HOSTS, _output(FABRIC_FORMATS), *_REACH))
+
+
 def _apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
     for option in reversed(options):
         function = option(function)
@@ -135,6 +144,7 @@ def request(
     batch: str = "",
     max_fail: str = "0",
     default_output: str = "human",
+    forms: Sequence[str] = FORMATS,
 ) -> Request:
     """Check the command line first, then the inventory; nothing is connected yet."""
     if not inventory:
@@ -145,7 +155,7 @@ def request(
         raise UsageError(f"--batch {batch}: no batch size", remedy="a number from 1, a percentage, or several: 1,25%")
     if not MAX_FAIL.fullmatch(max_fail):
         raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
-    outputs = targets(output, default_output)
+    outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
     entries = load(inventory, limit=limit, allow_exec=allow_exec)
     return Request(

@@ -20,12 +20,12 @@ from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
 from gpuready.report.hostlist import hostlist
 from gpuready.report.human import problem
-from gpuready.report.render import FORMATS, NOT_YET, render
+from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
 from gpuready.report.run import Run
 from gpuready.report.text import clean
 
 _IO_FAILED = 64
-_FOR_MACHINES = ("json", "jsonl", "junit", "human")
+_FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "human")
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Target:
     path: Path | None = None
 
 
-def parse(text: str) -> Target:
-    """``json`` or ``junit:report.xml``; UsageError for anything else."""
+def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
+    """``json`` or ``junit:report.xml``, of a verb's ``forms``; UsageError for anything else."""
     form, colon, path = text.partition(":")
     if form in NOT_YET:
-        raise UsageError(f"--output {form}: not yet in this release", remedy=f"one of {', '.join(FORMATS)}")
-    if form not in FORMATS:
-        near = difflib.get_close_matches(form, FORMATS, 1)
+        raise UsageError(f"--output {form}: not yet in this release", remedy=f"one of {', '.join(forms)}")
+    if form not in forms:
+        near = difflib.get_close_matches(form, forms, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"--output: no format {form!r}{hint}", remedy=f"one of {', '.join(FORMATS)}, then :PATH")
+        raise UsageError(f"--output: no format {form!r}{hint}", remedy=f"one of {', '.join(forms)}, then :PATH")
     if colon and not path:
         raise UsageError(f"--output {text}: the path after the colon is missing")
     return Target(form, _writable(Path(path).expanduser()) if path and path != "-" else None)
@@ -59,9 +59,9 @@ def _writable(path: Path) -> Path:
     return path
 
 
-def targets(texts: Sequence[str], default: str = "human") -> tuple[Target, ...]:
+def targets(texts: Sequence[str], default: str = "human", forms: Sequence[str] = FORMATS) -> tuple[Target, ...]:
     """All wanted outputs; where none goes to stdout, human text does. UsageError if they cannot all be."""
-    found = [parse(text) for text in texts]
+    found = [parse(text, forms) for text in texts]
     if sum(target.path is None for target in found) > 1:
         raise UsageError("only one --output can go to stdout", remedy="give the others a path: FORMAT:PATH")
     paths = [target.path for target in found if target.path is not None]
@@ -80,7 +80,7 @@ def requested(argv: Sequence[str]) -> tuple[Target, ...]:
     found: list[Target] = []
     for text in texts:
         with contextlib.suppress(UsageError):
-            found.append(parse(text))
+            found.append(parse(text, FABRIC_FORMATS if "fabric" in argv[:1] else FORMATS))
     default = "json" if "probe" in argv[:1] and not texts else "human"
     forms = [target.form for target in found if target.path is None] or [default]
     shown = min(forms, key=_FOR_MACHINES.index)

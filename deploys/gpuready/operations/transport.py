@@ -39,7 +39,7 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
     ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or :class:`ConnectionLost`.
     """
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
-    if not _is_up(host):
+    if not is_up(host):
         raise ConnectionLost("there is no connection any more", remedy=_AGAIN)
     limit = gevent.Timeout(timeout)
     try:
@@ -57,14 +57,15 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
     answer = lines[lines.index("begin") + 1 :] if "begin" in lines else []
     if answer and answer[-1].startswith("end "):
         return answer
-    if not _is_up(host):
+    if not is_up(host):
         raise ConnectionLost("the connection broke", remedy=_AGAIN)
     if "begin" not in lines:
         raise _refusal(output.stderr_lines or lines)
     raise ConnectionLost("the answer is cut: the script was killed on the node", remedy=_AGAIN)
 
 
-def _is_up(host: Host) -> bool:
+def is_up(host: Host) -> bool:
+    """Whether the host's connection stands, as far as this end knows."""
     client = getattr(host.connector, "client", None)
     if not isinstance(client, SSHClient):  # a connector without connections
         return True

@@ -1,0 +1,94 @@
+"""One test between two nodes: the server is begun and heard to listen, then the client; both bounded, both closed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+
+from pyinfra.api.host import Host
+
+from gpuready import resources
+from gpuready.errors import GpureadyError
+from gpuready.fabric.commands import Command, Test, commands
+from gpuready.fabric.counters import read
+from gpuready.fabric.links import End
+from gpuready.fabric.verdict import Answer, Finding, found
+from gpuready.operations.dialogue import Dialogue
+from gpuready.spec.verify import Thresholds
+from gpuready.state.records import Records
+
+#: The first port to try; the node goes on from there to one that is free. Below every system's ephemeral ports.
+FIRST_PORT = 18515
+#: Seconds beside a tool's own limit: to come up, to be killed, and to read the counters.
+_GRACE = 30
+
+
+def run_test(
+    test: Test,
+    ends: tuple[End, End],
+    hosts: tuple[Host, Host],
+    limits: Thresholds,
+    seconds: int,
+    write_bw: float | None,
+) -> Finding:
+    """One finding; ``ends`` and ``hosts`` are server and client, ``seconds`` is how long write_bw measures."""
+    began = time.monotonic()
+    ordered = commands(test, *ends, seconds)
+    said = _both(ordered, ends, hosts)
+    finding = found(test, *ends, said, limits, write_bw)
+    return replace(finding, seconds=time.monotonic() - began)
+
+
+def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[Host, Host]) -> tuple[Answer, Answer]:
+    with contextlib.ExitStack() as stack:
+        try:
+            server = _begin(stack, hosts[0], ordered[0], ends[0], FIRST_PORT, ordered[0].test.listens)
+            word, port = server.hear("listening", "begin", limit=ordered[0].limit + _GRACE)
+            if word == "begin":  # it has ended already
+                return _answer(server, ordered[0]), Answer()
+        except GpureadyError as e:
+            return Answer(trouble=str(e)), Answer()
+        try:
+            client = _begin(stack, hosts[1], ordered[1], ends[1], int(port), "")
+            client.hear("begin", limit=ordered[1].limit + _GRACE)
+            theirs = _answer(client, ordered[1])
+        except GpureadyError as e:
+            theirs = Answer(trouble=str(e))
+        if theirs.rc != 0:  # nobody will come any more
+            server.stop()
+        try:
+            server.hear("begin", limit=ordered[0].limit + _GRACE)
+            return _answer(server, ordered[0]), theirs
+        except GpureadyError as e:
+            return Answer(trouble=str(e)), theirs
+
+
+def _begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, port: int, listens: str) -> Dialogue:
+    torch = resources.document("all_reduce.py") if command.test.name == "nccl" else ""
+    script = resources.script(
+        "fabric",
+        tool=command.test.tool,
+        limit=command.limit,
+        port=port,
+        device=end.device,
+        number=end.port,
+        netdev=end.netdev,
+        listens=listens,
+        torch=torch,
+        before=command.before,
+        arguments=command.arguments,
+    )
+    dialogue = Dialogue(host, script)
+    stack.callback(dialogue.close)
+    return dialogue
+
+
+def _answer(dialogue: Dialogue, command: Command) -> Answer:
+    runs = Records(dialogue.records(_GRACE)).runs
+    if "missing" in runs:
+        return Answer(missing=runs["missing"][1].strip())
+    rc, text = runs["tool"]
+    driver = runs["driver"][1].strip()
+    before, after = (read(runs[name][1], driver) for name in ("before", "after"))
+    return Answer(rc, text, before, after)

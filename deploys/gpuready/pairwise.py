@@ -1,0 +1,120 @@
+"""The tests between hosts, over the engine's connections: probe all, then round after round, pair beside pair.
+
+No host is in two pairs of a round, and the links of a pair are tested one after another: what is measured is a link,
+not what several share. The node's lock is held meanwhile, so nobody changes a node that is being measured, and no
+second controller measures it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from functools import partial
+
+from pyinfra.api.host import Host
+
+from gpuready.checks.fabric import judge_host
+from gpuready.engine import Engine
+from gpuready.errors import UnreachableError
+from gpuready.fabric.commands import TESTS
+from gpuready.fabric.discovery import Choices, choose
+from gpuready.fabric.links import Link, links
+from gpuready.fabric.run import FabricRun, Wanted, write_bw
+from gpuready.fabric.schedule import Pair
+from gpuready.fabric.verdict import Finding, blocked
+from gpuready.operations import lock
+from gpuready.operations.node_state import node_state
+from gpuready.operations.pair import run_test
+from gpuready.operations.transport import EXECS, is_up
+from gpuready.report.run import Run
+
+
+class Pairwise(Engine):
+    """An engine whose verb is ``fabric``."""
+
+    def tests(self, wanted: Wanted) -> Run:
+        """Probe, pair, test, judge. Nothing on a node changes; what is begun there ends there."""
+        fabric = self.run.fabric = FabricRun(wanted)
+        try:
+            return self._timed(lambda: self._tests(fabric))
+        finally:
+            self._settle(fabric)
+
+    def _tests(self, fabric: FabricRun) -> None:
+        self._each(self._see, self._hosts(self.entries))
+        rounds = fabric.wanted.pairing.rounds(list(self.entries))
+        fabric.rounds = len(rounds)
+        chosen = {
+            run.name: choose(run.state, self.entries[run.name].spec.nccl)
+            for run in self.run.hosts
+            if run.state is not None
+        }
+        for name, found in chosen.items():
+            if not found.chosen:
+                why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
+                self._runs[name].notes.append(f"no port of the fabric: {'; '.join(why)}")
+        for number, pairs in enumerate(rounds, 1):
+            met = {server: client for server, client in pairs if self._ready(fabric, (server, client))}
+            self._each(partial(self._meet, fabric, number, met, chosen), self._hosts(met))
+
+    def _see(self, host: Host) -> None:
+        run = self._runs[host.name]
+        self._connect(host)
+        lock.hold(host)
+        self.progress(host.name, "probe")
+        run.saw(node_state(host), self.entries[host.name].spec)
+        run.outcome = "ok"
+
+    def _ready(self, fabric: FabricRun, pair: Pair) -> bool:
+        gone = [name for name in pair if self._runs[name].outcome != "ok"]
+        if gone:
+            fabric.not_attempted.append((*pair, f"{gone[0]}: {self._runs[gone[0]].outcome}"))
+        return not gone
+
+    def _meet(
+        self, fabric: FabricRun, number: int, met: Mapping[str, str], chosen: Mapping[str, Choices], host: Host
+    ) -> None:
+        client = met[host.name]
+        hosts = host, self.state.inventory.get_host(client)
+        found, alone = links(host.name, chosen[host.name], client, chosen[client])
+        fabric.unpaired += [each for each in alone if each not in fabric.unpaired]
+        for link in found:
+            self._test(fabric, link, hosts, number)
+        self.progress(client, "ok")
+
+    def _test(self, fabric: FabricRun, link: Link, hosts: tuple[Host, Host], number: int) -> None:
+        """All tests over one link; the way back is left out where the way there failed."""
+        done: list[Finding] = []
+        for name in fabric.wanted.tests:
+            test = TESTS[name]
+            for ends, nodes in ((link.ends, hosts), (link.ends[::-1], hosts[::-1])):
+                if nodes[0] is hosts[1] and not (test.both_ways and done[-1].status == "pass"):
+                    continue
+                for node in nodes:
+                    self.progress(node.name, f"{name}, round {number} of {fabric.rounds}")
+                if link.obstacle:
+                    finding = blocked(test, *ends, link.obstacle)
+                else:
+                    limits = self.entries[ends[0].host].spec.verify.thresholds
+                    finding = run_test(test, ends, nodes, limits, fabric.wanted.seconds, write_bw(done))
+                done.append(finding)
+                fabric.findings.append(replace(finding, round=number))
+                if not all(map(self._is_there, nodes)):
+                    return
+
+    def _is_there(self, host: Host) -> bool:
+        if is_up(host):
+            return True
+        run = self._runs[host.name]
+        run.outcome, run.error = "unreachable", run.error or UnreachableError("the connection broke during a test")
+        return False
+
+    def _settle(self, fabric: FabricRun) -> None:
+        """Each host's checks from the findings that it took part in."""
+        for run in self.run.hosts:
+            run.execs = self.state.inventory.get_host(run.name).connector_data.get(EXECS, run.execs)
+            if run.outcome == "ok":
+                run.checks = judge_host(fabric, run.name, self.entries[run.name].spec, date.today())
+                if not any(fabric.touching(run.name, test) for test in fabric.wanted.tests):
+                    run.leave_out("none of its pairs could be tested")

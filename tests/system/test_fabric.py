@@ -1,0 +1,139 @@
+"""gpuready fabric between two virtual machines over soft RoCE: real tools, figures, proof, and no leftovers."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab import VM, Lab
+from tests.system.harness import Gpuready, Inventories, Result
+
+TOOLS = "rping|ib_write_bw|ib_read_lat|timeout"
+
+
+@pytest.fixture(scope="module")
+def pair(vm_lab: Lab) -> Iterator[tuple[VM, VM]]:
+    """Two machines with a soft RoCE device each, joined by the private wire."""
+    with vm_lab.vms(2) as (a, b):
+        for vm in (a, b):
+            vm.rxe()
+            vm.run("systemctl stop docker.socket docker.service containerd.service")  # not needed, and no core to spare
+        yield a, b
+
+
+def left(vm: VM) -> str:
+    """What a test could leave behind: its processes, listeners, directories."""
+    return vm.run(
+        f"pgrep -xl '{TOOLS}'; ls -d /run/gpuready-fabric.* /tmp/gpuready-fabric.* 2>/dev/null;"
+        " grep -E ':48[5-9][0-9A-F] [0-9A-F]+:[0-9A-F]+ 0A' /proc/net/tcp; rdma resource show cm_id | grep LISTEN; true"
+    ).stdout
+
+
+def await_nothing_left(*vms: VM) -> None:
+    """The node ends what it runs when the connection goes: within seconds, and not by a later run."""
+    deadline = time.monotonic() + 20
+    while found := [text for vm in vms if (text := left(vm))]:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
+def findings(result: Result, test: str) -> list[dict[str, object]]:
+    return [each for each in result.document["fabric"]["findings"] if each["test"] == test]
+
+
+def test_two_hosts_over_soft_roce(
+    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+) -> None:
+    """rping, write_bw in both directions and read_lat, each with a figure and the proof by both ports' counters."""
+    hosts = inventory(pair)
+    files = {form: tmp_path / f"fabric.{form}" for form in ("csv", "svg", "junit")}
+    outputs = [word for form, path in files.items() for word in ("--output", f"{form}:{path}")]
+    result = gpuready("fabric", "--seconds", "2", *outputs, inventory=hosts, timeout=400)
+    assert result.code == 0, result.explain()
+    a, b = (vm.name for vm in pair)
+    (rping,), writes, (read,) = (findings(result, name) for name in ("rping", "write_bw", "read_lat"))
+    assert rping["value"] == 10
+    assert [(each["client"]["host"], each["server"]["host"]) for each in writes] == [(b, a), (a, b)]  # type: ignore[index]
+    for each in (rping, *writes, read):
+        assert each["status"] == "pass"
+        assert f"{a} rxe0:1: hw_counters/sent_pkts" in str(each["proof"])
+        assert f"{b} rxe0:1: hw_counters/sent_pkts" in str(each["proof"])
+    assert all(0.001 < float(str(each["value"])) < 50 for each in writes)
+    assert "no limit: a software device" in str(writes[0]["summary"])
+    assert 10 < float(str(read["value"])) < 1e6
+    assert float(str(read["more"]["p99"])) >= float(str(read["value"]))  # type: ignore[index]
+    (nccl,) = findings(result, "nccl")
+    assert nccl["status"] == "skip"
+    assert "torch" in f"{nccl['summary']} {nccl['remedy']}"
+    assert result.document["level"] == "fabric"
+    assert len(list(csv.DictReader(files["csv"].open()))) == 5
+    assert "rxe0:1" in files["svg"].read_text("utf-8")
+    assert ET.parse(files["junit"]).getroot().get("failures") == "0"
+    await_nothing_left(*pair)
+
+
+def test_lost_packets_are_a_failed_pair_that_says_what_both_ends_said(
+    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
+) -> None:
+    """RoCE's UDP port is filtered, TCP passes: what the probe cannot see, the test does, though ib_write_bw exits 0."""
+    pair[0].run("iptables -A INPUT -p udp --dport 4791 -j DROP")
+    try:
+        result = gpuready("fabric", "--tests", "write_bw", "--seconds", "2", inventory=inventory(pair), timeout=400)
+    finally:
+        pair[0].run("iptables -D INPUT -p udp --dport 4791 -j DROP")
+    assert result.code == 3, result.explain()
+    (finding,) = findings(result, "write_bw")
+    assert finding["status"] == "fail"
+    assert "UDP port 4791" in str(finding["remedy"])
+    assert "not one message arrived" in str(finding["summary"])
+    await_nothing_left(*pair)
+
+
+def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
+    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
+) -> None:
+    """Exit 3 with the port's name and state; nothing waits for a server that cannot be."""
+    a, b = pair
+    hosts = inventory(pair)
+    b.run("ip link set eth1 down")
+    try:
+        down = gpuready("fabric", "--tests", "rping,write_bw", inventory=hosts)
+    finally:
+        b.run("ip link set eth1 up")
+    assert down.code == 3, down.explain()
+    assert {each["status"] for each in down.document["fabric"]["findings"]} == {"fail"}
+    assert f"{b.name} rxe0:1: its state is DOWN" in down.document["fabric"]["findings"][0]["summary"]
+    assert "fabric.ports" in down.checks("fail", host=a.name)
+    a.run("chmod -x $(command -v ib_write_bw)")
+    try:
+        missing = gpuready("fabric", "--tests", "write_bw", inventory=hosts)
+    finally:
+        a.run("chmod +x /usr/bin/ib_write_bw")
+    assert missing.code == 3, missing.explain()  # nothing at all was tested
+    (finding,) = findings(missing, "write_bw")
+    assert (finding["status"], finding["remedy"]) == ("skip", "install perftest")
+    assert "fabric.ports" in missing.checks("unknown", host=a.name)
+    await_nothing_left(*pair)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_leaves_nothing(
+    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, number: signal.Signals
+) -> None:
+    """In the middle of a bandwidth test: the tools end with the connection, also when nobody could clean up."""
+    process = gpuready.start("fabric", "--tests", "write_bw", "--seconds", "120", inventory=inventory(pair))
+    deadline = time.monotonic() + 120
+    while not all("ib_write_bw" in left(vm) for vm in pair):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(number)
+    result = gpuready.finish(process, check_json=number == signal.SIGINT)
+    assert result.code == (130 if number == signal.SIGINT else -number)
+    await_nothing_left(*pair)
