@@ -83,10 +83,13 @@ class Node(ABC):
 
     def wait(self, docker: bool = True) -> None:
         """Wait until the node has finished booting and, unless that is not expected, Docker answers."""
-        deadline = time.monotonic() + self.boot_seconds
+        deadline, look = time.monotonic() + self.boot_seconds, 0.0
         while not self._banner():
-            if not self._held() or time.monotonic() > deadline:
-                raise LabError(f"{self.name} does not boot; its console ends with:\n{self._console()}")
+            now = time.monotonic()
+            if now > look:  # not each time: it reads the arguments of every process of the host
+                if not self._held() or now > deadline:
+                    raise LabError(f"{self.name} does not boot; its console ends with:\n{self._console()}")
+                look = now + 0.5
             time.sleep(0.02)
         script = f"systemctl is-system-running --wait; {'docker info >/dev/null' if docker else 'true'}"
         done = self.run(script, check=False, timeout=self.boot_seconds)
