@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.lab import network, nspawn
 from tests.lab.host import LabError, sh
+from tests.lab.image import UNLISTED
 from tests.lab.node import Node, Record
 from tests.lab.processes import wait_gone
 
@@ -40,6 +41,9 @@ class Machine(Node):
                 sh("cp", "-a", "--reflink=auto", seed, self.home / part)
             else:
                 (self.home / part).mkdir(mode=0o711)
+        if self.distro == UNLISTED:
+            for path in (*self.root.glob("var/lib/apt/lists/*_dists_*"), *self.root.glob("var/cache/apt/*.bin")):
+                path.unlink()
         self._identify(self.root)
         (self.root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n", "utf-8")
         network.attach(self.name, self.record.index)

@@ -281,6 +281,7 @@ echo "$POD"
 
 def test_pods_once_for_each_sandbox(node: Node) -> None:
     """A pod with a network of its own, by real CNI plugins; its containers share one namespace."""
+    node.sh("apt-get update -q")
     node.sh("DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends containernetworking-plugins")
     conf = json.dumps(_CNI)
     node.sh(
