@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab import Lab, Machine, cri
+from gpuready import resources
+from tests.lab import Lab, Node, cri
 from tests.system.faults import leftovers, problem
 from tests.system.harness import Gpuready, Inventories, Result
 from tests.system.test_interrupts import _cut
@@ -40,10 +41,10 @@ cd /proc/sys/net; cat ipv4/conf/{0}/arp_announce ipv4/conf/{0}/arp_ignore ipv6/c
 _BUSYBOX = "busybox:lab sleep 1000000"
 
 
-class Node:
+class RdmaNode:
     """A machine with containers, and one inventory for all runs."""
 
-    def __init__(self, machine: Machine, gpuready: Gpuready, inventory: Path) -> None:
+    def __init__(self, machine: Node, gpuready: Gpuready, inventory: Path) -> None:
         self.machine, self.gpuready, self.inventory = machine, gpuready, inventory
 
     def sh(self, script: str) -> str:
@@ -76,15 +77,15 @@ class Node:
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
+def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[RdmaNode]:
     with lab.machine() as machine:
-        found = Node(machine, gpuready, inventory(machine))
+        found = RdmaNode(machine, gpuready, inventory(machine))
         cri.prepare(machine)
         found.sh(f"for n in train other; do docker run -d --name $n {_BUSYBOX}; done\n{_FABRIC}")
         yield found
 
 
-def test_there_and_back(node: Node) -> None:
+def test_there_and_back(node: RdmaNode) -> None:
     before = node.seen("fab0")
     planned = node.rdma("attach", "--container", "train", "--netdev", "fab0", "--dry-run")
     assert (planned.code, planned.host()["outcome"]) == (0, "would_change"), planned.explain()
@@ -111,6 +112,8 @@ def test_there_and_back(node: Node) -> None:
     assert "fab0 is attached to container train (docker) already / gpuready rdma detach HOST --netdev fab0" in problem(
         elsewhere
     )
+    # `gpuready remove` knows nothing of it, and leaves the way back where it is.
+    node.machine.run("sh", stdin=resources.script("forget"))
     listed = node.rdma("list")
     assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
     back = node.rdma("detach", "--container", "train")
@@ -123,7 +126,7 @@ def test_there_and_back(node: Node) -> None:
     assert (once_more.code, once_more.host()["outcome"]) == (0, "ok"), once_more.explain()
 
 
-def test_a_name_that_the_container_gave_it(node: Node) -> None:
+def test_a_name_that_the_container_gave_it(node: RdmaNode) -> None:
     before = node.seen("fab0")
     assert node.rdma("attach", "--container", "train", "--netdev", "fab0").code == 0
     node.sh(
@@ -136,7 +139,7 @@ def test_a_name_that_the_container_gave_it(node: Node) -> None:
     assert node.seen("fab0") == before
 
 
-def test_what_fails_half_way_is_undone(node: Node) -> None:
+def test_what_fails_half_way_is_undone(node: RdmaNode) -> None:
     """The container's own policy rules make the kernel refuse a gateway, after the interface was moved."""
     before, rule = node.seen("fab0"), "ip rule {} priority 1 to 10.50.0.1 prohibit"
     node.sh(f"nsenter -t {node.pid('train')} -n {rule.format('add')}")
@@ -149,7 +152,7 @@ def test_what_fails_half_way_is_undone(node: Node) -> None:
     assert "fab0" not in node.sh(f"nsenter -t {node.pid('train')} -n ip -br link")
 
 
-def test_what_can_be_neither_done_nor_undone_is_on_record(node: Node) -> None:
+def test_what_can_be_neither_done_nor_undone_is_on_record(node: RdmaNode) -> None:
     """A macvlan whose hardware address its lower interface has got by now cannot be up again, wherever it is."""
     node.sh("ip link add mv0 link far0 address 02:00:00:00:00:07 type macvlan; ip addr add 10.70.0.1/24 dev mv0")
     far0 = node.seen("far0")[0]["address"]
@@ -169,7 +172,23 @@ def test_what_can_be_neither_done_nor_undone_is_on_record(node: Node) -> None:
     node.sh("ip link del mv0")
 
 
-def test_refusals(node: Node) -> None:
+def test_a_container_that_was_started_again_since_the_plan(node: RdmaNode) -> None:
+    before, pid = node.seen("fab0"), node.pid("train")
+    values = {
+        "device": "", "netdev": "fab0", "interface": "fab0", "where": "container train (docker)", "content": "{}",
+        "record": f"{RECORDS}/fab0.json", "back": "", "commands": "", "settings_back": [], "settings_inside": [],
+    }  # fmt: skip
+    for path, inode in ((f"/proc/{pid}/ns/net", 1), ("/proc/999999999/ns/net", 1)):
+        step = node.machine.run("sh", stdin=resources.script("attach", path=path, inode=inode, **values), check=False)
+        assert (step.returncode, step.stdout) == (1, "")
+        assert step.stderr == (
+            "container train (docker) has ended or was started again since the plan was made; nothing was moved, "
+            "run again\n"
+        )
+    assert node.seen("fab0") == before and not node.records()
+
+
+def test_refusals(node: RdmaNode) -> None:
     """Each says what it is and what to do; nothing is moved."""
     node.sh(
         f"""
@@ -211,7 +230,7 @@ def test_refusals(node: Node) -> None:
     node.sh("docker rm -f hostnet stopped")
 
 
-def test_a_container_that_ends_takes_a_veth_along(node: Node) -> None:
+def test_a_container_that_ends_takes_a_veth_along(node: RdmaNode) -> None:
     node.sh(f"docker run -d --name short {_BUSYBOX}; ip link add gone0 type veth peer name gone1")
     assert node.rdma("attach", "--container", "short", "--netdev", "gone0").code == 0
     node.sh("docker rm -f short >/dev/null; while [ -e /sys/class/net/gone1 ]; do sleep 0.1; done")
@@ -225,7 +244,7 @@ def test_a_container_that_ends_takes_a_veth_along(node: Node) -> None:
     assert not node.records()
 
 
-def test_a_lost_connection_cuts_nothing_in_two(node: Node) -> None:
+def test_a_lost_connection_cuts_nothing_in_two(node: RdmaNode) -> None:
     before = node.seen("fab0")
     _cut(node.machine, "attach", "ip", "-batch")
     given = node.rdma("attach", "--container", "train", "--netdev", "fab0")
@@ -236,7 +255,7 @@ def test_a_lost_connection_cuts_nothing_in_two(node: Node) -> None:
     assert node.seen("fab0") == before
 
 
-def test_containerd_without_nerdctl(node: Node) -> None:
+def test_containerd_without_nerdctl(node: RdmaNode) -> None:
     """The name of a nerdctl container stands in its annotations; one of ctr is its id."""
     node.sh(
         """
@@ -245,12 +264,14 @@ def test_containerd_without_nerdctl(node: Node) -> None:
         """
     )
     before = node.seen("fab0")
-    for name, engine in (("named", "auto"), ("0123456789abcdef", "containerd"), ("012345", "auto")):
-        given = node.rdma("attach", "--container", name, "--engine", engine, "--netdev", "fab0")
-        assert given.code == 0, given.explain()
-        (known,) = node.attached(given)
-        assert (known["engine"], known["where"]) == ("containerd", "container named (containerd)")
-        assert node.rdma("detach", "--container", name).code == 0
+    given = node.rdma("attach", "--container", "named", "--netdev", "fab0")
+    assert given.code == 0, given.explain()
+    (known,) = node.attached(given)
+    assert (known["engine"], known["where"]) == ("containerd", "container named (containerd)")
+    for name, engine in (("0123456789abcdef", "containerd"), ("012345", "auto")):
+        again = node.rdma("attach", "--container", name, "--engine", engine, "--netdev", "fab0")
+        assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+    assert node.rdma("detach", "--container", "named").code == 0
     assert node.seen("fab0") == before
     node.sh("docker run -d --name named busybox:lab sleep 100000")
     twice = node.rdma("attach", "--container", "named", "--netdev", "fab0")
@@ -279,7 +300,7 @@ echo "$POD"
 """
 
 
-def test_pods_once_for_each_sandbox(node: Node) -> None:
+def test_pods_once_for_each_sandbox(node: RdmaNode) -> None:
     """A pod with a network of its own, by real CNI plugins; its containers share one namespace."""
     node.sh("apt-get update -q")
     node.sh("DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends containernetworking-plugins")

@@ -217,6 +217,10 @@ def test_refusals_of_a_device() -> None:
     assert "irdma0 is in use by ib_write_bw (pid 7), and a move would take it away" in refusal(
         node(users={"uverbs0": ("ib_write_bw (pid 7)",)}), DEVICE
     )
+    assert "irdma0 is in use by the kernel's nvme_rdma, and a move" in refusal(
+        node(kernel=frozenset({"ib_core", "nvme_rdma"})), DEVICE
+    )
+    assert attach(node(kernel=frozenset({"ib_core", "irdma"})), DEVICE).diff
     two = irdma() | {
         "/sys/class/infiniband/irdma0/netdev/ens1f1": "",
         **irdma("", ("1 10.1.0.1 v2 ens1f0", "2 10.2.0.1 v2 ens1f1")),

@@ -73,12 +73,16 @@ class Space:
     def netdevs_of(self, device: str) -> tuple[str, ...]:
         """The interfaces of an RDMA device: what soft devices sit on, what GIDs name, what its PCI device has."""
         base = f"/sys/class/infiniband/{device}/"
-        parent = tuple(value for path, value in self.rdma.items() if path == f"{base}parent" and value)
+        parent = (self.parent(device),) if self.parent(device) else ()
         behind = tuple(path.removeprefix(f"{base}netdev/") for path in self.rdma if path.startswith(f"{base}netdev/"))
         named = [value for path, value in self.rdma.items() if path.startswith(base) and "/gid_attrs/ndevs/" in path]
         # GIDs of VLANs and the like stand in the same table: what the device itself has comes first.
         lower = [name for name in dict.fromkeys(named) if not self.link(name).get("link")]
         return parent or (behind if len(behind) == 1 else ()) or tuple(lower) or behind
+
+    def parent(self, device: str) -> str:
+        """The interface that a soft device (rxe, siw) was made on; empty for hardware."""
+        return self.rdma.get(f"/sys/class/infiniband/{device}/parent", "")
 
     def layers(self, device: str) -> frozenset[str]:
         """The link layers of its ports: Ethernet, InfiniBand."""
@@ -94,7 +98,8 @@ class Space:
 class Look:
     """The whole answer. ``mode`` is Y for shared, N for exclusive, empty where ib_core is not loaded.
 
-    ``named``: a way into a namespace, and who has it. ``users``: who has a uverbs node open, as NODE -> "comm (pid N)".
+    ``named``: who has a namespace. ``users``: who has a uverbs node open, as NODE -> "comm (pid N)". ``kernel``: the
+    modules with a queue pair of the device that was asked for.
     """
 
     boot: str
@@ -109,6 +114,7 @@ class Look:
     containers: tuple[Found, ...]
     records: Mapping[str, Record]
     users: Mapping[str, tuple[str, ...]]
+    kernel: frozenset[str] = frozenset()
 
     def space(self, inode: int) -> Space | None:
         """That namespace, the node's own among them; None: it was not read, or is gone."""
@@ -142,6 +148,7 @@ def read(lines: list[str]) -> Look:
         records={name.removeprefix("record."): _record(name, text) for name, text in sorted(texts.items())
                  if name.startswith("record.")},
         users=users,
+        kernel=frozenset(texts.get("kernel", "").split()),
     )  # fmt: skip
 
 

@@ -34,6 +34,9 @@ def of_interface(look: Look, before: Interface | None) -> Iterator[str]:
     """What does not go along, and what happens when the container ends."""
     if before is None:
         return
+    soft = [name for name in look.here.devices if look.here.parent(name) == before.name]
+    if soft:
+        yield f"{', '.join(soft)} stands on {before.name}, and is deleted by the kernel when that is moved"
     if not before.up:
         yield f"{before.name} is down on the host, and stays so in the container"
     if before.leased:

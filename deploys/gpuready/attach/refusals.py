@@ -13,6 +13,11 @@ from gpuready.attach import notes
 from gpuready.attach.facts import Found, Look, Space
 from gpuready.errors import RefusedError
 
+#: Modules that keep a node's storage or sockets on RDMA; others (ib_core, the driver, IPoIB) come along.
+_STORAGE = {
+    "nvme_rdma", "nvmet_rdma", "rpcrdma", "ib_srp", "ib_srpt", "ib_iser", "ib_isert", "rtrs_client", "rtrs_server",
+    "ko2iblnd", "rds_rdma", "smc", "cifs", "ksmbd",
+}  # fmt: skip
 _DEFAULT = ("default", "::/0")
 
 
@@ -35,7 +40,10 @@ def exclusive(look: Look, device: str, found: Found) -> None:
 
 def not_in_use(look: Look, device: str) -> None:
     """A move takes the device from whoever has it open."""
-    users = look.users.get(look.here.node_of(device), ())
+    users = [
+        *look.users.get(look.here.node_of(device), ()),
+        *sorted(f"the kernel's {m}" for m in look.kernel & _STORAGE),
+    ]
     if users:
         raise RefusedError(
             f"{device} is in use by {', '.join(users[:8])}, and a move would take it away", remedy="end that first"

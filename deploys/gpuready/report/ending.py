@@ -100,7 +100,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
 def _attaching(run: Run, code: int, paint: Painter) -> str:
     """Of ``gpuready rdma``, which judges no node."""
     if code:
-        return f"{paint('red', 'NOT OK')}: {_tally(run)}; exit {code} ({MEANING[code]})"
+        verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
+        return f"{verdict}: {_tally(run)}; exit {code} ({MEANING[code]})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed"
     return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.attach.status import STATES
 from gpuready.checks.base import Level
 from gpuready.compat.predict import VERDICTS
 from gpuready.components.base import Disruption
@@ -123,6 +122,8 @@ def _parts() -> dict[str, Any]:
     host["nccl"] = nccl.schema()
     host["attached"] = {"type": "array", "items": _ref("attached"), "description": "rdma: what is on record"}
     optional = ("state", "images", "nccl", "attached")
+    from gpuready.attach.status import STATES  # the other verbs, which want VERBS alone, start without it
+
     port = _object(port=COUNT, gid_index={"type": ["integer", "null"]}, address=TEXT, reason=TEXT)
     attached = _object(
         device=TEXT, netdev=TEXT, engine=TEXT, container=TEXT, id=TEXT, pod=TEXT, where=TEXT, since=TEXT,
