@@ -1,0 +1,150 @@
+"""The RDMA exporter on a node: systemd serves it, a real Prometheus and a real node_exporter take it, remove leaves nothing.
+
+The machine has no RDMA device; what is read from devices is shown in tests/unit/test_rdma_exporter.py and on a VM.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready import resources
+from gpuready.components.monitoring import FILES, NAME
+from gpuready.monitoring import dashboard, prometheus
+from tests.lab import Lab, Machine
+from tests.system.faults import footprint, problem, until
+from tests.system.harness import Gpuready, Inventories
+from tests.unit.test_rdma_exporter import IRDMA
+
+TEXTFILES = "/var/lib/prometheus/node-exporter"
+INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab) -> Iterator[Machine]:
+    with lab.machine() as machine:
+        machine.run(f"{INSTALL} prometheus prometheus-node-exporter curl")
+        yield machine
+
+
+def query(node: Machine, expression: str) -> dict[str, Any]:
+    """What Prometheus answers to an instant query."""
+    words = urllib.parse.quote(expression)
+    answer: dict[str, Any] = json.loads(node.run(f"curl -s 'http://127.0.0.1:9090/api/v1/query?query={words}'").stdout)
+    return answer
+
+
+def value(node: Machine, expression: str) -> str | None:
+    """The one value of an expression that Prometheus has; None while it has none."""
+    found = query(node, expression).get("data", {}).get("result", [])
+    return found[0]["value"][1] if len(found) == 1 else None
+
+
+def scraped(node: Machine, config: str) -> None:
+    """Prometheus is started anew with that configuration, and scrapes each second."""
+    settings = f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [/root/rules.yml]\n{config}"
+    node.run("cat >/root/rules.yml", stdin=prometheus.rules())
+    node.run("cat >/etc/prometheus/prometheus.yml", stdin=settings)
+    node.run("promtool check config /etc/prometheus/prometheus.yml && systemctl restart prometheus")
+    until(lambda: node.run("curl -sf http://127.0.0.1:9090/-/ready", check=False).returncode == 0)
+
+
+def reloads(node: Machine) -> str:
+    """How often systemd was asked to read all units anew, which could take GPUs away from containers."""
+    return node.run("journalctl --sync; journalctl -q -o cat _PID=1 | grep -c 'Reload requested' || true").stdout
+
+
+def test_prometheus_scrapes_the_service(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    where, before = inventory(node, monitoring={"rdma_exporter": "service", "listen": "0.0.0.0:9879"}), reloads(node)
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
+    assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
+    assert result.component("monitoring")["disruption"] == "none"
+    assert result.checks("pass") >= {"monitoring.config", "monitoring.exporter", "monitoring.scrape"}, result.explain()
+    config = gpuready("render", "prometheus", inventory=where, check_json=False).stdout
+    assert f"{node.address}:9879" in config
+    scraped(node, config)
+    until(lambda: value(node, 'sum_over_time(up{job="rdma"}[1m])') not in (None, "0", "1", "2"), what="three scrapes")
+    assert value(node, "rdma_exporter_devices") == "0"
+    assert reloads(node) == before
+    stale = node.run("systemctl show -p NeedDaemonReload --value docker.service ssh.service").stdout.split()
+    assert stale == ["no", "no"]
+    # Each scrape starts and ends a unit, of which the journal says nothing.
+    assert "@" not in node.run(f"journalctl --sync; journalctl -q -o cat | grep {NAME}@ || true").stdout
+    again = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
+    assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+
+
+@pytest.mark.parametrize("part", [0, 1, 2, 3])
+def test_prometheus_takes_every_expression(node: Machine, part: int) -> None:
+    for expression in dashboard.expressions()[part::4]:
+        plain = expression.replace("$node", ".*").replace("$__rate_interval", "1m")
+        answer = query(node, plain)
+        assert answer["status"] == "success", (expression, answer)
+    assert query(node, "rate(x)")["status"] == "error"  # it would say so
+
+
+def test_promtool_takes_rules_and_counters(node: Machine) -> None:
+    base = "/root/sys/class/infiniband/irdma0"
+    node.run(f"mkdir -p {base}/ports/1/hw_counters && cd {base} && echo '1: CA' >node_type && cd ports/1 && "
+             f"for c in {' '.join(IRDMA)}; do echo 7 >hw_counters/$c; done; echo '4: ACTIVE' >state; "
+             "echo '25 Gb/sec (1X EDR)' >rate; echo Ethernet >link_layer")  # fmt: skip
+    node.run("cat >/root/exporter", stdin=resources.script("rdma-exporter", sysfs="/root/sys", limit=5))
+    assert node.run("sh /root/exporter | tee /root/answer | promtool check metrics").stdout == ""
+    assert "rdma_hw_iw_in_rdma_writes_total" in node.run("cat /root/answer").stdout
+    assert "SUCCESS: 12 rules found" in node.run("promtool check rules /root/rules.yml").stdout
+    cases = (Path(__file__).parents[1] / "unit" / "data" / "prometheus-rules-test.yml").read_text("utf-8")
+    node.run("cat >/root/rules-test.yml", stdin=cases)
+    assert "SUCCESS" in node.run("cd /root && promtool test rules rules-test.yml").stdout
+
+
+def test_an_address_that_is_taken_changes_nothing(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    before = footprint(node)
+    taken = inventory(node, monitoring={"rdma_exporter": "service", "listen": "0.0.0.0:9090"})
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=taken)
+    assert result.code == 1, result.explain()
+    assert "is its address taken?" in problem(result) and "all is as it was" in problem(result)
+    assert set(footprint(node)) == set(before)
+    answers = node.run("curl -s http://127.0.0.1:9879/metrics").stdout
+    assert "rdma_exporter_devices 0" in answers
+    other = inventory(node, monitoring={"rdma_exporter": "service", "listen": "127.0.0.1:9880"})
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=other)
+    assert (result.code, result.component("monitoring")["disruption"]) == (0, "recreate"), result.explain()
+    assert result.checks("pass") >= {"monitoring.scrape"}, result.explain()
+    assert node.run("curl -s http://127.0.0.1:9880/metrics").stdout == answers
+
+
+def test_node_exporter_takes_the_textfile(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    before = footprint(node)
+    nowhere = inventory(node, monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=nowhere)
+    assert result.code == 1 and "there is no /nowhere" in problem(result), result.explain()
+    assert footprint(node) == before
+    # Elsewhere the directory may be node_exporter's own.
+    node.run(f"chown prometheus: {TEXTFILES}")
+    where = inventory(node, monitoring={"rdma_exporter": "textfile"})
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
+    assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
+    assert result.checks("pass") >= {"monitoring.exporter", "monitoring.scrape"}, result.explain()
+    said = node.run("curl -s http://127.0.0.1:9100/metrics | grep 'rdma\\|textfile_scrape'").stdout
+    assert "rdma_exporter_devices 0" in said and "node_textfile_scrape_error 0" in said
+    assert node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n"
+    assert node.run("ss -Hltn 'sport = :9880'").stdout == ""
+    node.run(f"rm {TEXTFILES}/rdma.prom")
+    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20, "the timer writes it again")
+    again = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
+    assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+
+
+def test_remove_takes_all_away(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    where = inventory(node, monitoring={"rdma_exporter": "textfile"})
+    result = gpuready("remove", "--yes", inventory=where)
+    assert (result.code, "monitoring" in result.changed()) == (0, True), result.explain()
+    there = node.run(f"ls {' '.join(FILES)} {TEXTFILES} 2>/dev/null; find /etc/systemd -name '{NAME}*'", check=False)
+    assert there.stdout == f"{TEXTFILES}:\n"
+    states = node.run(f"systemctl show -p LoadState --value {NAME}.socket {NAME}.timer {NAME}.service").stdout.split()
+    assert states == ["not-found"] * 3
