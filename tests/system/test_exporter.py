@@ -1,4 +1,4 @@
-"""The RDMA exporter on a node: systemd serves it, a real Prometheus and a real node_exporter take it, remove leaves nothing.
+"""The RDMA exporter on a node: systemd serves it, Prometheus and node_exporter take it, remove leaves nothing.
 
 The machine has no RDMA device; what is read from devices is shown in tests/unit/test_rdma_exporter.py and on a VM.
 """
