@@ -22,6 +22,7 @@ from gpuready.components.crio import BINARY
 from gpuready.components.crio import UNIT as CRIO
 from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
 from gpuready.components.memlock import drop_in
+from gpuready.components.monitoring import LINKS
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
@@ -247,15 +248,18 @@ def _started(state: NodeState, closed: Closed) -> NodeState:
     """systemd starts and enables what the step names, and listens where the file says."""
     script = closed.script("monitoring")
     assert not isinstance(state.units, Unknown)
-    units = dict(state.units)
+    units, files = dict(state.units), dict(state.files)
     for name in re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1].split():
-        units.pop(name, None)
+        if name in units:  # which systemd may keep in memory, as it was read
+            units[name] = units[name].model_copy(update={"active": "inactive"})
+        files.pop(LINKS[name], None)
     for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
         listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
         units[name] = Unit(
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
-    return state.model_copy(update={"units": units})
+        files[LINKS[name]] = _file("", state)
+    return state.model_copy(update={"units": units, "files": files})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

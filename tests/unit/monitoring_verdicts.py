@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.components.monitoring import wanted
+from gpuready.components.monitoring import LINKS, SOCKET, wanted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
 
 SERVICE = {"monitoring": {"rdma_exporter": "service"}}
 TEXTFILE = {"monitoring": {"rdma_exporter": "textfile"}}
-LISTENS = {"load": "loaded", "active": "active", "enabled": "enabled", "listen": "127.0.0.1:9879 (Stream)"}
+LISTENS = {"load": "loaded", "active": "active", "listen": "127.0.0.1:9879 (Stream)"}
 ANSWER = """# HELP rdma_exporter_devices RDMA devices that were read
 # TYPE rdma_exporter_devices gauge
 rdma_hw_sent_pkts_total{device="rxe0",port="1"} 5
@@ -39,8 +39,8 @@ def answered(rc: int, out: str) -> NodeState:
 
 def installed() -> dict[str, File]:
     """The files of a service as the spec has them."""
-    files = wanted(NodeSpec.model_validate(SERVICE)).items()
-    return {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in files}
+    files = {**wanted(NodeSpec.model_validate(SERVICE)), LINKS[SOCKET]: ""}
+    return {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in files.items()}
 
 
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [

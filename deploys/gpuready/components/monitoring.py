@@ -25,6 +25,8 @@ SCRIPT = f"/usr/local/lib/{NAME}"
 SOCKET, TIMER, WRITER = f"{NAME}.socket", f"{NAME}.timer", f"{NAME}.service"
 _UNITS = "/etc/systemd/system"
 FILES = (SCRIPT, *(f"{_UNITS}/{unit}" for unit in (SOCKET, f"{NAME}@.service", TIMER, WRITER)))
+#: What starts them after a boot. systemd's own word on it is of when it read the unit, as long as it keeps it.
+LINKS = {SOCKET: f"{_UNITS}/sockets.target.wants/{SOCKET}", TIMER: f"{_UNITS}/timers.target.wants/{TIMER}"}
 #: Seconds between two files, and after which a device is left out.
 INTERVAL, LIMIT = 15, 5
 
@@ -50,9 +52,8 @@ class Monitoring(Component):
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found: dict[str, Value] = {_key(path): _file(state, path, wanted(spec).get(path)) for path in FILES}
         for name in (SOCKET, TIMER):
-            unit = _unit(state, name)
-            found[f"monitoring.{name}.enabled"] = unit.enabled == "enabled"
-            found[f"monitoring.{name}.active"] = unit.active == "active"
+            found[f"monitoring.{name}.enabled"] = LINKS[name] in state.files
+            found[f"monitoring.{name}.active"] = _unit(state, name).active == "active"
         found["monitoring.listens"] = _listens(state)
         return found
 
