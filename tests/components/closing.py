@@ -249,16 +249,18 @@ def _started(state: NodeState, closed: Closed) -> NodeState:
     script = closed.script("monitoring")
     assert not isinstance(state.units, Unknown)
     units, files = dict(state.units), dict(state.files)
-    for name in re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1].split():
+    for name in shlex.split(re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1]):
         if name in units:  # which systemd may keep in memory, as it was read
             units[name] = units[name].model_copy(update={"active": "inactive"})
-        files.pop(LINKS[name], None)
+        files.pop(LINKS.get(name, ""), None)
     for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
         listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
         units[name] = Unit(
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
         files[LINKS[name]] = _file("", state)
+    if "RELOAD=1;" in script:
+        units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
     return state.model_copy(update={"units": units, "files": files})
 
 

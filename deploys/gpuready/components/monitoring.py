@@ -27,6 +27,8 @@ _UNITS = "/etc/systemd/system"
 FILES = (SCRIPT, *(f"{_UNITS}/{unit}" for unit in (SOCKET, f"{NAME}@.service", TIMER, WRITER)))
 #: What starts them after a boot. systemd's own word on it is of when it read the unit, as long as it keeps it.
 LINKS = {SOCKET: f"{_UNITS}/sockets.target.wants/{SOCKET}", TIMER: f"{_UNITS}/timers.target.wants/{TIMER}"}
+#: And what they start.
+_STARTS = {SOCKET: f"{NAME}@*.service", TIMER: WRITER}
 #: Seconds between two files, and after which a device is left out.
 INTERVAL, LIMIT = 15, 5
 
@@ -55,6 +57,8 @@ class Monitoring(Component):
             found[f"monitoring.{name}.enabled"] = LINKS[name] in state.files
             found[f"monitoring.{name}.active"] = _unit(state, name).active == "active"
         found["monitoring.listens"] = _listens(state)
+        old = [name for name in (SOCKET, TIMER, WRITER) if _unit(state, name).need_daemon_reload]
+        found["monitoring.read"] = not any(f"{_UNITS}/{name}" in wanted(spec) for name in old)
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -82,7 +86,7 @@ class Monitoring(Component):
                 "monitoring",
                 puts=puts,
                 files=[(path, state.sha256(path), "") for path in goes],
-                stop=[unit for unit in (SOCKET, TIMER) if f"{_UNITS}/{unit}" in goes],
+                stop=[name for unit in (SOCKET, TIMER) if f"{_UNITS}/{unit}" in goes for name in (unit, _STARTS[unit])],
                 services=start,
                 prove=WRITER if TIMER in start else "",
                 directory=spec.monitoring.textfile_directory if TIMER in start else "",
@@ -132,7 +136,8 @@ def _expected(spec: NodeSpec) -> dict[str, Value]:
     for unit in (SOCKET, TIMER):
         on = f"{_UNITS}/{unit}" in files
         want |= {f"monitoring.{unit}.enabled": on, f"monitoring.{unit}.active": on}
-    return want | {"monitoring.listens": spec.monitoring.listen if spec.monitoring.rdma_exporter == "service" else None}
+    want["monitoring.listens"] = spec.monitoring.listen if spec.monitoring.rdma_exporter == "service" else None
+    return want | {"monitoring.read": True}
 
 
 def _key(path: str) -> str:
@@ -178,8 +183,6 @@ def _textfile(state: NodeState) -> str:
 def _reloads(diff: tuple[Change, ...], state: NodeState) -> bool:
     """A unit file that systemd has in memory is replaced; what it does not know, it reads when it starts it."""
     changed = {c.key for c in diff if c.expected == "current" and c.actual is not None}
-    return any(
-        _unit(state, name).load == "loaded"
-        and (_key(f"{_UNITS}/{name}") in changed or _unit(state, name).need_daemon_reload)
-        for name in (SOCKET, TIMER, WRITER)
+    return any(c.key == "monitoring.read" for c in diff) or any(
+        _unit(state, name).load == "loaded" and _key(f"{_UNITS}/{name}") in changed for name in (SOCKET, TIMER, WRITER)
     )
