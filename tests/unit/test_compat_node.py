@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +15,13 @@ from test_compat_host import gpus, node
 from gpuready.checks import BY_ID
 from gpuready.checks.base import Verdict, run_checks
 from gpuready.cli.app import run
-from gpuready.compat.facts import CompatLib, Image
+from gpuready.compat import tables
+from gpuready.compat.facts import CompatLib, Host, Image
 from gpuready.compat.image import ImageFacts
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.note import read_note
+from gpuready.compat.predict import predict
+from gpuready.compat.versions import numbers
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -36,6 +42,29 @@ def test_an_image_out_of_its_pieces() -> None:
     plain = node_image(record(CUDA, *pieces(library(None)))).image
     assert plain is not None
     assert plain.compat == (CompatLib((575, 57, 8)),)
+
+
+REAL = Path(__file__).parent / "data" / "h200-compat" / "libcuda.so.580.95.05.json"
+
+
+def test_the_real_library_of_a_release_and_what_it_did() -> None:
+    """Of cuda-compat-13-0, 96 MB: on an H200 with driver 580.159.04 cuInit answered 803 with it, 0 without it."""
+    recorded = json.loads(REAL.read_text())
+    lines = [f"piece libcuda.so.580.95.05 {at} {data}" for at, data in recorded["pieces"]]
+    found = node_image(record({"CUDA_VERSION": "13.0.1"}, "file libcuda.so.580.95.05", *lines)).image
+    assert found is not None
+    (real,) = found.compat
+    assert real.note is not None
+    assert (real.version, real.note.cuda) == ((580, 95, 5), "13.0")
+    assert real.note.driver == {535, 550, 565, 570, 575, 580}
+    assert real.note.device == {1, 2, 7, 8, 9, 10, 11, 12, 13, 14}
+    current, released = tables.forward_branches((13, 0))
+    assert real.note.driver == current | released | {580}
+    host = Host(numbers("580.159.04"), tables.gpu("NVIDIA H200", "NVIDIA"), "none")
+    assert predict(host, found).verdict == "ERROR_803"
+    assert predict(host, replace(found, compat=())).verdict == "NATIVE"
+    in_container = replace(host, stack="hook", toolkit=numbers("1.20.0"))
+    assert predict(in_container, found).verdict == "NATIVE"
 
 
 @pytest.mark.parametrize(
