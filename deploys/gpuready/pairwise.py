@@ -28,6 +28,20 @@ from gpuready.operations.node_state import node_state
 from gpuready.operations.pair import run_test
 from gpuready.operations.transport import EXECS, is_up
 from gpuready.report.run import Run
+from gpuready.state.model import Docker, NodeState
+
+
+def remarks(state: NodeState | None, found: Choices) -> list[str]:
+    """What a reader of the figures has to know of a node: that it has no port, or that somebody works there."""
+    told = []
+    if not found.chosen:
+        why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
+        told.append(f"no port of the fabric: {'; '.join(why)}")
+    docker = state.docker if state is not None else None
+    busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
+    if busy:
+        told.append(f"GPU containers run here ({', '.join(busy)}): figures may be low, and their traffic is slowed")
+    return told
 
 
 class Pairwise(Engine):
@@ -51,9 +65,7 @@ class Pairwise(Engine):
             if run.state is not None
         }
         for name, found in chosen.items():
-            if not found.chosen:
-                why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
-                self._runs[name].notes.append(f"no port of the fabric: {'; '.join(why)}")
+            self._runs[name].notes += remarks(self._runs[name].state, found)
         for number, pairs in enumerate(rounds, 1):
             met = {server: client for server, client in pairs if self._ready(fabric, (server, client))}
             self._each(partial(self._meet, fabric, number, met, chosen), self._hosts(met))
