@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import signal
+import subprocess
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -43,6 +44,27 @@ def await_nothing_left(*vms: VM) -> None:
         time.sleep(0.2)
 
 
+def tested(gpuready: Gpuready, *args: str, inventory: Path) -> Result:
+    """A run; begun anew, twice at most, while a machine without KVM on a busy host is too slow for the probe's limit."""
+    for _ in range(3):
+        result = gpuready("fabric", *args, inventory=inventory, timeout=400)
+        if result.code != 4:
+            break
+    return result
+
+
+def begun(gpuready: Gpuready, *vms: VM, inventory: Path) -> subprocess.Popen[str]:
+    """A run in the middle of a bandwidth test: the tool runs at both ends."""
+    for _ in range(3):
+        process = gpuready.start("fabric", "--tests", "write_bw", "--seconds", "120", inventory=inventory)
+        while process.poll() is None:
+            if all("ib_write_bw" in left(vm) for vm in vms):
+                return process
+            time.sleep(0.2)
+        assert process.returncode == 4, process.communicate()
+    raise AssertionError("the machines were never fast enough for the probe's limit")
+
+
 def findings(result: Result, test: str) -> list[dict[str, object]]:
     return [each for each in result.document["fabric"]["findings"] if each["test"] == test]
 
@@ -54,7 +76,7 @@ def test_two_hosts_over_soft_roce(
     hosts = inventory(pair)
     files = {form: tmp_path / f"fabric.{form}" for form in ("csv", "svg", "junit")}
     outputs = [word for form, path in files.items() for word in ("--output", f"{form}:{path}")]
-    result = gpuready("fabric", "--seconds", "2", *outputs, inventory=hosts, timeout=400)
+    result = tested(gpuready, "--seconds", "2", *outputs, inventory=hosts)
     assert result.code == 0, result.explain()
     a, b = (vm.name for vm in pair)
     (rping,), writes, (read,) = (findings(result, name) for name in ("rping", "write_bw", "read_lat"))
@@ -84,7 +106,7 @@ def test_lost_packets_are_a_failed_pair_that_says_what_both_ends_said(
     """RoCE's UDP port is filtered, TCP passes: what the probe cannot see, the test does, though ib_write_bw exits 0."""
     pair[0].run("iptables -A INPUT -p udp --dport 4791 -j DROP")
     try:
-        result = gpuready("fabric", "--tests", "write_bw", "--seconds", "2", inventory=inventory(pair), timeout=400)
+        result = tested(gpuready, "--tests", "write_bw", "--seconds", "2", inventory=inventory(pair))
     finally:
         pair[0].run("iptables -D INPUT -p udp --dport 4791 -j DROP")
     assert result.code == 3, result.explain()
@@ -103,7 +125,7 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
     hosts = inventory(pair)
     b.run("ip link set eth1 down")
     try:
-        down = gpuready("fabric", "--tests", "rping,write_bw", inventory=hosts)
+        down = tested(gpuready, "--tests", "rping,write_bw", inventory=hosts)
     finally:
         b.run("ip link set eth1 up")
     assert down.code == 3, down.explain()
@@ -112,7 +134,7 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
     assert "fabric.ports" in down.checks("fail", host=a.name)
     a.run("chmod -x $(command -v ib_write_bw)")
     try:
-        missing = gpuready("fabric", "--tests", "write_bw", inventory=hosts)
+        missing = tested(gpuready, "--tests", "write_bw", inventory=hosts)
     finally:
         a.run("chmod +x /usr/bin/ib_write_bw")
     assert missing.code == 3, missing.explain()  # nothing at all was tested
@@ -127,12 +149,7 @@ def test_an_interrupted_run_leaves_nothing(
     pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, number: signal.Signals
 ) -> None:
     """In the middle of a bandwidth test: the tools end with the connection, also when nobody could clean up."""
-    process = gpuready.start("fabric", "--tests", "write_bw", "--seconds", "120", inventory=inventory(pair))
-    deadline = time.monotonic() + 120
-    while not all("ib_write_bw" in left(vm) for vm in pair):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    process = begun(gpuready, *pair, inventory=inventory(pair))
     process.send_signal(number)
     result = gpuready.finish(process, check_json=number == signal.SIGINT)
     assert result.code == (130 if number == signal.SIGINT else -number)
