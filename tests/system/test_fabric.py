@@ -45,7 +45,7 @@ def await_nothing_left(*vms: VM) -> None:
 
 
 def tested(gpuready: Gpuready, *args: str, inventory: Path) -> Result:
-    """A run; begun anew, twice at most, while a machine without KVM on a busy host is too slow for the probe's limit."""
+    """A run; begun anew, twice at most, while a machine without KVM is too slow for the probe."""
     for _ in range(3):
         result = gpuready("fabric", *args, inventory=inventory, timeout=400)
         if result.code != 4:

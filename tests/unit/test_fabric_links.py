@@ -57,7 +57,9 @@ def test_ports_that_are_down_at_both_ends_are_told_and_no_failure() -> None:
 def test_what_is_left_over_is_told() -> None:
     found, alone = links("a", choices(chosen("mlx5_0"), chosen("mlx5_1")), "b", choices(chosen("mlx5_0")))
     assert len(found) == 1
-    assert [(str(each.end), each.reason) for each in alone] == [("a mlx5_1:1", "b has no port left to pair it with")]
+    assert [(str(each.end), each.reason) for each in alone] == [
+        ("a mlx5_1:1", "the other has no port left to pair it with")
+    ]
 
 
 def test_another_networks_port_takes_no_part() -> None:

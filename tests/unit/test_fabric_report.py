@@ -74,7 +74,8 @@ def test_human_shows_the_matrix_what_failed_and_how_it_ended() -> None:
     ]
     assert "FAIL  write_bw  n1 mlx5_0:1 -> n2 mlx5_0:1: n1 is slow" in lines
     assert any(line.startswith("SKIP  nccl  n[1-2]") for line in lines)
-    assert "not tested  n1 mlx5_1:1 with n2: n2 has no port left to pair it with" in lines
+    assert "not tested  n1 mlx5_1:1: the other has no port left to pair it with (n2)" in lines
+    assert "not tested  1 pair: n4: unreachable" in lines
     assert lines[0] == "fabric: 3 hosts of hosts.yaml, random:2 (seed 7): 3 pairs in 3 rounds, 31.2 s"
     assert "7 tests over 3 links: 3 pass, 2 fail, 1 unknown, 1 skip" in lines[-1]
     assert "exit 3" in lines[-1]

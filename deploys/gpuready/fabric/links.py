@@ -61,11 +61,11 @@ def links(server: str, of_server: Choices, client: str, of_client: Choices) -> t
     alone = []
     for host, other, ports in ((server, client, here), (client, server, there)):
         left = [each for each in ports if not any(each is a or each is b for a, b in pairs)]
-        alone += [Unpaired(_end(host, each), other, _why(each, other)) for each in left]
+        alone += [Unpaired(_end(host, each), other, _why(each)) for each in left]
     both = [link for link, (a, b) in zip(found, pairs, strict=True) if isinstance(a, Chosen) or isinstance(b, Chosen)]
     neither = [pair for pair in pairs if not isinstance(pair[0], Chosen) and not isinstance(pair[1], Chosen)]
-    alone += [Unpaired(_end(server, a), client, _why(a, client)) for a, _ in neither]
-    alone += [Unpaired(_end(client, b), server, _why(b, server)) for _, b in neither]
+    alone += [Unpaired(_end(server, a), client, _why(a)) for a, _ in neither]
+    alone += [Unpaired(_end(client, b), server, _why(b)) for _, b in neither]
     return both, alone
 
 
@@ -114,5 +114,5 @@ def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:
     return Link(*ends, "; ".join(refused))
 
 
-def _why(each: Candidate, other: str) -> str:
-    return each.reason if isinstance(each, Refused) else f"{other} has no port left to pair it with"
+def _why(each: Candidate) -> str:
+    return each.reason if isinstance(each, Refused) else "the other has no port left to pair it with"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,8 +109,12 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))
-    left = [f"{each.end} with {each.other}: {each.reason}" for each in run.fabric.unpaired]
-    left += [f"{server} with {client}: {why}" for server, client, why in run.fabric.not_attempted]
+    alone: dict[str, list[str]] = {}
+    for port in run.fabric.unpaired:
+        alone.setdefault(f"{port.end}: {port.reason}", []).append(port.other)
+    left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
+    whys = Counter(why for _, _, why in run.fabric.not_attempted)
+    left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
     yield [f"not tested  {clean(line)}" for line in left]
 
 
