@@ -147,6 +147,12 @@ def test_remove_takes_all_away(node: Machine, gpuready: Gpuready, inventory: Inv
     assert (result.code, "monitoring" in result.changed()) == (0, True), result.explain()
     there = node.run(f"ls {' '.join(FILES)} {TEXTFILES} 2>/dev/null; find /etc/systemd -name '{NAME}*'", check=False)
     assert there.stdout == f"{TEXTFILES}:\n"
+    again = inventory(node, monitoring={"rdma_exporter": "service", "listen": "127.0.0.1:9881"})
+    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=again)
+    assert (result.code, result.diff("monitoring")["monitoring.listens"][1]) == (0, "127.0.0.1:9881"), result.explain()
+    assert "monitoring.scrape" in result.checks("pass")
+    result = gpuready("remove", "--yes", "--only", "monitoring", inventory=again)
+    assert result.code == 0, result.explain()
     # Units that systemd has read may stay in its memory until it reads all anew, but none runs.
     units = f"{NAME}.socket {NAME}.timer {NAME}.service"
     assert node.run(f"systemctl show -p ActiveState --value {units}").stdout.split() == ["inactive"] * 3

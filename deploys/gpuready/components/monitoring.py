@@ -181,8 +181,8 @@ def _textfile(state: NodeState) -> str:
 
 
 def _reloads(diff: tuple[Change, ...], state: NodeState) -> bool:
-    """A unit file that systemd has in memory is replaced; what it does not know, it reads when it starts it."""
-    changed = {c.key for c in diff if c.expected == "current" and c.actual is not None}
+    """A unit that systemd has in memory, even without its file, gets another one; what it does not know, it reads."""
+    changed = {c.key for c in diff if c.expected == "current"}
     return any(c.key == "monitoring.read" for c in diff) or any(
         _unit(state, name).load == "loaded" and _key(f"{_UNITS}/{name}") in changed for name in (SOCKET, TIMER, WRITER)
     )
