@@ -90,6 +90,9 @@ def docker_save(env: dict[str, str], layers: Iterable[bytes], tag: str = "app:1"
     return files
 
 
+MEDIA = "application/vnd.oci.image"
+
+
 def oci(env: dict[str, str], layers: Iterable[bytes], machine: str = "amd64") -> dict[str, File]:
     """The files of an OCI layout with one image behind an index of platforms, and an attestation beside it."""
     files: dict[str, File] = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
@@ -99,22 +102,26 @@ def oci(env: dict[str, str], layers: Iterable[bytes], machine: str = "amd64") ->
         files[f"blobs/sha256/{digest}"] = data
         return {"digest": f"sha256:{digest}", "size": len(data)}
 
-    described = [blob(data) for data in layers]
-    manifest = blob(json.dumps({"config": blob(config(env, machine)), "layers": described}).encode())
-    other = blob(json.dumps({"config": blob(config({}, "arm64")), "layers": []}).encode())
+    def manifest(machine: str, env: dict[str, str], layers: Iterable[bytes]) -> dict[str, Any]:
+        described = [{"mediaType": f"{MEDIA}.layer.v1.tar", **blob(data)} for data in layers]
+        own = {"mediaType": f"{MEDIA}.config.v1+json", **blob(config(env, machine))}
+        text = json.dumps({"schemaVersion": 2, "config": own, "layers": described})
+        return {"mediaType": f"{MEDIA}.manifest.v1+json", **blob(text.encode())}
+
     attested = blob(b'{"config":{},"layers":[]}')
     index = {
+        "schemaVersion": 2,
         "manifests": [
-            {**manifest, "platform": {"architecture": machine, "os": "linux"}},
-            {**other, "platform": {"architecture": "arm64", "os": "linux"}},
+            {**manifest(machine, env, layers), "platform": {"architecture": machine, "os": "linux"}},
+            {**manifest("arm64", {}, []), "platform": {"architecture": "arm64", "os": "linux"}},
             {
                 **attested,
                 "platform": {"architecture": "unknown", "os": "unknown"},
                 "annotations": {"vnd.docker.reference.type": "attestation-manifest"},
             },
-        ]
+        ],
     }
-    nested = {**blob(json.dumps(index).encode()), "mediaType": "application/vnd.oci.image.index.v1+json"}
+    nested = {**blob(json.dumps(index).encode()), "mediaType": f"{MEDIA}.index.v1+json"}
     files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [nested]}).encode()
     return files
 

@@ -232,7 +232,7 @@ def test_the_cuda_of_an_image_that_does_not_say(
         (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
         (["--driver", "460.80", "--image", "HOSTS"], "it is no image archive"),
-        (["--driver", "460.80", "--image", "/nowhere.tar"], "no such file"),
+        (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
         (["-i", "HOSTS"], "--image-cuda is missing"),
         (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
     ],

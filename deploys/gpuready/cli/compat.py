@@ -5,24 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 from pydantic import ValidationError
 
 from gpuready.checks.images import image_facts
+from gpuready.cli.images import is_here, read_image
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver, targets
 from gpuready.cli.states import read_states
 from gpuready.compat import tables
 from gpuready.compat.answer import answers
-from gpuready.compat.archive import read_archive
 from gpuready.compat.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated, stack_of
 from gpuready.compat.host import hosts_of
 from gpuready.compat.image import ImageFacts
-from gpuready.compat.layers import ImageError
 from gpuready.compat.note import NoteError, read_note
 from gpuready.compat.versions import Version, dotted, numbers
 from gpuready.errors import UsageError
@@ -72,8 +70,9 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
     "--image",
     multiple=True,
     metavar="REF|ARCHIVE",
-    help="Read it from docker save's archive, from an OCI layout (a directory or a tar), or on every host of an "
-    "inventory from its Docker; it is never pulled. Repeatable. Default: images of the spec.",
+    help="docker save's archive; an OCI layout (a directory or a tar); a reference, as the Docker of every host "
+    "(without -i: of this machine) has it, never pulled; docker://REF, of which skopeo asks the registry for the "
+    "configuration alone. Repeatable. Default: images of the spec.",
 )
 @probe_options
 @STATE
@@ -98,7 +97,7 @@ def _matrix(given: dict[str, Any]) -> int:
     wanted = request("compat", **{name: given[name] for name in shared})
     if given["driver"]:
         _driver("--driver", given["driver"])
-    files = {name: _read(name, given) for name in given["image"] if Path(name).exists()}
+    files = {name: _read(name, given) for name in given["image"] if is_here(name)}
     asked = [name for name in given["image"] if name not in files]
     if not given["image"] and (given["image_cuda"] or not any(entry.spec.images for entry in wanted.entries)):
         files = {"image": ImageFacts(_image(given))}
@@ -149,16 +148,7 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
 
 
 def _read(name: str, given: dict[str, Any]) -> ImageFacts:
-    path, cuda_given = Path(name), given["image_cuda"]
-    if not path.exists():
-        raise UsageError(
-            f"--image {name}: no such file; a reference is read on the hosts of an inventory",
-            remedy="give -i INVENTORY, or save it: docker save -o image.tar REFERENCE, or skopeo copy to oci:DIRECTORY",
-        )
-    try:
-        return read_archive(path, cuda=cuda("--image-cuda", cuda_given) if cuda_given else None)
-    except ImageError as e:
-        raise UsageError(f"--image {name}: {e}", remedy="an archive of docker save, or an OCI layout") from None
+    return read_image(name, cuda("--image-cuda", given["image_cuda"]) if given["image_cuda"] else None)
 
 
 def _host(given: dict[str, Any]) -> Host:

@@ -44,7 +44,10 @@ def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -
         if facts.image is None or not hosts:
             found.append(Answer(name, None, (), facts.unknown if facts.image is None else why, facts.notes))
         else:
-            found.append(replace(answer(hosts, facts.image, name), notes=facts.notes))
+            told = replace(answer(hosts, facts.image, name), notes=facts.notes)
+            if told.found is not None and not facts.sure:
+                told = replace(told, found=replace(told.found, certain=False))
+            found.append(told)
     return found
 
 

@@ -103,7 +103,7 @@ def read_archive(path: Path, reference: str = "", machine: str = "amd64", cuda: 
         config, layers = _found(files, reference, machine)
         if len(layers) > _MOST_LAYERS:
             raise ImageError(f"an image of {len(layers)} layers")
-        return facts_of(_environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
+        return facts_of(environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
 
 
 @contextlib.contextmanager
@@ -175,6 +175,7 @@ def _blob(digest: str) -> str:
     return f"blobs/{kind}/{value}"
 
 
-def _environment(config: Any) -> dict[str, str]:
+def environment(config: Any) -> dict[str, str]:
+    """The variables of an image's configuration."""
     values = ((config.get("config") or {}).get("Env") or []) if isinstance(config, dict) else []
     return dict(text.partition("=")[::2] for text in values if isinstance(text, str))

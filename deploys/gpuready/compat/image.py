@@ -22,11 +22,15 @@ _RUNTIME = re.compile(
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """``image`` is None where it names no CUDA or an unknown one, and ``unknown`` says so. ``notes`` are for people."""
+    """``image`` is None where it names no CUDA or an unknown one, and ``unknown`` says so. ``notes`` are for people.
+
+    ``sure``: it was read, not concluded.
+    """
 
     image: Image | None
     unknown: str = ""
     notes: tuple[str, ...] = ()
+    sure: bool = True
 
 
 def facts_of(env: Mapping[str, str], tree: Tree, cuda: Version | None = None) -> ImageFacts:

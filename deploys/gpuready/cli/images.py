@@ -1,0 +1,88 @@
+"""An image by its name, for ``gpuready compat``: a file, an image of this machine's Docker, or one in a registry.
+
+A registry is asked only for what begins with ``docker://``, by skopeo and for the configuration alone: a few kilobytes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from gpuready import resources
+from gpuready.compat import tables
+from gpuready.compat.archive import environment, read_archive
+from gpuready.compat.facts import CompatLib
+from gpuready.compat.image import ImageFacts, facts_of
+from gpuready.compat.layers import ImageError, Tree
+from gpuready.compat.nodeimage import node_image
+from gpuready.compat.versions import Version
+from gpuready.errors import UsageError
+from gpuready.state.records import ProbeError, Records
+
+REGISTRY = "docker://"
+_SECONDS = 180
+
+
+def is_here(name: str) -> bool:
+    """Is it read on this machine, also for the hosts of an inventory?"""
+    return name.startswith(REGISTRY) or Path(name).exists()
+
+
+def read_image(name: str, cuda: Version | None) -> ImageFacts:
+    """The facts of an image; ``cuda`` counts where it names none. Raises UsageError where it cannot be read."""
+    try:
+        if name.startswith(REGISTRY):
+            return registry_image(name, cuda)
+        return read_archive(Path(name), cuda=cuda) if Path(name).exists() else _engine_image(name, cuda)
+    except ImageError as e:
+        remedy = f"docker pull it, or docker save -o image.tar it, or ask its registry: --image {REGISTRY}HOST/NAME:TAG"
+        if Path(name).exists():
+            remedy = "an archive of docker save, or an OCI layout"
+        raise UsageError(f"--image {name}: {e}", remedy=remedy) from None
+
+
+def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
+    """As a node's Docker is asked, only here."""
+    script = resources.script("read-images", images=[name])
+    lines = _run(["sh", "-c", 'eval "$(cat)"'], script).splitlines()
+    try:
+        records = Records(lines[lines.index("begin") + 1 :] if "begin" in lines else [])
+    except ProbeError as e:
+        raise ImageError(str(e)) from None
+    rc, out = records.runs.get("image.0", (1, "there was no answer"))
+    if rc:
+        raise ImageError(out.strip().splitlines()[-1] if out.strip() else f"exit {rc}")
+    return node_image({"rc": rc, "out": out}, cuda)
+
+
+def registry_image(name: str, cuda: Version | None) -> ImageFacts:
+    """The configuration alone: its libcuda is concluded from the package that it names, so nothing is certain."""
+    try:
+        env = environment(json.loads(_run(["skopeo", "inspect", "--config", name])))
+    except json.JSONDecodeError as e:
+        raise ImageError(f"skopeo's answer is no JSON: {e}") from None
+    found = facts_of(env, Tree(), cuda)
+    package = env.get("NV_CUDA_COMPAT_PACKAGE", "").partition("=")[0]
+    if found.image is None:
+        return found
+    note = "its layers were not read"
+    if package:
+        library = CompatLib(tables.bundled_driver(found.image.cuda))
+        found = replace(found, image=replace(found.image, compat=(library,)))
+        note += f": that it brings the libcuda of {package} is concluded from NV_CUDA_COMPAT_PACKAGE"
+    return replace(found, notes=(note,), sure=False)
+
+
+def _run(words: list[str], text: str = "") -> str:
+    try:
+        done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except FileNotFoundError:
+        raise ImageError(f"there is no {words[0]} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise ImageError(f"{words[0]}: no answer within {_SECONDS} s") from None
+    if done.returncode and words[0] != "sh":
+        told = done.stderr.strip().splitlines()
+        raise ImageError(f"{words[0]}: {told[-1][:400] if told else f'exit {done.returncode}'}")
+    return done.stdout
