@@ -14,6 +14,7 @@ from functools import partial
 
 from pyinfra.api.host import Host
 
+from gpuready.checks.base import has_gpu
 from gpuready.checks.fabric import judge_host
 from gpuready.engine import Engine
 from gpuready.errors import UnreachableError
@@ -22,7 +23,7 @@ from gpuready.fabric.discovery import Choices, choose
 from gpuready.fabric.links import Link, links
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.fabric.schedule import Pair
-from gpuready.fabric.verdict import Finding, blocked
+from gpuready.fabric.verdict import Finding, blocked, skipped
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.pair import run_test
@@ -105,8 +106,11 @@ class Pairwise(Engine):
                     continue
                 for node in nodes:
                     self.progress(node.name, f"{name}, round {number} of {fabric.rounds}")
+                bare = [node.name for node in nodes if not self._has_gpu(node)] if test.gpu else []
                 if link.obstacle:
                     finding = blocked(test, *ends, link.obstacle)
+                elif bare:
+                    finding = skipped(test, *ends, f"{', '.join(bare)}: no GPU")
                 else:
                     limits = self.entries[ends[0].host].spec.verify.thresholds
                     finding = run_test(test, ends, nodes, limits, fabric.wanted.seconds, write_bw(done))
@@ -114,6 +118,10 @@ class Pairwise(Engine):
                 fabric.findings.append(replace(finding, round=number))
                 if not all(map(self._is_there, nodes)):
                     return
+
+    def _has_gpu(self, host: Host) -> bool:
+        state = self._runs[host.name].state
+        return state is not None and has_gpu(state)
 
     def _is_there(self, host: Host) -> bool:
         if is_up(host):

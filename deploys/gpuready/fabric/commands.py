@@ -36,6 +36,7 @@ class Test:
     listens: str
     higher_is_better: bool
     both_ways: bool = False
+    gpu: bool = False
 
 
 TESTS = {
@@ -46,7 +47,7 @@ TESTS = {
         Test("write_bw", "write_bw: ib_write_bw, average", "Gbit/s", "ib_write_bw", "perftest", "tcp", True, True),
         Test("read_lat", "read_lat: ib_read_lat, typical", "us", "ib_read_lat", "perftest", "tcp", False),
         Test("nccl", "nccl: all-reduce of torch, bus bandwidth", "Gbit/s", "python3",
-             "python3 with torch and NCCL", "tcp", True),
+             "python3 with torch and NCCL", "tcp", True, gpu=True),
     )
 }  # fmt: skip
 

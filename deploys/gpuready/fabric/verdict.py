@@ -99,6 +99,11 @@ def blocked(test: Test, server: End, client: End, obstacle: str) -> Finding:
     return Finding(test.name, server, client, "fail", f"not tested: {obstacle}", remedy=remedy, blocked=True)
 
 
+def skipped(test: Test, server: End, client: End, why: str) -> Finding:
+    """A test that does not concern these nodes."""
+    return Finding(test.name, server, client, "skip", why)
+
+
 def found(
     test: Test, server: End, client: End, said: tuple[Answer, Answer], limits: Thresholds, write_bw: float | None = None
 ) -> Finding:
