@@ -113,7 +113,8 @@ def test_what_is_missing_is_named(given: list[str], capsys: pytest.CaptureFixtur
 def test_no_pyinfra_and_no_gevent() -> None:
     code = (
         "import sys\nfrom gpuready.cli.main import run\ncode = run(sys.argv[1:])\n"
-        "print(code, sorted({'pyinfra', 'gevent', 'paramiko', 'elftools'} & set(sys.modules)), file=sys.stderr)"
+        "heavy = {'pyinfra', 'gevent', 'paramiko', 'elftools', 'zstandard', 'rich'}\n"
+        "print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, *FIELD], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == "3 []\n"

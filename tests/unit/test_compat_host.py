@@ -172,6 +172,14 @@ def test_an_image_by_its_facts_on_every_host(files: dict[str, str], capsys: pyte
     assert [line["images"][0]["verdict"] for line in lines[:-1]] == ["FORWARD", "ERROR_804", "ERROR_804"]
 
 
+def test_a_host_without_a_state(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path(files["hosts.yaml"]).write_text("all:\n  hosts:\n    gpu[01:04]:\n")
+    assert run([*matrix(files, "--image", files["old.tar"]), "--output", "json"]) == 6
+    found = json.loads(capsys.readouterr().out)["hosts"]["gpu04"]
+    assert (found["outcome"], found["images"]) == ("not_attempted", [])
+    assert found["notes"] == ["the file has no state of this host"]
+
+
 def test_what_if(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
     for given, verdicts in (

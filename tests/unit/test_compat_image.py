@@ -17,8 +17,7 @@ from imagefiles import NOTE, PACK, File, archive, docker_save, layer, library, o
 
 from gpuready.compat import layers as reader
 from gpuready.compat.archive import read_archive
-from gpuready.compat.facts import CompatLib, Image
-from gpuready.compat.image import ImageFacts
+from gpuready.compat.facts import CompatLib, Image, ImageFacts
 from gpuready.compat.layers import ImageError
 from gpuready.compat.note import NoteError, note_of, read_note
 

@@ -16,8 +16,7 @@ from gpuready.checks import BY_ID
 from gpuready.checks.base import Verdict, run_checks
 from gpuready.cli.app import run
 from gpuready.compat import tables
-from gpuready.compat.facts import CompatLib, Host, Image
-from gpuready.compat.image import ImageFacts
+from gpuready.compat.facts import CompatLib, Host, Image, ImageFacts
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.note import read_note
 from gpuready.compat.predict import predict

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.compat.answer import answers
+from gpuready.compat.facts import ImageFacts
 from gpuready.compat.host import has_driver, hosts_of
-from gpuready.compat.image import ImageFacts
-from gpuready.compat.nodeimage import node_image
 from gpuready.compat.versions import numbers
 from gpuready.spec.images import ImageSpec, named
 from gpuready.spec.model import NodeSpec
@@ -18,6 +17,8 @@ from gpuready.state.model import NodeState
 
 def image_facts(images: tuple[ImageSpec, ...], state: NodeState) -> dict[str, ImageFacts]:
     """What was read on the node of every image, by reference (``state.active`` has ``image.0`` and so on)."""
+    from gpuready.compat.nodeimage import node_image  # tar and ELF: only where images were read
+
     return {
         image.ref: node_image(state.active.get(f"image.{number}"), numbers(image.cuda) if image.cuda else None)
         for number, image in enumerate(images)

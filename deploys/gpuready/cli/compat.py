@@ -11,16 +11,12 @@ import click
 from pydantic import ValidationError
 
 from gpuready.checks.images import image_facts
-from gpuready.cli.images import is_here, read_image
-from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver, targets
-from gpuready.cli.states import read_states
 from gpuready.compat import tables
 from gpuready.compat.answer import answers
-from gpuready.compat.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated, stack_of
+from gpuready.compat.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.compat.host import hosts_of
-from gpuready.compat.image import ImageFacts
 from gpuready.compat.note import NoteError, read_note
 from gpuready.compat.versions import Version, dotted, numbers
 from gpuready.errors import UsageError
@@ -93,6 +89,10 @@ def command(**given: Any) -> int:
 
 def _matrix(given: dict[str, Any]) -> int:
     """Every host of the inventory, recorded or probed, and every image; by default those of its spec."""
+    from gpuready.cli.images import is_here
+    from gpuready.cli.online import online
+    from gpuready.cli.states import read_states
+
     shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel")
     wanted = request("compat", **{name: given[name] for name in shared})
     if given["driver"]:
@@ -105,10 +105,13 @@ def _matrix(given: dict[str, Any]) -> int:
     if given["state"] is not None:
         states = read_states(given["state"], list(specs))
         run = Run("compat", [HostRun(name, state=states.get(name)) for name in specs])
+        for host in run.hosts:
+            host.notes += [] if host.state is not None else ["the file has no state of this host"]
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         run = online(replace(wanted, entries=entries))
     for host in run.hosts:
+        host.components, host.checks = [], []  # nothing is compared with the spec here
         if host.state is not None and host.error is None:
             host.outcome = "ok"
             images = files | image_facts(specs[host.name], host.state)
@@ -148,6 +151,8 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
 
 
 def _read(name: str, given: dict[str, Any]) -> ImageFacts:
+    from gpuready.cli.images import read_image  # tar, ELF and processes: only where an image is read
+
     return read_image(name, cuda("--image-cuda", given["image_cuda"]) if given["image_cuda"] else None)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from gpuready import resources
 from gpuready.compat import tables
 from gpuready.compat.archive import environment, read_archive
-from gpuready.compat.facts import CompatLib
-from gpuready.compat.image import ImageFacts, facts_of
+from gpuready.compat.facts import CompatLib, ImageFacts
+from gpuready.compat.image import facts_of
 from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.versions import Version

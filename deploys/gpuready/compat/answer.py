@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuready.compat.facts import Host, Image
+from gpuready.compat.facts import Host, Image, ImageFacts
 from gpuready.compat.fixes import Fix, fixes
-from gpuready.compat.image import ImageFacts
 from gpuready.compat.predict import RUNS, VERDICTS, Prediction, predict
 
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from gpuready.compat.image import ImageFacts, facts_of
+from gpuready.compat.facts import ImageFacts
+from gpuready.compat.image import facts_of
 from gpuready.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
 from gpuready.compat.versions import Version
 

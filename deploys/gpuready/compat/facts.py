@@ -61,6 +61,19 @@ class Image:
     requires: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ImageFacts:
+    """``image`` is None where it names no CUDA or an unknown one, and ``unknown`` says so. ``notes`` are for people.
+
+    ``sure``: it was read, not concluded.
+    """
+
+    image: Image | None
+    unknown: str = ""
+    notes: tuple[str, ...] = ()
+    sure: bool = True
+
+
 def stack_of(toolkit: Version | None) -> str:
     """What a toolkit does unless it is told otherwise, for ``--runtime=nvidia``; None: a current one."""
     if toolkit is None or toolkit >= tables.since("jit_cdi_since"):

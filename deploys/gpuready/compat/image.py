@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuready.compat import tables
-from gpuready.compat.facts import CompatLib, Image
+from gpuready.compat.facts import CompatLib, Image, ImageFacts
 from gpuready.compat.layers import Entry, Tree
 from gpuready.compat.require import of_image
 from gpuready.compat.versions import Version, dotted, numbers
@@ -18,19 +17,6 @@ OWN = f"{COMPAT}/lib.real"
 _RUNTIME = re.compile(
     r"libcudart\.so\.([0-9]+\.[0-9]+)\.[0-9]+|nvidia_cuda_runtime(?:_cu[0-9]+)?-([0-9]+\.[0-9]+)[0-9.]*\.dist-info"
 )
-
-
-@dataclass(frozen=True)
-class ImageFacts:
-    """``image`` is None where it names no CUDA or an unknown one, and ``unknown`` says so. ``notes`` are for people.
-
-    ``sure``: it was read, not concluded.
-    """
-
-    image: Image | None
-    unknown: str = ""
-    notes: tuple[str, ...] = ()
-    sure: bool = True
 
 
 def facts_of(env: Mapping[str, str], tree: Tree, cuda: Version | None = None) -> ImageFacts:

@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import BinaryIO, cast
 
-from gpuready.compat.image import COMPAT, ImageFacts, facts_of
+from gpuready.compat.facts import ImageFacts
+from gpuready.compat.image import COMPAT, facts_of
 from gpuready.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
 from gpuready.compat.note import NoteError, note_of
 from gpuready.compat.versions import Version

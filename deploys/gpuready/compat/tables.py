@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gpuready.compat.versions import Version, numbers
 
 DATA = Path(__file__).parent / "data"
@@ -19,6 +17,8 @@ DATA = Path(__file__).parent / "data"
 
 @functools.cache
 def _load(name: str) -> dict[str, Any]:
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, Any] = yaml.load((DATA / f"{name}.yaml").read_text(encoding="utf-8"), loader)
     return found
