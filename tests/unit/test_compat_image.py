@@ -144,6 +144,10 @@ def test_one_layer_over_the_other(name: str, tmp_path: Path) -> None:
     assert [".".join(f"{part:02}" for part in one.version) for one in found.compat] == expected
 
 
+def test_a_layer_without_files(tmp_path: Path) -> None:
+    assert facts(tmp_path, {}, BASE, {}) == WANTED
+
+
 def test_what_nothing_leads_to_is_said(tmp_path: Path) -> None:
     found = facts(tmp_path, BASE, {"usr/local/cuda-11.8/compat/libcuda.so.520.61.05": library(None)})
     assert found.image == WANTED.image

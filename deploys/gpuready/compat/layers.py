@@ -186,17 +186,16 @@ def read_layer(raw: IO[bytes]) -> Layer:
         with tarfile.open(
             fileobj=cast(IO[bytes], Counted(unpacked(raw), MOST_BYTES)), mode="r|", tarinfo=Bounded
         ) as tar:
-            for _ in range(MOST_ENTRIES):
-                member = tar.next()
-                if member is None:
-                    return layer
+            for number, member in enumerate(tar):
+                if number >= MOST_ENTRIES:
+                    raise ImageError(f"a layer of more than {MOST_ENTRIES} files")
                 _take(layer, tar, member)
                 tar.members.clear()  # type: ignore[attr-defined]
     except ImageError:
         raise
     except Exception as e:  # decompressors and tarfile have many of them, and each means the same
         raise ImageError(f"a layer is damaged: {type(e).__name__}: {e}") from None
-    raise ImageError(f"a layer of more than {MOST_ENTRIES} files")
+    return layer
 
 
 def read_layers(layers: Iterable[IO[bytes]]) -> Tree:
