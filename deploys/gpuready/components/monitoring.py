@@ -58,7 +58,7 @@ class Monitoring(Component):
             found[f"monitoring.{name}.active"] = _unit(state, name).active == "active"
         found["monitoring.listens"] = _listens(state)
         old = [name for name in (SOCKET, TIMER, WRITER) if _unit(state, name).need_daemon_reload]
-        found["monitoring.read"] = not any(f"{_UNITS}/{name}" in wanted(spec) for name in old)
+        found["monitoring.units.loaded"] = not any(f"{_UNITS}/{name}" in wanted(spec) for name in old)
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -137,7 +137,7 @@ def _expected(spec: NodeSpec) -> dict[str, Value]:
         on = f"{_UNITS}/{unit}" in files
         want |= {f"monitoring.{unit}.enabled": on, f"monitoring.{unit}.active": on}
     want["monitoring.listens"] = spec.monitoring.listen if spec.monitoring.rdma_exporter == "service" else None
-    return want | {"monitoring.read": True}
+    return want | {"monitoring.units.loaded": True}
 
 
 def _key(path: str) -> str:
@@ -183,6 +183,6 @@ def _textfile(state: NodeState) -> str:
 def _reloads(diff: tuple[Change, ...], state: NodeState) -> bool:
     """A unit that systemd has in memory, even without its file, gets another one; what it does not know, it reads."""
     changed = {c.key for c in diff if c.expected == "current"}
-    return any(c.key == "monitoring.read" for c in diff) or any(
+    return any(c.key == "monitoring.units.loaded" for c in diff) or any(
         _unit(state, name).load == "loaded" and _key(f"{_UNITS}/{name}") in changed for name in (SOCKET, TIMER, WRITER)
     )
