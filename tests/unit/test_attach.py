@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from gpuready.attach.back import detach, nothing_on_record
 from gpuready.attach.decide import attach
@@ -18,6 +19,10 @@ from gpuready.attach.netdev import interface
 from gpuready.attach.record import Record
 from gpuready.attach.status import attached
 from gpuready.errors import ConvergeError, RefusedError
+from gpuready.report.document import document
+from gpuready.report.human import human
+from gpuready.report.run import HostRun, Run
+from gpuready.report.schema import result_schema
 from gpuready.spec.nccl import Nccl
 from gpuready.state.records import ProbeError
 from tests.unit.attach_nodes import HERE, OTHER, TRAIN, found, given, irdma, nic, node, recorded, space
@@ -352,3 +357,33 @@ def test_what_is_not_on_record() -> None:
         nothing_on_record(node(), Asked("detach", device="mlx5_0"))
     with pytest.raises(RefusedError, match=r"no record of irdma0; it is in sleep \(pid 283\)"):
         nothing_on_record(given(node()), Asked("detach", device="irdma0"))
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_the_report() -> None:
+    look = on_record(node())
+    run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(look, Nccl()))], probed="hosts.yaml")
+    assert human(run, 0).splitlines() == [
+        "rdma list: 1 host of hosts.yaml, 0.0 s",
+        "",
+        "gpu13",
+        "  irdma0 with ens1f0  in container train (docker), since 2026-11-21T21:39:35Z",
+        "    10.100.100.1/24, mtu 9000, up",
+        "    port 1: GID index 1 (10.100.100.1, RoCE v2)",
+        "",
+        "gpu13  ok  0 changes  0 execs  0.0 s",
+        "",
+        "OK, 1 attached",
+    ]
+    told = document(run, 0)
+    Draft202012Validator(result_schema()).validate(json.loads(json.dumps(told)))
+    assert told["hosts"]["gpu13"]["attached"][0]["ports"] == [
+        {"port": 1, "gid_index": 1, "address": "10.100.100.1", "reason": ""}
+    ]
+    ended = replace(look, others={}, here=space(HERE, nic("ens1f0"), rdma=irdma(gids=())))
+    run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(ended, Nccl()))])
+    assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
+    run = Run("rdma attach", [HostRun("gpu13", "pending", attached=())])
+    assert human(run, 7).splitlines()[-1].startswith("WAITS: 1 host: 1 pending; exit 7")
