@@ -81,8 +81,15 @@ def users(item: Component, others: Mapping[Component, Comparison]) -> list[str]:
     ]
 
 
+def way(kind: Disruption, spec: NodeSpec) -> str:
+    """The word of ``maintenance`` that rules a class: idle, never or drained."""
+    return spec.maintenance.reboot if kind == Disruption.reboot else spec.maintenance.restart
+
+
 def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
     """Why this is not done now and how to have it done, or nothing."""
+    if kind == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
+        return f"for a reboot, which nobody consented to: set {needs}"
     if kind > allowed:
         return (
             f"for consent: class {kind.name}, --allow-disruption is {allowed.name}; "
@@ -90,6 +97,13 @@ def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Dis
         )
     if kind == Disruption.restart and spec.maintenance.restart == "never":
         return "for consent: class restart, maintenance.restart is never; idle or drained there consents"
-    if hits and kind >= Disruption.recreate and spec.maintenance.restart != "drained":
+    if hits and kind >= Disruption.recreate and way(kind, spec) != "drained":
         return f"until idle: class {kind.name} would hit {', '.join(hits)}; apply again when that is over"
     return ""
+
+
+def _reboot_needs(spec: NodeSpec, allowed: Disruption) -> str:
+    """What is missing for a reboot; the default is without, on both sides."""
+    word = "maintenance: {reboot: idle} (or drained) in the spec" if spec.maintenance.reboot == "never" else ""
+    flag = "--allow-disruption reboot on the command line" if allowed < Disruption.reboot else ""
+    return " and ".join(part for part in (word, flag) if part)

@@ -37,7 +37,7 @@ from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
 from gpuready.operations.node_state import forget, node_state  # noqa: E402
-from gpuready.operations.outcome import outcomes  # noqa: E402
+from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
@@ -242,6 +242,8 @@ class Engine:
         """After the operations: take over the outcomes; where something changed, look again and check in depth."""
         run = self._runs[host.name]
         done = outcomes(host)
+        for boot in rebooted(host):
+            run.saw_reboot(boot.before, boot.after, boot.seconds)
         for item in run.components:
             outcome = done.get(item.found.name)
             item.attempted = outcome is not None

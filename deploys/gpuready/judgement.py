@@ -8,7 +8,7 @@ from datetime import date
 from gpuready.checks import CATALOGUE
 from gpuready.checks.base import run_checks
 from gpuready.components.base import Comparison, Component, Disruption, compare
-from gpuready.consent import rulings
+from gpuready.consent import rulings, way
 from gpuready.errors import ConvergeError
 from gpuready.node import BACK, NODE
 from gpuready.report.run import ComponentRun, HostRun, Run
@@ -28,7 +28,7 @@ def compared(
     run.components = [ComponentRun(each) for each in found.values()]
     ruled = rulings(found, spec, run.state, allowed, back=back, others=unselected(spec, run.state, selected, back))
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
-    if run.disturbed and spec.maintenance.restart == "drained":
+    if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
         run.notes.append(f"work is moved away first, by {by}")
     for item in run.components:

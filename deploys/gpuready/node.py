@@ -18,6 +18,7 @@ from gpuready.components.legacy import Legacy
 from gpuready.components.memlock import Memlock
 from gpuready.components.monitoring import Monitoring
 from gpuready.components.nccl import Nccl
+from gpuready.components.rdma import Rdma
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
@@ -29,6 +30,7 @@ NODE: tuple[Component, ...] = (
     Ldso(),
     Cdi(),
     Memlock(),
+    Rdma(),
     Nccl(),
     Engine(),
     Docker(),
@@ -44,16 +46,21 @@ BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())
 def converge() -> None:
     """Bring the host to its spec: one pyinfra operation for each component (both doors call this)."""
     from gpuready.operations.component import component
+    from gpuready.operations.reboot import reboot
 
     for item in NODE:
         component(item=item, name=item.name)
+    reboot(name="reboot")
 
 
 def withdraw() -> None:
     """Take out of the host what gpuready put in."""
     from gpuready.operations.component import component
+    from gpuready.operations.reboot import reboot
 
     for item in BACK:
+        if isinstance(item, Ledger):  # it forgets, so all else must be back by then
+            reboot(name="reboot")
         component(item=item, original=True, name=f"remove {item.name}")
 
 

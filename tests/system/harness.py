@@ -19,7 +19,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from gpuready.report.schema import result_schema
-from tests.lab import Lab, Machine, Repository
+from tests.lab import Lab, Machine, Node, Repository
 from tests.system.warm import Forked, Warm
 
 GPUREADY = str(Path(sys.executable).parent / "gpuready")
@@ -136,10 +136,10 @@ class Inventories:
         self.lab, self.folder, self.made = lab, folder, 0
 
     def __call__(
-        self, machines: Machine | Iterable[Machine], repo: Repository | None = None, user: str = "gpu", **spec: object
+        self, machines: Node | Iterable[Node], repo: Repository | None = None, user: str = "gpu", **spec: object
     ) -> Path:
         """Write it, and return where it lies."""
-        listed = [machines] if isinstance(machines, Machine) else list(machines)
+        listed = [machines] if isinstance(machines, Node) else list(machines)
         self.made += 1
         path = self.folder / f"inventory{self.made}.yaml"
         path.write_text(self.lab.inventory(listed, repo, user, **{"hardware": {"gpus": "none"}, **spec}), "utf-8")

@@ -15,7 +15,7 @@ from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
-from tests.unit import image_verdicts, monitoring_verdicts, nccl_verdicts
+from tests.unit import image_verdicts, monitoring_verdicts, nccl_verdicts, rdma_verdicts
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -153,6 +153,7 @@ H200_CDI = (Path(__file__).parent / "data" / "h200" / "nvidia-ctk-cdi-generate.y
 PODMAN = {"podman": Package(version="5.4.2+ds1-2", arch="amd64")}
 
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
+    *rdma_verdicts.VERDICTS,
     # node.reboot
     ("node.reboot", "pass", state(), {}, "no reboot"),
     ("node.reboot", "warn", state(reboot_required=True), {}, "/run/reboot-required"),
@@ -902,7 +903,7 @@ def test_which_checks_say_nothing_without_a_gpu() -> None:
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
     assert skipped == {
         *("driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"),
-        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat"),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat", "rdma.gdr"),
     }
 
 

@@ -47,11 +47,16 @@ class Recreating(Engine):
     kind = Disruption.recreate
 
 
+class Rebooting(Engine):
+    kind = Disruption.reboot
+
+
 def maintenance(**values: Any) -> NodeSpec:
     return NodeSpec.model_validate({"maintenance": values})
 
 
 DRAINED = {"restart": "drained", "drain": "slurm"}
+REBOOT = {"reboot": "drained", "drain": "slurm"}
 ALL, SOME, LESS = DIFF, DIFF[:1], ()
 CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[Change, ...], str]] = {
     "idle, and it is": (Engine(), {}, FREE, Disruption.restart, ALL, ""),
@@ -61,6 +66,24 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
     "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "until idle: class rec"),
     "drained moves work away": (Engine(), DRAINED, BUSY, Disruption.restart, ALL, ""),
     "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "--allow-disruption restart cons"),
+    "a reboot takes two words": (
+        Rebooting(), {}, FREE, Disruption.restart, SOME,
+        "set maintenance: {reboot: idle} (or drained) in the spec and --allow-disruption reboot on the command line",
+    ),
+    "a reboot takes the spec's word": (
+        Rebooting(), {}, FREE, Disruption.reboot, SOME, "consented to: set maintenance: {reboot: idle} (or drained) in",
+    ),
+    "a reboot takes the command line's word": (
+        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "consented to: set --allow-disruption reboot",
+    ),
+    "a reboot with both": (Rebooting(), {"reboot": "idle"}, FREE, Disruption.reboot, ALL, ""),
+    "a reboot, and busy": (
+        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot would hit train",
+    ),
+    "a reboot after draining": (Rebooting(), REBOOT, BUSY, Disruption.reboot, ALL, ""),
+    "restart: drained drains for no reboot": (
+        Rebooting(), {**DRAINED, "reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot",
+    ),
     "allowed is the limit": (Engine(), {}, FREE, Disruption.none, LESS, "class reload, --allow-disruption is none"),
     "the image does not count": (
         Engine(), {"ignore": ["registry:5000/team/pytorch"]}, BUSY, Disruption.restart, ALL, "",

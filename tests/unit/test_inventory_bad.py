@@ -74,6 +74,7 @@ SPECS = {
         "toolkit:\n  version: 1.20", 2, "toolkit.version", "given 1.2;", "X.Y.Z, such as 1.20.0 (in quotes)"
     ),
     "version with a revision": spec("toolkit: {version: 1.20.0-1}", 1, "given '1.20.0-1'", "X.Y.Z"),
+    "RDMA package": spec("rdma: {packages: [bash]}", 1, "rdma.packages[0]", "given 'bash'", "rdma-core, perftest"),
     "version with a command": spec("toolkit: {version: '1.20.0;reboot'}", 1, "given '1.20.0;reboot'", "X.Y.Z"),
     "version with a newline": spec('toolkit: {version: "1.20.0\\n"}', 1, "given '1.20.0\\n'", "X.Y.Z"),
     "below the floor": spec(
@@ -302,7 +303,6 @@ SPECS = {
 }
 NOT_YET = {
     "nvswitch": ("hardware: {nvswitch: true}", "hardware.nvswitch", "auto"),
-    "RDMA ports": ("hardware: {rdma: {ports: 8}}", "hardware.rdma.ports", "leave it out"),
     "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
     "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),
@@ -311,10 +311,7 @@ NOT_YET = {
         "containerd.config",
         "/etc/containerd/config.toml",
     ),
-    "netns": ("rdma: {netns_mode: exclusive}", "rdma.netns_mode: exclusive", "unmanaged"),
-    "packages": ("rdma: {packages: [rdma-core]}", "rdma.packages", "leave it out"),
     "mend": ("reconverge: {on_driver_change: mend}", "reconverge.on_driver_change: mend", "report | off"),
-    "reboot": ("maintenance: {reboot: idle}", "maintenance.reboot: idle", "never"),
 }
 SPECS |= {
     f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")
@@ -337,6 +334,13 @@ SPECS |= {
     "a threshold of another name": spec(
         "verify: {thresholds: {writ_bw: 0.9}}", 1, "verify.thresholds.writ_bw: unknown key", "did you mean 'write_bw'?"
     ),
+    "rebooted when drained by nothing": spec(
+        "maintenance:\n  reboot: drained",
+        2,
+        "maintenance.reboot: nothing says how the node is drained",
+        "allowed: drained together with drain: kubectl | slurm | {before, after}",
+    ),
+    "reboot timeout": spec("maintenance: {reboot_timeout: 5}", 1, "maintenance.reboot_timeout", "seconds, from 60"),
     "drained by nothing": spec(
         "maintenance:\n  restart: drained",
         2,

@@ -16,9 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuready import resources
-from gpuready.components.ldso import DRIVER_DIRS
-from gpuready.components.owners import OPERATOR_CTK
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
@@ -92,7 +89,7 @@ def node(tmp_path: Path) -> Callable[..., str]:
         fake.write_text(program)
         fake.chmod(0o755)
         (tmp_path / "version").write_text(recorded("proc-driver-nvidia-version.txt"))
-        script = resources.script("probe", driver_dirs=DRIVER_DIRS, operator_ctk=OPERATOR_CTK, limit=limit)
+        script = probe.render(limit)
         for old, new in (
             ("/proc/driver/nvidia/version", str(tmp_path / "version")),
             ("PATH=/usr/local/sbin", f"PATH={tmp_path}:/usr/local/sbin"),

@@ -60,6 +60,7 @@ GOOD: list[Any] = [
     {"runtimes": {"containerd": {}}},
     {"runtimes": {"containerd": {"default_runtime": True, "cdi": False, "service": "containerd"}}},
     {"reconverge": {"on_driver_change": "off"}},
+    {"rdma": {"netns_mode": "exclusive", "packages": ["rdma-core", "libibverbs1"]}, "hardware": {"rdma": {"ports": 8}}},
     {"verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2099-01-01"}]}},
     {"images": ["app:1", {"ref": "registry.example.com/app@sha256:00", "cuda": "12.4"}]},
 ]
@@ -73,7 +74,8 @@ BAD: list[Any] = [
     {"memlock": "infinite"},
     {"runtimes": {"containerd": {"service": "k0scontainerd"}}},
     {"runtimes": {"containerd": {"cdi": "maybe"}}},
-    {"rdma": {"netns_mode": "exclusive"}},
+    {"rdma": {"netns_mode": "private"}},
+    {"rdma": {"packages": ["bash"]}},
     {"nccl": {"extra": {"A": "b"}}},
     {"toolkit": {"version": 1.2}},
     {"toolkit": {"repo": {"fingerprint": "ABC"}}},

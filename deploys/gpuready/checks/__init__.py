@@ -13,6 +13,7 @@ from gpuready.checks import (
     memlock,
     monitoring,
     nccl,
+    rdma,
     toolkitconfig,
 )
 
@@ -29,6 +30,7 @@ CATALOGUE = (
     *memlock.CHECKS,
     *monitoring.CHECKS,
     *nccl.CHECKS,
+    *rdma.CHECKS,
 )
 """Every check of this release."""
 

@@ -7,7 +7,6 @@ from its place in the source; a host without a difference costs nothing but the 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
@@ -15,11 +14,12 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.components.base import Change, Component, Disruption, compare
-from gpuready.consent import rule, rulings, users
+from gpuready.consent import rule, rulings, users, way
 from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
+from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
@@ -28,22 +28,6 @@ from gpuready.spec.model import NodeSpec
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
 ALLOWED = "gpuready_allowed"
-
-
-class Failed(PyinfraCommand):
-    """Makes the operation fail in pyinfra's eyes; the reason stands in the outcome."""
-
-    def __init__(self, error: GpureadyError) -> None:
-        super().__init__()
-        self.error = error
-
-    def __repr__(self) -> str:
-        return f"Failed({self.error})"
-
-    def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
-        """Always False."""
-        host.log_styled(f"{self.error}", fg="red")
-        return False
 
 
 @operation()
@@ -70,9 +54,11 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
         permitted = yield from _permitted(item, found.diff, outcome, original)
         if permitted:
             yield from _close(item, permitted, spec, outcome)
+        if outcome.reboot and not (outcome.pending or outcome.error):
+            outcome.pending = "for the reboot at the end of the run"
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
-    if drain.is_drained(host) and (outcome.error or not _disturbs_later(item, original)):
+    if drain.is_drained(host) and (outcome.error or not (_reboots() or _disturbs_later(item, original))):
         stays = yield from drain.end(host, spec.maintenance)
         if stays:
             told = f"{outcome.error}; {stays}" if outcome.error else stays
@@ -96,12 +82,18 @@ def _permitted(
     blocked += users(item, unselected(spec, state, host.data.get(SELECTED), original))
     ruling = rule(item, diff, spec, state, _allowed(), blocked)
     outcome.pending = ruling.waits
-    if ruling.disturbs and spec.maintenance.restart == "drained":
+    if ruling.disturbs and way(ruling.kind, spec) == "drained":
         trouble = yield from drain.begin(host, spec.maintenance)
         if trouble:
             outcome.pending = trouble
             ruling = rule(item, diff, spec, state, min(_allowed(), Disruption.reload), blocked)
+    outcome.reboot = ruling.kind == Disruption.reboot
     return ruling.permitted
+
+
+def _reboots() -> bool:
+    """Does a reboot come yet?"""
+    return any(outcome.reboot for outcome in outcomes(host).values())
 
 
 def _disturbs_later(item: Component, original: bool) -> bool:

@@ -16,6 +16,7 @@ from pyinfra.api.host import Host
 
 from gpuready import resources
 from gpuready.components.base import Step
+from gpuready.errors import GpureadyError
 from gpuready.operations.step import PROGRESS, Pending, StepCommand
 from gpuready.spec.model import DrainCommands, Maintenance
 
@@ -25,6 +26,7 @@ _KEY = "gpuready.drained"
 _MARK = "gpuready"
 
 Commands = Generator[PyinfraCommand, None, str]
+Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
 
 
 class Kubectl(PyinfraCommand):

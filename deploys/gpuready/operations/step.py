@@ -33,6 +33,10 @@ class Pending(Exception):
     """A step found work that it may not disturb; the message says whose."""
 
 
+class ResultUnknown(ConvergeError):
+    """The connection went during a step, and the node cannot be asked what became of it."""
+
+
 class StepCommand(PyinfraCommand):
     """A :class:`Step` on its way: ``reply`` is set once it ran, ``error`` when it could not or failed.
 
@@ -63,7 +67,7 @@ class StepCommand(PyinfraCommand):
             self.error = EngineError(f"step {self.step.name}: {type(e).__name__}: {e}")
             return True
         if self.reply.rc == PENDING_EXIT:
-            self.error = Pending(_last(self.reply.err))
+            self.error = Pending(last_line(self.reply.err))
         elif self.reply.rc:
             self.error = ConvergeError(_message(self.reply))
         return True
@@ -83,15 +87,14 @@ def run_step(host: Host, step: Step) -> Reply:
 
 
 def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
-    unknown = ConvergeError(
+    unknown = ResultUnknown(
         f"{why.message} during step {step.name}; the node may still be working on it: result unknown",
         remedy="run again: it reads what the node is now",
     )
     lock.release(host)
-    get_host_keys.cache.clear()  # a key that accept-new stored in this run is a known one by now
     try:
         with gevent.Timeout(_RECONNECT, unknown):
-            host.connector.connect()
+            reconnect(host)
         lines = run_script(
             host, resources.script("collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
         )
@@ -102,6 +105,12 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
     with contextlib.suppress(ConvergeError, UnreachableError):  # the next step asks again, and says why not
         lock.hold(host, patience=lock.SILENCE + 15)  # our own old session may hold it until the node misses its beat
     return _reply(lines)
+
+
+def reconnect(host: Host) -> None:
+    """Connect anew; raises what pyinfra and paramiko raise."""
+    get_host_keys.cache.clear()  # a key that accept-new stored in this run is a known one by now
+    host.connector.connect()
 
 
 _FATE = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
@@ -115,7 +124,8 @@ def _reply(lines: list[str]) -> Reply:
     return Reply(int(rc), *(base64.b64decode(x).decode("utf-8", "surrogateescape") for x in (out, err)))
 
 
-def _last(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last line that is not empty, where a script says why it ended."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")
 
 

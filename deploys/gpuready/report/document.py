@@ -62,6 +62,7 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
         "level": None if reached is None else reached.name,
         "gpu_checks": gpu_checks(host),
         "notes": mask(host.notes),
+        "reboot": host.reboot,
         "components": [_component(item) for item in host.components],
         "checks": [_check(judged) for judged in host.checks],
     }

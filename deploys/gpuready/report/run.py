@@ -41,7 +41,8 @@ class ComponentRun:
 class HostRun:
     """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it.
 
-    ``disturbed``: what is permitted there may hit running work, so hosts like it go in batches.
+    ``disturbed``: what is permitted there may hit running work, so hosts like it go in batches. ``reboot``: boot_id
+    before and after, and the seconds in between.
     """
 
     name: str
@@ -57,6 +58,12 @@ class HostRun:
     nccl: NcclAnswer | None = None
     disturbed: bool = False
     attached: tuple[Attached, ...] | None = None
+    reboot: dict[str, str | float] | None = None
+
+    def saw_reboot(self, before: str, after: str, seconds: float) -> None:
+        """It was rebooted; the boot_ids prove it."""
+        self.reboot = {"before": before, "after": after, "seconds": round(seconds, 1)}
+        self.notes.append(f"rebooted in {seconds:.0f} s: boot_id {before} before, {after} now")
 
     def leave_out(self, why: str) -> None:
         """Its turn never came."""

@@ -113,7 +113,7 @@ def _parts() -> dict[str, Any]:
     )  # fmt: skip
     host = {
         "outcome": {"enum": list(OUTCOMES)}, "error": _or_null("error"), "execs": COUNT, "seconds": SECONDS,
-        "level": LEVEL, "gpu_checks": COUNT, "notes": TEXTS,
+        "level": LEVEL, "gpu_checks": COUNT, "notes": TEXTS, "reboot": _or_null("reboot"),
         "components": {"type": "array", "items": _ref("component")},
         "checks": {"type": "array", "items": _ref("check")},
         "state": {**_ref("state"), "description": "probe only"},
@@ -137,6 +137,7 @@ def _parts() -> dict[str, Any]:
         "component": component,
         "check": check,
         "attached": attached,
+        "reboot": {**_object(before=TEXT, after=TEXT, seconds=SECONDS), "description": "boot_ids, if it was rebooted"},
         "host": _object(optional, **host),
         "line": {**_object(optional, host=TEXT, **host), "description": "jsonl: one host"},
         **_fabric_parts(),

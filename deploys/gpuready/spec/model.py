@@ -7,15 +7,16 @@ schema knows but this release does not do yet is refused by :mod:`gpuready.spec.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.spec.fields import Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
+from gpuready.spec.fields import Allowed, Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
 from gpuready.spec.images import Images
 from gpuready.spec.monitoring import Monitoring
 from gpuready.spec.nccl import Nccl
+from gpuready.spec.rdma import Rdma
 from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
 from gpuready.spec.section import Section
 from gpuready.spec.toolkit import (
@@ -36,6 +37,7 @@ __all__ = [
     "FloorException",
     "Nccl",
     "NodeSpec",
+    "Rdma",
     "Repository",
     "Runtimes",
     "Toolkit",
@@ -49,7 +51,7 @@ class HardwareRdma(Section):
     ports: Count | None = None
     """How many active ports."""
     gbps: Count | None = None
-    """The rate of each port in Gbit/s."""
+    """The least rate of each active port in Gbit/s."""
 
 
 class Hardware(Section):
@@ -92,15 +94,6 @@ class Driver(Section):
     """Keep the fabric manager at the driver's version."""
 
 
-class Rdma(Section):
-    """The RDMA stack."""
-
-    netns_mode: Literal["unmanaged", "shared", "exclusive"] = "unmanaged"
-    """ib_core's netns_mode: whether RDMA devices belong to one network namespace."""
-    packages: tuple[Unit, ...] = Field(default=(), strict=False)
-    """Packages of the RDMA user space."""
-
-
 class Reconverge(Section):
     """What happens on the node itself."""
 
@@ -123,9 +116,11 @@ class Maintenance(Section):
     restart: Literal["idle", "never", "drained"] = "idle"
     """When an engine may be restarted: while nothing would be hit, never, or after the node was drained."""
     reboot: Literal["never", "idle", "drained"] = "never"
-    """When the node may be rebooted."""
+    """When the node may be rebooted, after all else: never, while nothing would be hit, or after it was drained."""
+    reboot_timeout: Annotated[int, Field(ge=60, le=7200), Allowed("seconds, from 60 to 7200")] = 1200
+    """Seconds within which a node must be back from a reboot."""
     drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
-    """How work is moved away first; used with restart: drained."""
+    """How work is moved away first; used with restart: drained and reboot: drained."""
     node: Unit | None = None
     """The node's name in Kubernetes or Slurm; unless given, the host's in the inventory, for Slurm its hostname."""
     ignore: tuple[Image, ...] = Field(default=(), strict=False)
@@ -137,8 +132,9 @@ class Maintenance(Section):
 
     @model_validator(mode="after")
     def _drained_by_something(self) -> Maintenance:
-        if self.restart == "drained" and self.drain == "none":
-            at = {"at": "restart", "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
+        if "drained" in (self.restart, self.reboot) and self.drain == "none":
+            word = "restart" if self.restart == "drained" else "reboot"
+            at = {"at": word, "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
             raise PydanticCustomError("floor", "nothing says how the node is drained", at)
         return self
 

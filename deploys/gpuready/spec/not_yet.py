@@ -25,18 +25,13 @@ class Missing:
 
 NOT_YET = (
     Missing("hardware.nvswitch", "NVSwitch check"),
-    Missing("hardware.rdma.ports", "RDMA check"),
-    Missing("hardware.rdma.gbps", "RDMA check"),
     Missing("driver.policy", "driver component"),
     Missing("driver.version", "driver component"),
     Missing("driver.flavor", "driver component"),
     Missing("driver.fabric_manager", "driver component"),
     Missing("runtimes.containerd.service", "support for other units of containerd", ("containerd",)),
     Missing("runtimes.containerd.config", "support for other files of containerd", ("/etc/containerd/config.toml",)),
-    Missing("rdma.netns_mode", "rdma component"),
-    Missing("rdma.packages", "rdma component"),
     Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
-    Missing("maintenance.reboot", "reboot"),
 )
 
 

@@ -125,6 +125,7 @@ class Driver(_Model):
 
     module_version: str = ""
     proc_version: str = ""
+    open_module: bool = False
     on_disk_version: str = ""
     nodes: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
@@ -153,7 +154,9 @@ class NodeState(_Model):
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
     ``unloaded``: files of containerd that are younger than its start. ``nccl``: lines of files that every login reads
-    which set variables of NCCL, as FILE:LINE.
+    which set variables of NCCL, as FILE:LINE. ``netns``: who holds a network namespace other than the host's, where
+    ib_core is loaded. ``initramfs``: images of installed kernels; ``initramfs_old`` are those that know nothing of our
+    modprobe.d file. ``boot_options``: what each boot entry says of ib_core.
     """
 
     format: int = 1
@@ -189,6 +192,10 @@ class NodeState(_Model):
     network: Network | Unknown | None = None
     nccl: tuple[str, ...] = ()
     ib_netns_mode: str = ""
+    netns: tuple[str, ...] = ()
+    initramfs: tuple[str, ...] = ()
+    initramfs_old: tuple[str, ...] = ()
+    boot_options: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     cdi_missing: tuple[str, ...] = ()
     active: dict[str, Any] = Field(default_factory=dict)

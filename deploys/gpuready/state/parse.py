@@ -59,6 +59,10 @@ def parse(lines: list[str]) -> NodeState:
         network=network(devices) if isinstance(devices, str) else devices,
         nccl=tuple(r.text("nccl").splitlines()),
         ib_netns_mode=one.get("ib_netns_mode", ""),
+        netns=tuple(values.get("netns", [])),
+        initramfs=tuple(values.get("initramfs", [])),
+        initramfs_old=tuple(values.get("initramfs_old", [])),
+        boot_options=tuple(" ".join(re.findall(r"ib_core\.\S+", line)) for line in r.text("boot").splitlines()),
         mounts=tuple(r.text("mounts").splitlines()),
         cdi_missing=tuple(r.text("cdi").splitlines()),
     )
@@ -79,6 +83,14 @@ MARKS = {
     "nvidia_installer",
     "oci_hook",
     "ostree",
+    "ib_core_loaded",
+    "ib_core_builtin",
+    "irdma_roce_ena",
+    "rdma_cni",
+    "rdma_shared_plugin",
+    "dranet",
+    "efa",
+    "peermem",
 }
 
 
@@ -196,6 +208,7 @@ def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> D
         owner=_owner(values, r),
         module_version=values.get("module_version", [""])[-1].strip(),
         proc_version=version[1] if version else "",
+        open_module="Open Kernel Module" in proc.get("/proc/driver/nvidia/version", ""),
         on_disk_version=modinfo.strip() if isinstance(modinfo, str) else "",
         nodes=tuple(values.get("dev", [])),
         gpus=tuple(values.get("gpu", [])),

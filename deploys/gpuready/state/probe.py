@@ -7,6 +7,8 @@ import functools
 from gpuready import resources
 from gpuready.components.ldso import DRIVER_DIRS
 from gpuready.components.owners import OPERATOR_CTK
+from gpuready.components.rdmaconf import CONF, GRUB, MARK
+from gpuready.spec.rdma import FAMILIES
 from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 
@@ -18,7 +20,21 @@ TIMEOUT = 15
 @functools.cache
 def script() -> str:
     """The probe: POSIX sh, for root, read-only."""
-    return resources.script("probe", driver_dirs=DRIVER_DIRS, operator_ctk=OPERATOR_CTK, limit=LIMIT)
+    return render(LIMIT)
+
+
+def render(limit: int) -> str:
+    """The probe with that limit, in seconds, for commands that hang."""
+    return resources.script(
+        "probe",
+        driver_dirs=DRIVER_DIRS,
+        operator_ctk=OPERATOR_CTK,
+        rdma_conf=CONF,
+        rdma_mark=MARK,
+        rdma_grub=GRUB,
+        rdma_packages=tuple(f"{name}*" for name in FAMILIES),
+        limit=limit,
+    )
 
 
 def read(lines: list[str]) -> NodeState:

@@ -1,0 +1,165 @@
+"""The reboot at the end of a host's components: one for all that needs it, when the node is idle, and back again.
+
+What would boot next is looked at before, on the node; that it did boot is told by boot_id, never by a connection, which
+a system on its way down still accepts. The step itself only orders the reboot, so its answer is not lost with it.
+Sources: random(4) for boot_id, systemctl(1) is-system-running, systemd-run(1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import gevent
+from paramiko import SSHException
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from gpuready import resources
+from gpuready.components import work
+from gpuready.components.base import PENDING_EXIT, Step
+from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.operations import drain, lock
+from gpuready.operations.failed import Failed
+from gpuready.operations.node_state import forget, node_state
+from gpuready.operations.outcome import Reboot, outcomes, rebooted
+from gpuready.operations.step import PROGRESS, Pending, ResultUnknown, last_line, reconnect, run_step
+from gpuready.operations.transport import run_script
+from gpuready.spec.model import NodeSpec
+
+#: Seconds between two looks, for one of them, and for services to start once the node answers.
+_PAUSE, _LOOK, _SERVICES = 2, 45, 180
+SPEC = "gpuready_spec"
+
+
+@operation()
+def reboot() -> Generator[PyinfraCommand, None, None]:
+    """Reboot the host if a component that ran asks for it and may have it."""
+    due = [outcome for outcome in outcomes(host).values() if outcome.reboot]
+    if not due:
+        host.noop("no reboot is due")
+        return
+    spec: NodeSpec = host.data.get(SPEC)
+    command = RebootCommand(spec)
+    yield command
+    error = command.error
+    if isinstance(error, Pending):
+        for outcome in due:
+            outcome.pending = str(error)
+    elif error is None:
+        forget(host)
+        for outcome in due:
+            outcome.pending, outcome.changed, outcome.touched = "", True, True
+    if drain.is_drained(host):
+        error = yield from _let_back(spec, error)
+    if isinstance(error, GpureadyError):
+        due[0].error = error
+        yield Failed(error)
+
+
+def _let_back(spec: NodeSpec, error: GpureadyError | Pending | None) -> drain.Result:
+    """The drained node's work comes back, if the node did."""
+    if isinstance(error, UnreachableError):
+        return UnreachableError(f"{error}; the node is still drained", remedy=error.remedy)
+    stays = yield from drain.end(host, spec.maintenance)
+    if not stays:
+        return error
+    told = f"{error}; {stays}" if isinstance(error, GpureadyError) else stays
+    return ConvergeError(told, remedy="let the work back by hand, and run again")
+
+
+class RebootCommand(PyinfraCommand):
+    """A reboot on its way; ``error`` is set when it may not be, or the node did not come back."""
+
+    def __init__(self, spec: NodeSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.error: GpureadyError | Pending | None = None
+
+    def __repr__(self) -> str:
+        return "RebootCommand()"
+
+    def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
+        """pyinfra's entry; failures are kept for the operation, which judges them."""
+        try:
+            lock.hold(host)
+            self._reboot(host)
+        except (GpureadyError, Pending) as e:
+            self.error = e
+        except Exception as e:  # pyinfra would drop it, and the operation with it
+            self.error = EngineError(f"reboot: {type(e).__name__}: {e}")
+        return True
+
+    def _reboot(self, host: Host) -> None:
+        before, began = node_state(host).boot_id, time.monotonic()
+        script = resources.script("reboot", work=work.words(self.spec))
+        _tell(host, "is a reboot all right?")
+        try:
+            reply = run_step(host, Step("reboot", script, timeout=300))
+        except ResultUnknown:  # it may be on its way: boot_id tells
+            pass
+        else:
+            if reply.rc == PENDING_EXIT:
+                raise Pending(last_line(reply.err))
+            if reply.rc:
+                raise ConvergeError(f"not rebooted: {last_line(reply.err)}")
+        lock.release(host)
+        after = _await(host, before, self.spec.maintenance.reboot_timeout)
+        rebooted(host).append(Reboot(before, after, time.monotonic() - began))
+
+
+def _tell(host: Host, what: str) -> None:
+    host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, what)
+
+
+def _await(host: Host, before: str, limit: int) -> str:
+    """The boot_id of the system that came up; at most ``limit`` seconds."""
+    end = time.monotonic() + limit
+    seen = "nothing"
+    while True:
+        _hang_up(host)
+        _tell(host, f"reboot: waits for the node ({seen})" if seen != "nothing" else "reboot")
+        try:
+            with gevent.Timeout(_LOOK, UnreachableError(f"no SSH session within {_LOOK} s")):
+                reconnect(host)
+                now = _ask("cat /proc/sys/kernel/random/boot_id", host, _LOOK)
+                if now and now != before:
+                    _tell(host, "reboot: services start")
+        except (GpureadyError, PyinfraError, SSHException, OSError, EOFError) as e:
+            seen, now = (str(e) or type(e).__name__).splitlines()[0], ""
+        if now and now != before and _services(host):
+            return now
+        if now == before:
+            seen = "the system from before still answers"
+        if time.monotonic() > end:
+            break
+        gevent.sleep(_PAUSE)
+    if now == before:
+        told = f"the node was told to reboot, and {limit} s later {seen}"
+        raise ConvergeError(told, remedy="what holds it up? systemctl list-jobs there")
+    told = f"the node did not come back within {limit} s of its reboot; last seen: {seen}"
+    raise UnreachableError(told, remedy="look at its console; maintenance.reboot_timeout says how long it may take")
+
+
+def _services(host: Host) -> bool:
+    """Wait until what the boot starts has started; False when the connection went meanwhile."""
+    try:
+        _ask(f"timeout {_SERVICES} systemctl is-system-running --wait", host, _SERVICES + 15)
+    except (GpureadyError, PyinfraError, SSHException, OSError, EOFError):
+        return False
+    return True
+
+
+def _ask(command: str, host: Host, timeout: int) -> str:
+    lines = run_script(host, f'echo begin; {command} 2>/dev/null; echo "end 1"', timeout)
+    return lines[0].strip()
+
+
+def _hang_up(host: Host) -> None:
+    client = getattr(host.connector, "client", None)
+    if client is not None:
+        client.close()
