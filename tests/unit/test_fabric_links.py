@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fabric_samples import choices, chosen, down, unwanted
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,13 @@ def test_infiniband_without_an_address_is_told() -> None:
     bare = Choices(tuple(type(each)(each.port, None, None, "") for each in bare.chosen))
     found, _ = links("a", bare, "b", bare)
     assert "IPoIB is not configured" in found[0].obstacle
+
+
+def test_the_line_rate_is_the_netdevs_and_infinibands_own_where_it_has_none() -> None:
+    port = replace(chosen("mlx5_0").port, rate_gbps=400.0, line_gbps=None)
+    for transport, line in (("InfiniBand", 400.0), ("RoCE", None)):
+        side = choices(replace(chosen("mlx5_0"), port=replace(port, transport=transport)))
+        assert links("a", side, "b", side)[0][0].server.line_gbps == line
 
 
 SIDES = st.lists(

@@ -176,6 +176,13 @@ def test_nccl_over_sockets_fails_and_silence_is_unknown() -> None:
     assert judged("nccl", nccl("nothing\n"), 92.0).status == "unknown"
 
 
+def test_a_wrong_sum_is_no_figure_however_fast_it_came() -> None:
+    server, client = nccl("n:1:1 [0] NCCL INFO Using network IB\n")
+    finding = judged("nccl", (replace(server, text=server.text.replace(" 10.74 0\n", " 10.74 17\n")), client))
+    assert (finding.status, finding.value) == ("fail", None)
+    assert "wrong in 17 elements" in finding.summary
+
+
 def test_commands_name_device_port_and_gid_and_the_server_last() -> None:
     server, client = commands(TESTS["write_bw"], A, B, 2)
     assert client.arguments == (*server.arguments, A.address)

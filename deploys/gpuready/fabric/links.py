@@ -16,7 +16,7 @@ Candidate = Chosen | Refused
 
 @dataclass(frozen=True)
 class End:
-    """One port of one host in a test. ``line_gbps`` is the netdev's speed in Gbit/s, None when unknown."""
+    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None when unknown."""
 
     host: str
     device: str
@@ -100,10 +100,12 @@ def _name(each: Candidate) -> str:
 
 def _end(host: str, each: Candidate) -> End:
     port = each.port
+    # InfiniBand's own word on its rate is right, and a port without IPoIB has no netdev to ask.
+    line = port.line_gbps or (port.rate_gbps if port.transport == "InfiniBand" else None)
     if isinstance(each, Refused):
-        return End(host, port.device, port.number, port.netdev, line_gbps=port.line_gbps)
+        return End(host, port.device, port.number, port.netdev, line_gbps=line)
     address = "" if each.address is None else str(each.address)
-    return End(host, port.device, port.number, each.netdev, address, each.gid_index, port.line_gbps)
+    return End(host, port.device, port.number, each.netdev, address, each.gid_index, line)
 
 
 def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:

@@ -117,6 +117,9 @@ def found(
         return replace(plain, status="unknown", summary="; ".join(lost))
     figure = _figure(test, said)
     why_not = _remedy("\n".join(words)) or f"gpuready explain fabric.{test.name}"
+    if figure is not None and figure.more.get("wrong"):
+        corrupt = f"the sum is wrong in {figure.more['wrong']:.0f} elements: data was changed on its way"
+        return replace(plain, status="fail", summary=corrupt, remedy=why_not)
     if figure is not None and not figure.moved:
         idle = "the tool ended well, and not one message arrived"
         return replace(plain, status="fail", summary=idle, remedy=_remedy("no answer within"))
@@ -169,10 +172,11 @@ def _figure(test: Test, said: tuple[Answer, Answer]) -> _Figure | None:
         moved = lat.iterations, lat.iterations * lat.size
         return _Figure(lat.typical, (lat.iterations, 0), moved, {"average": lat.average, "p99": lat.p99})
     done = figures.collective(said[0].text)
-    if done is None or done.wrong:
+    if done is None:
         return None
     total = done.size * commands.ALL_REDUCES
-    return _Figure(done.busbw * 8, (total // _PACKET, total), (total // _PACKET, total), {"algbw": done.algbw * 8})
+    more = {"algbw": done.algbw * 8, "wrong": float(done.wrong or 0)}
+    return _Figure(done.busbw * 8, (total // _PACKET, total), (total // _PACKET, total), more)
 
 
 def _proofs(test: Test, figure: _Figure, server: End, client: End, said: tuple[Answer, Answer]) -> list[Proof]:
