@@ -138,7 +138,10 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
         a.run("chmod +x /usr/bin/ib_write_bw")
     assert missing.code == 3, missing.explain()  # nothing at all was tested
     (finding,) = findings(missing, "write_bw")
-    assert (finding["status"], finding["remedy"]) == ("skip", "install perftest")
+    assert (finding["status"], finding["remedy"]) == (
+        "skip",
+        "install perftest (in the spec: rdma: {packages: [perftest]})",
+    )
     assert "fabric.ports" in missing.checks("unknown", host=a.name)
     await_nothing_left(*pair)
 

@@ -148,7 +148,7 @@ def test_a_missing_tool_is_a_skip_that_names_the_package() -> None:
     assert (finding.status, finding.summary, finding.remedy) == (
         "skip",
         "n1: there is no ib_write_bw",
-        "install perftest",
+        "install perftest (in the spec: rdma: {packages: [perftest]})",
     )
 
 

@@ -25,14 +25,14 @@ _CONNECT = 20
 class Test:
     """``listens``: where its server is seen to wait, a TCP port (tcp) or an RDMA connection manager's (cm).
 
-    ``packages`` are those that hold the tool, by the names of Debian and of the RHEL family.
+    ``source`` is where a node gets the tool from.
     """
 
     name: str
     title: str
     unit: str
     tool: str
-    packages: str
+    source: str
     listens: str
     higher_is_better: bool
     both_ways: bool = False
@@ -43,9 +43,11 @@ TESTS = {
     test.name: test
     for test in (
         Test("rping", "rping: RDMA reads, writes and sends, checked", "pings", "rping",
-             "rdmacm-utils (librdmacm-utils)", "cm", True),
-        Test("write_bw", "write_bw: ib_write_bw, average", "Gbit/s", "ib_write_bw", "perftest", "tcp", True, True),
-        Test("read_lat", "read_lat: ib_read_lat, typical", "us", "ib_read_lat", "perftest", "tcp", False),
+             "rdmacm-utils (in the spec: rdma: {packages: [rdmacm-utils]})", "cm", True),
+        Test("write_bw", "write_bw: ib_write_bw, average", "Gbit/s", "ib_write_bw",
+             "perftest (in the spec: rdma: {packages: [perftest]})", "tcp", True, True),
+        Test("read_lat", "read_lat: ib_read_lat, typical", "us", "ib_read_lat",
+             "perftest (in the spec: rdma: {packages: [perftest]})", "tcp", False),
         Test("nccl", "nccl: all-reduce of torch, bus bandwidth", "Gbit/s", "python3",
              "python3 with torch and NCCL", "tcp", True, gpu=True),
     )

@@ -112,7 +112,7 @@ def found(
     plain = Finding(test.name, server, client, "", "", server_said=words[0], client_said=words[1])
     sides = list(zip((server, client), said, words, strict=True))
     if missing := [f"{end.host}: {each.missing}" for end, each, _ in sides if each.missing]:
-        return replace(plain, status="skip", summary="; ".join(missing), remedy=f"install {test.packages}")
+        return replace(plain, status="skip", summary="; ".join(missing), remedy=f"install {test.source}")
     if lost := [f"{end.host}: {each.trouble}" for end, each, _ in sides if each.trouble]:
         return replace(plain, status="unknown", summary="; ".join(lost))
     figure = _figure(test, said)
