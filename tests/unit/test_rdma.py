@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gpuready.components.rdmaconf import by_files, by_next_boot, by_options, mode, settings
 from gpuready.state.model import File, NodeState
-from gpuready.state.parse import parse
+from gpuready.state.parse import RDMA_MARKS, parse
+from gpuready.state.probe import script
 from tests.unit.probe_answers import lines, recorded
 from tests.unit.rdma_verdicts import port
 from tests.unit.test_checks import one
@@ -82,6 +83,11 @@ def test_what_the_probe_tells_of_rdma() -> None:
     assert found.initramfs == found.initramfs_old == ("/boot/initrd.img-6.12",)
     assert found.boot_options == ("ib_core.netns_mode=1 ib_core.netns_mode=0", "")
     assert NodeState.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize("mark", sorted(RDMA_MARKS - {"efa"}))
+def test_the_probe_looks_for_every_mark(mark: str) -> None:
+    assert f"echo {mark}=1\n" in script()
 
 
 def test_the_open_kernel_module_is_told_by_its_version() -> None:

@@ -42,7 +42,7 @@ def parse(lines: list[str]) -> NodeState:
         cloud_init="none" if "cloud_init" not in one else "done" if "cloud_init_done" in one else "running",
         reboot_required="reboot_required" in one,
         have=tuple(values.get("have", [])),
-        marks=tuple(sorted(set(one) & MARKS)),
+        marks=tuple(sorted(set(one) & (MARKS | RDMA_MARKS))),
         memlock=one.get("memlock", ""),
         capabilities="".join(re.findall(r"^[0-9a-f]+$", one.get("capabilities", ""))),
         files=files,
@@ -68,6 +68,7 @@ def parse(lines: list[str]) -> NodeState:
     )
 
 
+#: By these somebody is told who owns a part of the node.
 MARKS = {
     "operator_toolkit",
     "operator_driver",
@@ -83,6 +84,9 @@ MARKS = {
     "nvidia_installer",
     "oci_hook",
     "ostree",
+}
+#: And by these what RDMA is made of here, and who else wants a say in its mode.
+RDMA_MARKS = {
     "ib_core_loaded",
     "ib_core_builtin",
     "irdma_roce_ena",
