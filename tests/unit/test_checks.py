@@ -15,7 +15,7 @@ from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
-from tests.unit import image_verdicts, monitoring_verdicts, nccl_verdicts, rdma_verdicts
+from tests.unit import gpu_verdicts, image_verdicts, monitoring_verdicts, nccl_verdicts, rdma_verdicts
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -725,6 +725,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "as the spec says",
     ),
+    *gpu_verdicts.VERDICTS,
     *image_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
@@ -777,17 +778,38 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     node = h200().model_copy(update={"active": {"cuda": {"rc": 0, "out": "cuInit=0 count=1 version=13000\n"}}})
     judged = run_checks(CATALOGUE, spec(hardware={"gpus": 1, "model": "H200"}), node, "n1", active=True, today=TODAY)
     wanted = [j for j in judged if j.check.id.startswith(("driver.", "libcuda.", "gpu."))]
-    assert {j.check.id: j.verdict.status for j in wanted} == {
-        "driver.loaded": "pass",
-        "driver.match": "pass",
-        "gpu.count": "pass",
-        "gpu.model": "pass",
-        "libcuda.stub": "pass",
-        "libcuda.ldcache": "pass",
-        "libcuda.loader": "pass",
-        "libcuda.init": "pass",
-    }
-    assert len(wanted) == 8
+    judged_as = {j.check.id: j.verdict.status for j in wanted}
+    # No switch, one GPU, a GPU that remaps rows: what does not concern it. The recording has no kernel log.
+    absent = {"gpu.nvswitch", "gpu.fabric", "driver.fabricmanager", "gpu.uniform", "gpu.retired", "gpu.xid", "gpu.sxid"}
+    assert {id for id, status in judged_as.items() if status == "skip"} == absent
+    assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
+    assert len(judged_as) == 26
+
+
+ONE_WRONG = [
+    row
+    for row in (*gpu_verdicts.XIDS, *gpu_verdicts.MEMORY, *gpu_verdicts.SWITCHES, *gpu_verdicts.SETTINGS)
+    if row[1] in ("warn", "fail")
+]
+
+
+@pytest.mark.parametrize(
+    ("id", "status", "node", "blocks", "part"), ONE_WRONG, ids=[f"{v[0]}-{n}" for n, v in enumerate(ONE_WRONG)]
+)
+def test_one_thing_wrong_with_a_gpu_is_told_by_one_check(
+    id: str, status: str, node: NodeState, blocks: dict[str, Any], part: str
+) -> None:
+    found = run_checks(CATALOGUE, spec(**blocks), node, "n1", active=False, today=TODAY)
+    concerned = {j.check.id: j.verdict.status for j in found if j.check.id.startswith(("gpu.", "driver."))}
+    concerned.pop("gpu.count")  # the spec does not say how many there are
+    assert {each: s for each, s in concerned.items() if s not in ("pass", "skip")} == {id: status}
+
+
+def test_a_dead_gpu_is_told_once_and_its_other_values_are_not_judged() -> None:
+    node = gpu_verdicts.said(("remapped_row_pending", "[GPU is lost]"), ("persistence_mode", "Disabled"))
+    found = {j.check.id: j.verdict for j in run_checks(CATALOGUE, spec(), node, "n", active=False, today=TODAY)}
+    assert found["gpu.answers"].evidence == "00000000:00:06.0: remapped_rows/remapped_row_pending is [GPU is lost]"
+    assert found["gpu.remap"] == found["gpu.persistence"] == skip("see gpu.answers")
 
 
 def test_the_recorded_machine_misses_the_rest_and_none_crashes() -> None:
@@ -902,7 +924,8 @@ def test_which_checks_say_nothing_without_a_gpu() -> None:
     found = run_checks(CATALOGUE, spec(hardware={"gpus": "none"}), h200(), "n", active=True, today=TODAY)
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
     assert skipped == {
-        *("driver.loaded", "driver.match", "gpu.count", "gpu.model", "libcuda.init"),
+        *("driver.loaded", "driver.match", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
+        *(id for id in IDS if id.startswith("gpu.")),
         *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat", "rdma.gdr"),
     }
 

@@ -285,6 +285,9 @@ SPECS = {
         "verify: {image: '--privileged'}", 1, "given '--privileged'", "allowed: an image reference"
     ),
     "image with a space": spec("verify: {image: 'a b'}", 1, "given 'a b'", "an image reference"),
+    "threshold unknown": spec(
+        "verify:\n  thresholds: {retird_pages: 10}", 2, "retird_pages", "did you mean 'retired_pages'?"
+    ),
     "level unknown": spec("verify: {level: smok}", 1, "given 'smok'", "did you mean 'smoke'?"),
     "template": spec(
         "toolkit:\n  version: '{{ version }}'", 2, "no templates", "given '{{ version }}'", "a plain value"
@@ -302,7 +305,6 @@ SPECS = {
     ),
 }
 NOT_YET = {
-    "nvswitch": ("hardware: {nvswitch: true}", "hardware.nvswitch", "auto"),
     "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
     "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),

@@ -19,6 +19,7 @@ import pytest
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
+from gpuready.state.smi import lean
 from tests.unit.probe_answers import recorded
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the probe reads /proc")
@@ -195,7 +196,7 @@ def test_it_loads_no_module_and_calls_nvidia_smi_only_where_the_module_is_loaded
 def test_a_real_answer_comes_through_whole(run: Run, node: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "answer").write_text(recorded("nvidia-smi-q-x.xml"))
     state = parse(run(node(f"#!/bin/sh\n[ \"$*\" = '-q -x' ] && cat {tmp_path}/answer\n")))
-    assert state.driver.smi == recorded("nvidia-smi-q-x.xml")
+    assert state.driver.smi == lean(recorded("nvidia-smi-q-x.xml"))
 
 
 @pytest.mark.parametrize("shell", SHELLS)

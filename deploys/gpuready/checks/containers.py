@@ -13,8 +13,6 @@ from gpuready.components.dockerkeys import RUNTIME
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
-DRAINED = "/var/lib/gpuready/drained"
-
 
 def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.tools, Unknown):
@@ -130,34 +128,7 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"apt has {spec.toolkit.version}-1 from {url}")
 
 
-def _reboot(spec: NodeSpec, state: NodeState) -> Verdict:
-    if state.reboot_required:
-        return warn("the node asks for a reboot (/run/reboot-required)", "reboot it when it is drained")
-    return passed("no reboot is asked for")
-
-
-def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
-    how = state.files.get(DRAINED)
-    return passed("gpuready keeps no work away") if how is None else fail(f"gpuready drained it ({how.text.strip()})")
-
-
 CHECKS = (
-    Check(
-        "node.reboot",
-        Level.config,
-        "A kernel or library update is installed and not in use yet; a new kernel may have no NVIDIA module.",
-        "cat /run/reboot-required.pkgs; dkms status",
-        "drain the node and reboot it",
-        _reboot,
-    ),
-    Check(
-        "node.drained",
-        Level.config,
-        "gpuready moved the work away for a maintenance, and was cut off, or the way back failed.",
-        f"cat {DRAINED}",
-        f"let the work back (scontrol update State=RESUME, or maintenance.drain.after), and rm {DRAINED}",
-        _drained,
-    ),
     Check(
         "toolkit.floor",
         Level.config,

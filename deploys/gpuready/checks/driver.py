@@ -50,6 +50,18 @@ def _match(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"module and libraries are {loaded}")
 
 
+def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not _version(state):
+        return skip("no nvidia module is loaded")
+    missing = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if node not in state.driver.nodes]
+    numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)
+    if numbered < len(state.driver.gpus):
+        missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
+    if missing:
+        return warn(f"missing: {', '.join(missing)}", "nvidia-modprobe -u -c0, for each GPU -c with its number")
+    return passed(f"device nodes of {numbered} GPUs, nvidiactl and nvidia-uvm")
+
+
 def _count(spec: NodeSpec, state: NodeState) -> Verdict:
     want = spec.hardware.gpus
     if isinstance(state.driver.smi, Unknown):
@@ -101,6 +113,17 @@ CHECKS = (
         "cat /proc/driver/nvidia/version; ldconfig -p | grep -E 'libcuda|libnvidia-ml'; modinfo -F version nvidia",
         "drain the node and reboot it (or reload the modules); remove what is left of another driver, run ldconfig",
         _match,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "driver.nodes",
+        Level.effective,
+        "Nothing has made the device nodes yet: a program as root makes them at its start, one in a container cannot, "
+        "and CUDA answers 100 or 999 there.",
+        "ls -l /dev/nvidia*; grep nvidia /proc/devices",
+        "nvidia-modprobe -u -c0; nvidia-persistenced does it at each boot",
+        _nodes,
         gpu=True,
         after=("driver.loaded",),
     ),

@@ -162,7 +162,7 @@ class Verify(Section):
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failures to accept."""
     thresholds: Thresholds = Thresholds()
-    """Limits of the fabric tests."""
+    """Limits of the fabric tests and of GPUs."""
 
 
 class NodeSpec(Section):

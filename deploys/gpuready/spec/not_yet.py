@@ -24,7 +24,6 @@ class Missing:
 
 
 NOT_YET = (
-    Missing("hardware.nvswitch", "NVSwitch check"),
     Missing("driver.policy", "driver component"),
     Missing("driver.version", "driver component"),
     Missing("driver.flavor", "driver component"),

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gpuready.state.network import Network
+from gpuready.state.xid import KernelLog
 
 
 class _Model(BaseModel):
@@ -119,6 +120,7 @@ class Driver(_Model):
     """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
 
     ``owner`` is where it came from: packages, runfile, mount (of the image or the platform), operator, or nothing.
+    ``smi`` is nvidia-smi -q -x without the supported clocks.
     """
 
     owner: str = ""
@@ -131,6 +133,7 @@ class Driver(_Model):
     gpus: tuple[str, ...] = ()
     pci: tuple[str, ...] = ()
     smi: str | Unknown | None = None
+    log: KernelLog | Unknown | None = None
     installer_log: bool = False
 
 

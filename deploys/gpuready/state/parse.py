@@ -12,6 +12,8 @@ from gpuready.state.docker import docker
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
 from gpuready.state.records import ProbeError, Records
+from gpuready.state.smi import lean
+from gpuready.state.xid import kernel_log
 
 __all__ = ["ProbeError", "parse"]
 
@@ -207,7 +209,7 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
 
 def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> Driver:
     version = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", proc.get("/proc/driver/nvidia/version", ""))
-    modinfo = r.run("modinfo")
+    modinfo, smi, log = r.run("modinfo"), r.run("smi"), r.run("xids")
     return Driver(
         owner=_owner(values, r),
         module_version=values.get("module_version", [""])[-1].strip(),
@@ -217,7 +219,8 @@ def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> D
         nodes=tuple(values.get("dev", [])),
         gpus=tuple(values.get("gpu", [])),
         pci=tuple(line for line in r.text("pci").splitlines() if line),
-        smi=r.run("smi"),
+        smi=lean(smi) if isinstance(smi, str) else smi,
+        log=kernel_log(log) if isinstance(log, str) else log,
         installer_log="nvidia_installer" in values,
     )
 

@@ -1,0 +1,87 @@
+"""Xids of GPUs and SXids of NVSwitches, from the kernel's log. Pure; no text makes it raise.
+
+The probe sends the log's first line, and of each kind of event the last line with how many there were since the
+driver was loaded. Formats: the driver's ``NVRM: Xid (PCI:0000:05:00): 79, ...`` (before 352 without ``PCI:``) and
+``nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30 ...``; ``NVRM: GPU 0000:05:00.0: GPU has fallen off
+the bus.`` is an Xid 79 that has no such line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Event(BaseModel):
+    """``number`` is the Xid's, or the SXid's where ``switch``; ``seconds`` after boot the last of ``count`` came."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    device: str
+    switch: bool = False
+    nonfatal: bool = False
+    count: int = 1
+    seconds: int | None = None
+    text: str = ""
+
+
+class KernelLog(BaseModel):
+    """``since``: seconds after boot from which on the log still holds all; None: it has no times."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    since: int | None = None
+    events: tuple[Event, ...] = ()
+
+
+_LINE = re.compile(r"([0-9]{1,9})\t(?:<[0-9]+>)?(?:\[ *([0-9]{1,12})[.0-9]*\])?(.*)", re.A)
+_TIME = re.compile(r"(?:<[0-9]+>)?\[ *([0-9]{1,12})\.", re.A)
+_XID = re.compile(r"(S?)Xid \((?:PCI:)?([0-9a-fA-F:.]{1,20})\).*?: ?0*([0-9]{1,6})\b", re.A)
+_FALLEN = re.compile(
+    r"NVRM: .*?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})?[^:]*(?:: .*)?fallen off the bus", re.A
+)
+_NONFATAL = re.compile(r"\bnon-?fatal\b", re.I)
+_OFF_THE_BUS = 79
+
+
+def kernel_log(text: str) -> KernelLog:
+    """What the probe sent."""
+    first, _, rest = text.partition("\n")
+    began = _TIME.match(first)
+    found: dict[tuple[int, str, bool, bool], Event] = {}
+    for line in rest.splitlines():
+        event = _event(line)
+        if event is None:
+            continue
+        key = (event.number, event.device, event.switch, event.nonfatal)
+        if key in found and event.number == _OFF_THE_BUS:
+            continue  # told twice, in two forms
+        found[key] = event
+    ordered = sorted(found.values(), key=lambda e: (e.switch, e.number, e.device, e.nonfatal))
+    return KernelLog(since=int(began[1]) if began else None, events=tuple(ordered))
+
+
+def _event(line: str) -> Event | None:
+    parts = _LINE.match(line)
+    if parts is None:
+        return None
+    said = parts[3].strip()[:300]
+    xid, fallen = _XID.search(said), _FALLEN.search(said)
+    if xid is None and fallen is None:
+        return None
+    return Event(
+        number=int(xid[3]) if xid else _OFF_THE_BUS,
+        device=_device(xid[2] if xid else fallen[1] or "" if fallen else ""),
+        switch=bool(xid and xid[1]),
+        nonfatal=bool(_NONFATAL.search(said)),
+        count=int(parts[1]),
+        seconds=int(parts[2]) if parts[2] else None,
+        text=said,
+    )
+
+
+def _device(bus: str) -> str:
+    """A bus id without the function, which one form has and the other has not."""
+    return bus.lower().partition(".")[0]
