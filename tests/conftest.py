@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
@@ -15,3 +16,10 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What waits for machines begins first, so that no worker is left alone with it in the end."""
     items.sort(key=lambda item: item.get_closest_marker("lab") is None)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """The engine patches the whole process, which stops the workers: a test starts it in a process of its own."""
+    patched = getattr(sys.modules.get("gevent.monkey"), "is_module_patched", None)
+    if patched is not None and patched("socket"):
+        pytest.exit(f"{report.nodeid} imports gpuready.engine into the tests' own process", returncode=3)

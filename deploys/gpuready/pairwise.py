@@ -20,7 +20,7 @@ from gpuready.engine import Engine
 from gpuready.errors import UnreachableError
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.discovery import Choices, choose
-from gpuready.fabric.links import Link, links
+from gpuready.fabric.links import Link, links, remarks
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.fabric.schedule import Pair
 from gpuready.fabric.verdict import Finding, blocked, skipped
@@ -29,20 +29,6 @@ from gpuready.operations.node_state import node_state
 from gpuready.operations.pair import run_test
 from gpuready.operations.transport import EXECS, is_up
 from gpuready.report.run import Run
-from gpuready.state.model import Docker, NodeState
-
-
-def remarks(state: NodeState | None, found: Choices) -> list[str]:
-    """What a reader of the figures has to know of a node: that it has no port, or that somebody works there."""
-    told = []
-    if not found.chosen:
-        why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
-        told.append(f"no port of the fabric: {'; '.join(why)}")
-    docker = state.docker if state is not None else None
-    busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
-    if busy:
-        told.append(f"GPU containers run here ({', '.join(busy)}): figures may be low, and their traffic is slowed")
-    return told
 
 
 class Pairwise(Engine):

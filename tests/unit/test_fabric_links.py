@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.fabric.discovery import Choices
-from gpuready.fabric.links import Link, links
+from gpuready.fabric.links import Link, links, remarks
+from gpuready.state.model import Container, Docker, NodeState
 
 
 def met(found: list[Link]) -> list[tuple[str, str]]:
@@ -111,3 +112,18 @@ def test_every_port_of_the_fabric_is_in_one_link_or_named_as_alone(
     wanted += [f"b d{n}:1" for n, kind, _ in there if kind != "unwanted"]
     assert sorted(seen) == sorted(wanted)
     assert all(link.obstacle == "" or "DOWN" in link.obstacle for link in found)
+
+
+def test_a_node_without_a_port_says_why() -> None:
+    assert remarks(NodeState(), choices()) == ["no port of the fabric: the node has no RDMA device"]
+    assert remarks(NodeState(), choices(down("mlx5_0"))) == [
+        "no port of the fabric: mlx5_0:1: its state is DOWN, not ACTIVE"
+    ]
+
+
+def test_work_on_the_gpus_is_told_because_both_disturb_each_other() -> None:
+    containers = (Container(id="1", name="trainer", image="x", gpu=True), Container(id="2", name="web", image="y"))
+    state = NodeState(docker=Docker(containers=containers))
+    (note,) = remarks(state, choices(chosen("mlx5_0")))
+    assert note == "GPU containers run here (trainer): figures may be low, and their traffic is slowed"
+    assert remarks(NodeState(docker=Docker()), choices(chosen("mlx5_0"))) == []

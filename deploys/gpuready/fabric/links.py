@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gpuready.fabric.discovery import Choices, Chosen, Refused
+from gpuready.state.model import Docker, NodeState
 
 Candidate = Chosen | Refused
 
@@ -118,3 +119,16 @@ def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:
 
 def _why(each: Candidate) -> str:
     return each.reason if isinstance(each, Refused) else "the other has no port left to pair it with"
+
+
+def remarks(state: NodeState | None, found: Choices) -> list[str]:
+    """What a reader of the figures has to know of a node: that it has no port, or that somebody works there."""
+    told = []
+    if not found.chosen:
+        why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
+        told.append(f"no port of the fabric: {'; '.join(why)}")
+    docker = state.docker if state is not None else None
+    busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
+    if busy:
+        told.append(f"GPU containers run here ({', '.join(busy)}): figures may be low, and their traffic is slowed")
+    return told
