@@ -5,7 +5,6 @@ The tests go on from one another, in the order of the file, because a boot takes
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,29 +142,6 @@ def test_a_file_that_says_something_else_is_named_and_nothing_is_touched(node: N
     node.sh("rm /etc/modprobe.d/hpc.conf")
 
 
-def test_what_would_boot_must_be_fit_to(node: Node) -> None:
-    node.sh("ip netns add blue; touch /boot/vmlinuz-99.1-gpu; update-grub 2>/dev/null")
-    result = node.run("apply", *CONSENT, reboot="idle")
-    assert result.code == 1, result.explain()
-    assert "the kernel that would boot, 99.1-gpu, has no modules" in problem(result)
-    node.sh("mkdir -p /lib/modules/99.1-gpu; touch /lib/modules/99.1-gpu/modules.dep")
-    assert "99.1-gpu, has no initramfs" in problem(node.run("apply", *CONSENT, reboot="idle"))
-    node.sh("rm -r /boot/vmlinuz-99.1-gpu /lib/modules/99.1-gpu; update-grub 2>/dev/null")
-    node.sh("mkdir -p /run/driver/nvidia; echo 'NVRM version: x' >/run/driver/nvidia/version")
-    node.sh("mount --bind /run/driver /proc/driver")
-    assert "has no nvidia module" in problem(node.run("apply", *CONSENT, reboot="idle"))
-    node.sh("umount /proc/driver")
-
-
-def test_who_sits_at_a_terminal_is_asked_for_on_the_node(node: Node) -> None:
-    """No plan tells it: the step finds it just before it would reboot."""
-    before = node.sh("cat /proc/sys/kernel/random/boot_id")
-    node.sh("systemd-run -q --unit=terminal script -qc 'sleep 1000000' /dev/null; until [ -c /dev/pts/0 ]; do :; done")
-    node.waits(node.run("apply", *CONSENT, reboot="idle"), "until idle: class reboot", "root at terminal pts/0")
-    node.sh("systemctl stop terminal; ip netns del blue")
-    assert node.sh("cat /proc/sys/kernel/random/boot_id") == before
-
-
 def test_a_reboot_brings_it_about(node: Node) -> None:
     """ib_core is loaded in the initramfs, by the options that lie there: so that one was built anew."""
     node.sh(
@@ -199,17 +175,3 @@ def test_the_way_back_ends_with_a_reboot_of_its_own(node: Node) -> None:
     assert node.sh("dpkg-query -W -f '${db:Status-Status}' perftest 2>/dev/null || true") in ("", "not-installed")
     result = node.run("remove")
     assert (result.code, result.changed()) == (0, set()), result.explain()
-
-
-def test_a_node_that_does_not_come_back_is_told(node: Node) -> None:
-    where = node.where(reboot="idle", reboot_timeout=60, ignore=["busybox"])
-    words = ("apply", "--yes", "--only", "rdma", *CONSENT)
-    running = node.gpuready.start(*words, inventory=where)
-    deadline = time.monotonic() + LIMIT
-    while node.vm.run("true", check=False).returncode == 0:
-        assert time.monotonic() < deadline and running.poll() is None
-        time.sleep(0.5)
-    node.vm.kill()
-    result = node.gpuready.finish(running, timeout=LIMIT)
-    assert (result.code, result.host()["outcome"]) == (4, "unreachable"), result.explain()
-    assert "did not come back within 60 s of its reboot" in result.host()["error"]["message"]

@@ -342,7 +342,7 @@ SPECS |= {
         "maintenance.reboot: nothing says how the node is drained",
         "allowed: drained together with drain: kubectl | slurm | {before, after}",
     ),
-    "reboot timeout": spec("maintenance: {reboot_timeout: 5}", 1, "maintenance.reboot_timeout", "seconds, from 60"),
+    "reboot timeout": spec("maintenance: {reboot_timeout: 5}", 1, "maintenance.reboot_timeout", "seconds, from 30"),
     "drained by nothing": spec(
         "maintenance:\n  restart: drained",
         2,

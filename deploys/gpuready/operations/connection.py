@@ -156,7 +156,7 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
     if re.search("Authentication|authentication|private key", text):
         return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
                                 remedy=_login_remedy(to, hops))  # fmt: skip
-    return UnreachableError(f"{where}{way}: {_obstacle(error)}", remedy="is it up, and is the address right?")
+    return UnreachableError(f"{where}{way}: {obstacle(error)}", remedy="is it up, and is the address right?")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -171,7 +171,8 @@ def _changed(error: Exception) -> str:
     return next((e.hostname for e in _chain(error) if isinstance(e, BadHostKeyException)), "")
 
 
-def _obstacle(error: Exception) -> str:
+def obstacle(error: Exception) -> str:
+    """Why a connection did not come about, in a few words."""
     for e in _chain(error):
         if isinstance(e, NoValidConnectionsError):
             return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))

@@ -24,6 +24,7 @@ from gpuready.components import work
 from gpuready.components.base import PENDING_EXIT, Step
 from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
 from gpuready.operations import drain, lock
+from gpuready.operations.connection import obstacle
 from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import Reboot, outcomes, rebooted
@@ -57,7 +58,8 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
     if drain.is_drained(host):
         error = yield from _let_back(spec, error)
     if isinstance(error, GpureadyError):
-        due[0].error = error
+        for outcome in due:
+            outcome.pending, outcome.error = "", error
         yield Failed(error)
 
 
@@ -130,7 +132,7 @@ def _await(host: Host, before: str, limit: int) -> str:
                 if now and now != before:
                     _tell(host, "reboot: services start")
         except (GpureadyError, PyinfraError, SSHException, OSError, EOFError) as e:
-            seen, now = (str(e) or type(e).__name__).splitlines()[0], ""
+            seen, now = str(e) if isinstance(e, GpureadyError) else obstacle(e), ""
         if now and now != before and _services(host):
             return now
         if now == before:

@@ -117,7 +117,7 @@ class Maintenance(Section):
     """When an engine may be restarted: while nothing would be hit, never, or after the node was drained."""
     reboot: Literal["never", "idle", "drained"] = "never"
     """When the node may be rebooted, after all else: never, while nothing would be hit, or after it was drained."""
-    reboot_timeout: Annotated[int, Field(ge=60, le=7200), Allowed("seconds, from 60 to 7200")] = 1200
+    reboot_timeout: Annotated[int, Field(ge=30, le=7200), Allowed("seconds, from 30 to 7200")] = 1200
     """Seconds within which a node must be back from a reboot."""
     drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
     """How work is moved away first; used with restart: drained and reboot: drained."""
