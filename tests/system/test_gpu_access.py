@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 import tomlkit
 
+from gpuready import resources
+from gpuready.checks import triton
+from gpuready.checks.visible import sight_in
 from gpuready.components.base import Change, compare
 from gpuready.components.cdi import Cdi
 from gpuready.spec.model import NodeSpec
@@ -28,6 +32,7 @@ TOML = "/etc/nvidia-container-runtime/config.toml"
 LIBRARIES = "/usr/local/nvidia/lib64"
 FRESH, OLD = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 RECORDED = (Path(__file__).parents[1] / "unit/data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+PACKAGE = Path(resources.__file__).parent
 OLDER = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
 WANTED = {"mode": "cdi", "cuda_compat_mode": "disabled", "hardened": True}
 
@@ -172,6 +177,50 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
     assert "cdi.shadow" in shadow.checks("fail"), shadow.explain()
     assert "nvidia.com/gpu=0" not in node.run("nvidia-ctk cdi list").stdout, "which is why it is a failure"
     node.run("rm /var/run/cdi/x.json")
+
+
+_IMAGE = """
+mkdir -p /tmp/image/bin /tmp/image/sbin /tmp/image/etc /tmp/image/lib64 /tmp/image/lib/x86_64-linux-gnu /tmp/image/usr/lib
+cp /usr/sbin/ldconfig /tmp/image/sbin/
+cp -L /lib64/ld-linux-x86-64.so.2 /tmp/image/lib64/
+cd /lib/x86_64-linux-gnu; cp -L libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 /tmp/image/lib/x86_64-linux-gnu/
+docker create --name source busybox:lab true >/dev/null; docker export source | tar -C /tmp/image -xf - bin; docker rm source >/dev/null
+printf '%s\n' /lib/x86_64-linux-gnu >/tmp/image/etc/ld.so.conf; ldconfig -r /tmp/image
+tar -C /tmp/image -c . | docker import - glibc:lab >/dev/null
+"""
+
+
+def test_what_a_new_container_tells_of_libcuda(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    """Real libraries, a real image with glibc, and containers under the real runtime; cuInit finds no GPU in them."""
+    node.run(_IMAGE)
+    look = resources.script("container-look").split("<<'SH'\n")[1].rpartition("\nSH\n")[0]
+    node.run(
+        "cat >/root/cuinit && chmod 755 /root/cuinit", stdin_bytes=(PACKAGE / "carried/cuinit.x86_64").read_bytes()
+    )
+
+    def told(image: str, *words: str, start: str = "") -> str:
+        command = ["docker", "run", "--rm", "--network=none", "-v", f"{LIBRARIES}:{LIBRARIES}:ro", *words]
+        command += ["-v", "/root/cuinit:/gpuready-cuinit:ro,z", "--entrypoint", "sh", image, "-c", start + look]
+        return node.run(shlex.join(command)).stdout
+
+    # As on GCP Batch: the libraries are mounted, and the image's cache does not know.
+    out = told("glibc:lab")
+    assert "error while loading shared libraries: libcuda.so.1" in out and "cuinit-exit=127" in out
+    assert (sight_in(out).cache, triton.triton3(sight_in(out))) == ({}, "")
+    # The path helps the loader, and the third generation; ldconfig helps all.
+    out = told("glibc:lab", "-e", f"LD_LIBRARY_PATH={LIBRARIES}")
+    assert "cuInit=100 count=-1" in out and triton.triton3(sight_in(out)) == LIBRARIES
+    out = told("glibc:lab", start=f"ldconfig {LIBRARIES}; ")
+    assert "cuInit=100 count=-1" in out and triton.triton2(sight_in(out)) == LIBRARIES
+    # Not even a loader is in this one.
+    out = told("busybox:lab")
+    assert "no-ldconfig" in out and "cuinit-exit=127" in out and "cuInit=" not in out
+
+    done = gpuready("verify", inventory=inventory(node, ldso=[LIBRARIES], verify={"image": "glibc:lab"}))
+    assert {"docker.smoke"} <= done.checks("pass"), done.explain()
+    assert {"libcuda.triton", "libcuda.copies"} <= done.checks("pass", "warn"), done.explain()
+    assert "libcuda.container" in done.checks("skip"), "no driver is loaded"
+    assert node.run("ls -d /run/gpuready-* /var/lib/gpuready-* 2>/dev/null || true").stdout == ""
 
 
 def test_all_of_it_goes_again(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:

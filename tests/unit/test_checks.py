@@ -15,7 +15,14 @@ from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
-from tests.unit import gpu_verdicts, image_verdicts, monitoring_verdicts, nccl_verdicts, rdma_verdicts
+from tests.unit import (
+    gpu_verdicts,
+    image_verdicts,
+    monitoring_verdicts,
+    nccl_verdicts,
+    rdma_verdicts,
+    visible_verdicts,
+)
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 TODAY = date(2026, 11, 21)
@@ -729,6 +736,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *image_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
+    *visible_verdicts.VERDICTS,
 ]
 
 
@@ -810,6 +818,21 @@ def test_a_dead_gpu_is_told_once_and_its_other_values_are_not_judged() -> None:
     found = {j.check.id: j.verdict for j in run_checks(CATALOGUE, spec(), node, "n", active=False, today=TODAY)}
     assert found["gpu.answers"].evidence == "00000000:00:06.0: remapped_rows/remapped_row_pending is [GPU is lost]"
     assert found["gpu.remap"] == found["gpu.persistence"] == skip("see gpu.answers")
+    assert {j.check.id: j.verdict.status for j in wanted} == {
+        "driver.loaded": "pass",
+        "driver.match": "pass",
+        "gpu.count": "pass",
+        "gpu.model": "pass",
+        "libcuda.stub": "pass",
+        "libcuda.ldcache": "pass",
+        "libcuda.loader": "pass",
+        "libcuda.init": "pass",
+        "libcuda.triton": "pass",
+        "libcuda.copies": "pass",
+        "libcuda.container": "skip",
+        "libcuda.container_triton": "skip",
+    }
+    assert len(wanted) == 12
 
 
 def test_the_recorded_machine_misses_the_rest_and_none_crashes() -> None:

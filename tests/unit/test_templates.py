@@ -26,7 +26,7 @@ SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
     [["busybox", "sh", "-n"]] if shutil.which("busybox") else []
 )
 #: Templates that are parts of others, with the values that their includers set.
-PARTS = {"images": {}, "lib": {}, "idle": {}, "netns": {}, "workspace": {"what": "part"}}
+PARTS = {"images": {}, "container-look": {}, "lib": {}, "idle": {}, "netns": {}, "workspace": {"what": "part"}}
 NUMBERS = {"limit"}
 CANARY = "gpuready-canary"
 HOSTILE = [

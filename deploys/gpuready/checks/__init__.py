@@ -20,6 +20,7 @@ from gpuready.checks import (
     nvswitch,
     rdma,
     toolkitconfig,
+    visible,
     xids,
 )
 
@@ -33,9 +34,11 @@ CATALOGUE = (
     *gpusettings.CHECKS,
     *config.CHECKS,
     *libcuda.CHECKS,
+    *visible.HOST,
     *toolkitconfig.CHECKS,
     *cdi.CHECKS,
     *containers.CHECKS,
+    *visible.INSIDE,
     *images.CHECKS,
     *containerd.CHECKS,
     *crio.CHECKS,

@@ -103,7 +103,7 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
     if has_gpu(state) and spec.hardware.gpus != "none":
         want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
         if seen < want:
-            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out)
+            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
         return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
     return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")
 

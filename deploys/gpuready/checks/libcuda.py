@@ -14,7 +14,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Linker, NodeState, Unknown
 
 
-def _concerns(spec: NodeSpec, state: NodeState, linker: Linker) -> bool:
+def concerns(spec: NodeSpec, state: NodeState, linker: Linker) -> bool:
     """A node with a GPU, with driver libraries, or whose spec names directories needs a visible libcuda."""
     return has_gpu(state) or bool(linker.libs) or not isinstance(spec.ldso, str)
 
@@ -23,7 +23,7 @@ def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
     linker = state.linker
     if isinstance(linker, Unknown):
         return unread(linker)
-    if not _concerns(spec, state, linker):
+    if not concerns(spec, state, linker):
         return skip("no NVIDIA driver on this node")
     listed = linker.cache.get("libcuda.so.1", ())
     if not listed:
@@ -44,7 +44,7 @@ def _loader(spec: NodeSpec, state: NodeState) -> Verdict:
     linker = state.linker
     if isinstance(linker, Unknown):
         return unread(linker)
-    if not _concerns(spec, state, linker):
+    if not concerns(spec, state, linker):
         return skip("no NVIDIA driver on this node")
     if not linker.loader:
         return fail("the loader does not find libcuda.so.1", evidence="LD_TRACE_LOADED_OBJECTS names no libcuda.so.1")
@@ -54,16 +54,19 @@ def _loader(spec: NodeSpec, state: NodeState) -> Verdict:
 def _stub(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.linker, Unknown):
         return unread(state.linker)
-    bad = [p for paths in state.linker.cache.values() for p in paths if _odd(state.linker.libs.get(p, p)) or _odd(p)]
+    bad = [p for paths in state.linker.cache.values() for p in paths if odd(state.linker.libs.get(p, p)) or odd(p)]
     for path, file in state.glob("/etc/ld.so.conf").items():
-        bad += [f"{path}: {line.strip()}" for line in file.text.splitlines() if _odd(f"{line.split('#')[0].strip()}/")]
+        bad += [f"{path}: {line.strip()}" for line in file.text.splitlines() if odd(f"{line.split('#')[0].strip()}/")]
     if bad:
         return fail("a stubs or compat directory is in the linker's reach", evidence="; ".join(bad))
     return passed("no stub and no compat library in the cache or its configuration")
 
 
-def _odd(path: str) -> bool:
-    return "/stubs/" in path or "/cuda/compat/" in path or bool(re.search(r"/cuda-[^/]*/compat/", path))
+def odd(path: str) -> str:
+    """``stubs`` or ``compat`` when the path leads through such a directory of CUDA's, else empty."""
+    if "/stubs/" in path:
+        return "stubs"
+    return "compat" if "/cuda/compat/" in path or re.search(r"/cuda-[^/]*/compat/", path) else ""
 
 
 _MEANS = {
@@ -84,9 +87,15 @@ def _init(spec: NodeSpec, state: NodeState) -> Verdict:
     answer = state.active.get("cuda")
     if answer is None or "unknown" in answer:
         return unknown((answer or {}).get("unknown", "cuInit was not tried"))
-    m = re.search(r"^cuInit=(-?\d+) count=(-?\d+) version=(\d+)", answer.get("out", ""), re.M)
+    out = str(answer.get("out", ""))
+    return result_of(out, spec) or unknown(out.strip()[:200] or "no answer")
+
+
+def result_of(out: str, spec: NodeSpec) -> Verdict | None:
+    """The verdict on what cuinit printed (carried/cuinit.c); None where it printed nothing."""
+    m = re.search(r"^cuInit=(-?\d+) count=(-?\d+) version=(\d+)", out, re.M)
     if not m:
-        return unknown(answer.get("out", "").strip()[:200] or "no answer")
+        return None
     result, count = int(m[1]), int(m[2])
     if result:
         return fail(f"cuInit answers {result} ({_MEANS.get(result, 'see the CUDA driver API')})")
@@ -129,7 +138,7 @@ CHECKS = (
         Level.effective,
         "Libraries are found, but CUDA does not come up: module and library differ, device nodes are missing, the "
         "fabric manager is down, or a GPU is lost.",
-        "python3 -c \"import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))\"",
+        "nvidia-smi; CUDA's deviceQuery; or python3 -c \"import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))\"",
         "look the number up with 'gpuready explain libcuda.init'; nvidia-smi and dmesg name the GPU",
         _init,
         gpu=True,

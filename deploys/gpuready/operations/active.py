@@ -7,6 +7,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from gpuready import resources
+from gpuready.carried import cuinit
 from gpuready.compat.host import has_driver
 from gpuready.components.containerd import sandbox_image
 from gpuready.components.monitoring import scrape
@@ -30,6 +31,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
     values: dict[str, Any] = {
         "image": image,
+        "cuinit": cuinit(state.machine),
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
