@@ -17,6 +17,7 @@ import pytest
 import tomlkit
 
 from gpuready import resources
+from gpuready.carried import cuinit
 from gpuready.checks import triton
 from gpuready.checks.visible import sight_in
 from gpuready.components.base import Change, compare
@@ -32,7 +33,6 @@ TOML = "/etc/nvidia-container-runtime/config.toml"
 LIBRARIES = "/usr/local/nvidia/lib64"
 FRESH, OLD = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 RECORDED = (Path(__file__).parents[1] / "unit/data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
-PACKAGE = Path(resources.__file__).parent
 OLDER = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
 WANTED = {"mode": "cdi", "cuda_compat_mode": "disabled", "hardened": True}
 
@@ -180,13 +180,17 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
 
 
 _IMAGE = """
-mkdir -p /tmp/image/bin /tmp/image/sbin /tmp/image/etc /tmp/image/lib64 /tmp/image/lib/x86_64-linux-gnu /tmp/image/usr/lib
-cp /usr/sbin/ldconfig /tmp/image/sbin/
-cp -L /lib64/ld-linux-x86-64.so.2 /tmp/image/lib64/
-cd /lib/x86_64-linux-gnu; cp -L libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 /tmp/image/lib/x86_64-linux-gnu/
-docker create --name source busybox:lab true >/dev/null; docker export source | tar -C /tmp/image -xf - bin; docker rm source >/dev/null
-printf '%s\n' /lib/x86_64-linux-gnu >/tmp/image/etc/ld.so.conf; ldconfig -r /tmp/image
-tar -C /tmp/image -c . | docker import - glibc:lab >/dev/null
+set -e
+I=/tmp/image; L=lib/x86_64-linux-gnu
+mkdir -p $I/sbin $I/etc $I/lib64 $I/$L $I/usr/lib
+cp /usr/sbin/ldconfig $I/sbin/
+cp -L /lib64/ld-linux-x86-64.so.2 $I/lib64/
+for l in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1; do cp -L /$L/$l $I/$L/; done
+docker create --name source busybox:lab true >/dev/null
+docker export source | tar -C $I -xf - bin
+docker rm source >/dev/null
+echo /$L >$I/etc/ld.so.conf; ldconfig -r $I
+tar -C $I -c . | docker import - glibc:lab >/dev/null
 """
 
 
@@ -194,9 +198,7 @@ def test_what_a_new_container_tells_of_libcuda(node: Machine, gpuready: Gpuready
     """Real libraries, a real image with glibc, and containers under the real runtime; cuInit finds no GPU in them."""
     node.run(_IMAGE)
     look = resources.script("container-look").split("<<'SH'\n")[1].rpartition("\nSH\n")[0]
-    node.run(
-        "cat >/root/cuinit && chmod 755 /root/cuinit", stdin_bytes=(PACKAGE / "carried/cuinit.x86_64").read_bytes()
-    )
+    node.run("base64 -d >/root/cuinit && chmod 755 /root/cuinit", stdin=cuinit("x86_64"))
 
     def told(image: str, *words: str, start: str = "") -> str:
         command = ["docker", "run", "--rm", "--network=none", "-v", f"{LIBRARIES}:{LIBRARIES}:ro", *words]
