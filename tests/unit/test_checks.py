@@ -830,6 +830,27 @@ def test_a_dead_gpu_is_told_once_and_its_other_values_are_not_judged() -> None:
     assert found["gpu.remap"] == found["gpu.persistence"] == skip("see gpu.answers")
 
 
+@pytest.mark.parametrize(
+    ("why", "root", "status"),
+    [
+        ("smi: exit 18: Failed to initialize NVML: Driver/library version mismatch", "driver.match", "fail"),
+        ("smi: exit 15: Unable to determine the device handle", "gpu.answers", "fail"),
+        ("smi: no answer within the probe's limit, abandoned (pid 7 in state D)", "gpu.answers", "unknown"),
+    ],
+)
+def test_that_nvidia_smi_does_not_answer_is_told_once(why: str, root: str, status: str) -> None:
+    node = gpu_verdicts.smi("", driver={"smi": Unknown(unknown=why)})
+    if root == "driver.match":
+        node = node.model_copy(update={"linker": linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"})})
+    judged = run_checks(CATALOGUE, spec(hardware={"nvswitch": True}), node, "n", active=False, today=TODAY)
+    found = {j.check.id: j.verdict for j in judged if j.check.id.startswith(("gpu.", "driver."))}
+    assert {id: v.status for id, v in found.items() if v.status not in ("pass", "skip")} == {
+        root: status,
+        "gpu.count": "unknown",
+    }
+    assert found["gpu.remap"] == found["gpu.nvswitch"] == found["gpu.fabric"] == skip(f"see {root}")
+
+
 def test_the_recorded_machine_misses_the_rest_and_none_crashes() -> None:
     judged = run_checks(CATALOGUE, spec(), h200(), "n1", active=True, today=TODAY)
     assert [j.check.id for j in judged] == IDS

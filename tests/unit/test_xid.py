@@ -55,6 +55,10 @@ def test_the_two_forms_of_79_are_one() -> None:
     assert (event.number, event.device) == (79, "0000:05:00")
 
 
+def test_a_line_with_nothing_but_the_word_is_none() -> None:
+    assert counted("NVRM: Xid (PCI:0000:66:00): abc, pid=2280636: 5", "NVRM: Xid 79", "usb: fallen on the bus") == []
+
+
 def test_how_far_back_the_log_reaches() -> None:
     assert kernel_log("[86461.123456] eth0: link up\n").since == 86461
     assert kernel_log(BOOT).since == 0
@@ -93,6 +97,17 @@ def test_the_probe_counts_each_kind_once_and_forgets_what_came_before_the_driver
     found = {(e.number, e.nonfatal): (e.count, e.seconds) for e in kernel_log(ask(log)).events}
     assert found == {(14, False): (3, 6), (149, False): (1, 7), (149, True): (1, 8), (24007, False): (1, 9),
                      (79, False): (1, 10)}  # fmt: skip
+
+
+def test_the_log_of_a_healthy_h200() -> None:
+    """The lines of the driver in the kernel's log of the recorded machine, which has no Xid."""
+    real = (
+        "[    0.430457] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)\n"
+        "[    0.927488] NVRM: gpuClearFbhubPoisonIntrForBug2924523_GA100: FBHUB Interrupt detected. Clearing it.\n"
+        "[    3.453238] NVRM: Persistence mode is deprecated and will be removed in a future release. Please use "
+        "nvidia-persistenced instead.\n"
+    )
+    assert ask(BOOT + real) == BOOT
 
 
 def test_a_storm_stays_small() -> None:

@@ -14,6 +14,9 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.smi import Gpu, gpus
 
+DRIVER = ("driver.loaded", "driver.match")
+ROOTS = (*DRIVER, "gpu.answers")
+"""Whatever else is wrong with a GPU cannot be told while one of these fails."""
 RESET = "drain the node and reset the GPU (nvidia-smi -r -i BUS; with NVSwitch all of them), or reboot"
 
 
@@ -27,7 +30,7 @@ class Finding:
 
 
 def listed(state: NodeState) -> tuple[Gpu, ...] | Verdict:
-    """The GPUs, or why there is nothing to judge; that nvidia-smi does not answer is told by gpu.answers alone."""
+    """The GPUs, or why there is nothing to judge."""
     if state.driver.smi is None:
         return skip("nvidia-smi was not asked: no driver, or it is not on root's PATH")
     found = gpus(state.driver.smi) if isinstance(state.driver.smi, str) else state.driver.smi
@@ -109,9 +112,9 @@ ANSWERS = Check(
     "drain the node and reboot it; a GPU that still does not answer, or whose infoROM is corrupt, is to be replaced",
     _answers,
     gpu=True,
-    after=("driver.loaded", "driver.match"),
+    after=DRIVER,
 )
 
 
 def check(id: str, cause: str, confirm: str, fix: str, judge: Judge) -> Check:
-    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, after=("gpu.answers",))
+    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, after=ROOTS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
-from gpuready.checks.gpus import listed
+from gpuready.checks.gpus import ROOTS, listed
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.smi import Gpu
@@ -98,7 +98,7 @@ CHECKS = (
         "order the right machine, or correct hardware.nvswitch in the spec",
         _present,
         gpu=True,
-        after=("driver.loaded",),
+        after=ROOTS,
     ),
     Check(
         "driver.fabricmanager",
@@ -119,6 +119,6 @@ CHECKS = (
         "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
         _state,
         gpu=True,
-        after=("driver.loaded", "driver.fabricmanager"),
+        after=(*ROOTS, "driver.fabricmanager"),
     ),
 )

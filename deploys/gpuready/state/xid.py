@@ -38,10 +38,9 @@ class KernelLog(BaseModel):
 
 _LINE = re.compile(r"([0-9]{1,9})\t(?:<[0-9]+>)?(?:\[ *([0-9]{1,12})[.0-9]*\])?(.*)", re.A)
 _TIME = re.compile(r"(?:<[0-9]+>)?\[ *([0-9]{1,12})\.", re.A)
-_XID = re.compile(r"(S?)Xid \((?:PCI:)?([0-9a-fA-F:.]{1,20})\).*?: ?0*([0-9]{1,6})\b", re.A)
-_FALLEN = re.compile(
-    r"NVRM: .*?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})?[^:]*(?:: .*)?fallen off the bus", re.A
-)
+_XID = re.compile(r"(S?)Xid \((?:PCI:)?([0-9a-fA-F:.]{1,20})\)[^:]*: ?0*([0-9]{1,6})\b", re.A)
+_BUS = re.compile(r"\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\b", re.A)
+_FALLEN = "fallen off the bus"
 _NONFATAL = re.compile(r"\bnon-?fatal\b", re.I)
 _OFF_THE_BUS = 79
 
@@ -68,12 +67,12 @@ def _event(line: str) -> Event | None:
     if parts is None:
         return None
     said = parts[3].strip()[:300]
-    xid, fallen = _XID.search(said), _FALLEN.search(said)
-    if xid is None and fallen is None:
+    xid, bus = _XID.search(said), _BUS.search(said)
+    if xid is None and _FALLEN not in said:
         return None
     return Event(
         number=int(xid[3]) if xid else _OFF_THE_BUS,
-        device=_device(xid[2] if xid else fallen[1] or "" if fallen else ""),
+        device=_device(xid[2] if xid else bus[0] if bus else ""),
         switch=bool(xid and xid[1]),
         nonfatal=bool(_NONFATAL.search(said)),
         count=int(parts[1]),
