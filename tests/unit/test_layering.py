@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "deploys" / "gpuready"
-PURE = ("spec", "state", "components", "attach", "checks", "compat", "fabric", "report")
+PURE = ("spec", "state", "components", "attach", "checks", "compat", "containers", "fabric", "report")
 HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -26,6 +26,7 @@ VERBS = (
     "trust",
     "compat",
     "render",
+    "docker-args",
     "nccl",
 )
 NOT_YET = ("status", "inventory", "init", "report")
@@ -60,7 +61,7 @@ class Verbs(click.Group):
             near = difflib.get_close_matches(name, VERBS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"no command {name!r}{hint}", remedy=f"there are: {', '.join(VERBS)}")
-        command: click.Command = importlib.import_module(f"gpuready.cli.{name}").command
+        command: click.Command = importlib.import_module(f"gpuready.cli.{name.replace('-', '_')}").command
         return command
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,4 +1,4 @@
-"""``gpuready render``: what a monitoring system is given; nothing is connected."""
+"""``gpuready render``: what other systems are given for the nodes, made from the spec; nothing is connected."""
 
 from __future__ import annotations
 
@@ -7,24 +7,42 @@ from typing import Any
 
 import click
 
-from gpuready.cli.options import Verb, hosts, request
+from gpuready.cli.options import Request, Verb, hosts, request
+from gpuready.containers import gcpbatch
 from gpuready.errors import UsageError
 from gpuready.monitoring import dashboard, prometheus
+from gpuready.spec.images import named
 
-_HELP = """Print what Prometheus and Grafana need for the nodes.
+_HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Google Cloud's Batch.
 
 \b
   gpuready render prometheus -i hosts.yaml   scrape_configs, to go into prometheus.yml
   gpuready render rules                      alert rules, for rule_files
   gpuready render grafana                    the dashboard, to import
+  gpuready render gcp-batch -i hosts.yaml --limit job --machine-type a3-highgpu-8g -- train.py
 """
 
 
 @click.command("render", cls=Verb, help=_HELP)
-@click.argument("what", type=click.Choice(["prometheus", "rules", "grafana"]))
+@click.argument("what", type=click.Choice(["prometheus", "rules", "grafana", "gcp-batch"]))
 @hosts
-def command(what: str, inventory: tuple[str, ...], **given: Any) -> int:
+@click.option("--machine-type", default="", metavar="TYPE", help="gcp-batch: the VM's machine type.")
+@click.option(
+    "--accelerator",
+    default="",
+    metavar="TYPE",
+    help="gcp-batch: GPUs to attach, for machine types that have none of their own.",
+)
+@click.option("--boot-image", default="", metavar="IMAGE", help="gcp-batch: default: Batch's own.")
+@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]")
+def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **given: Any) -> int:
     """Print it."""
+    machine = {name: given.pop(name) for name in ("machine_type", "accelerator", "boot_image")}
+    if what == "gcp-batch":
+        click.echo(json.dumps(_job(request("render", inventory=inventory, **given), script, **machine), indent=2))
+        return 0
+    if script or any(machine.values()):
+        raise UsageError("a script and the options of the machine are for gcp-batch")
     if what != "prometheus" and inventory:
         raise UsageError(f"render {what} is the same for all hosts", remedy="leave -i out")
     if what == "grafana":
@@ -37,3 +55,22 @@ def command(what: str, inventory: tuple[str, ...], **given: Any) -> int:
         for name in prometheus.unreachable(entries):
             click.echo(f"note: {name} answers only to itself: say monitoring.listen, such as 0.0.0.0:9879", err=True)
     return 0
+
+
+def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, Any]:
+    names = [entry.name for entry in wanted.entries]
+    if len(names) != 1:
+        raise UsageError(f"a job of Batch is made from one host's spec, and {len(names)} are chosen", remedy="--limit")
+    spec = wanted.entries[0].spec
+    image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
+    gpus = spec.hardware.gpus
+    lacking = {
+        "--machine-type, such as a3-highgpu-8g": machine["machine_type"],
+        "a script: -- train.py": script,
+        "an image in the spec: verify.image": image,
+        "a number in the spec: hardware.gpus": gpus if isinstance(gpus, int) else 0,
+    }
+    if missing := [what for what, there in lacking.items() if not there]:
+        raise UsageError(f"a job of Batch needs {'; '.join(missing)}")
+    assert isinstance(gpus, int)
+    return gcpbatch.job(gcpbatch.Job(image, script=script, **machine), gpus, spec)

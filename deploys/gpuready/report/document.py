@@ -12,7 +12,7 @@ from gpuready import __version__
 from gpuready.checks.base import Judged
 from gpuready.components.base import Value
 from gpuready.errors import GpureadyError
-from gpuready.report import fabric, nccl
+from gpuready.report import containers, fabric, nccl
 from gpuready.report.answers import answer_document
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.reached import gpu_checks, level, run_level
@@ -70,6 +70,8 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
         found["images"] = [{"image": mask_text(item.image), **answer_document(item)} for item in host.answers]
     if host.nccl is not None:
         found["nccl"] = mask(nccl.document(host.nccl))
+    if host.docker_args is not None:
+        found["docker_args"] = mask(containers.document(host.docker_args))
     if run.verb == "probe" and host.state is not None:
         found["state"] = mask_state(host.state)
     if host.attached is not None:

@@ -58,7 +58,7 @@ def _style(run: Run, host: HostRun) -> str:
 
 
 def _counts(run: Run, host: HostRun) -> str:
-    if run.verb in ("probe", "compat", "nccl") or not (host.state or host.checks or run.attaching):
+    if run.verb in ("probe", "compat", "nccl", "docker-args") or not (host.state or host.checks or run.attaching):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
@@ -85,7 +85,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
-    if run.verb in ("probe", "nccl"):
+    if run.verb in ("probe", "nccl", "docker-args"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
     if run.verb == "remove":
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"

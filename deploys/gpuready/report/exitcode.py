@@ -11,7 +11,7 @@ MEANING = {
     1: "converge failed on a host, or in a plan would",
     2: "plan --detailed-exitcode: there are changes",
     3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not run; "
-    "fabric: a failed or unproven test; nccl: a host's settings cannot be told",
+    "fabric: a failed or unproven test; nccl: a host's settings cannot be told; docker-args: no GPUs for containers",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or nothing matched",
     6: "some hosts were not attempted",

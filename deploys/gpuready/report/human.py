@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuready.report import answers, fabric, facts, nccl
+from gpuready.report import answers, containers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
@@ -47,6 +47,8 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
         parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
     elif run.verb == "nccl":
         parts += nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
+    elif run.verb == "docker-args":
+        parts += containers.lines({h.name: h.docker_args for h in run.hosts if h.docker_args is not None}, paint)
     elif run.verb == "compat":
         parts += answers.matrix(run, paint)
     elif run.fabric is not None:

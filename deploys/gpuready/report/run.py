@@ -9,6 +9,7 @@ from gpuready.checks.base import Judged
 from gpuready.compat.answer import Answer
 from gpuready.components import owners
 from gpuready.components.base import Comparison
+from gpuready.containers.arguments import Argument
 from gpuready.errors import GpureadyError
 from gpuready.fabric.run import FabricRun
 from gpuready.report.nccl import NcclAnswer
@@ -56,6 +57,7 @@ class HostRun:
     notes: list[str] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     nccl: NcclAnswer | None = None
+    docker_args: tuple[Argument, ...] | None = None
     disturbed: bool = False
     attached: tuple[Attached, ...] | None = None
     reboot: dict[str, str | float] | None = None

@@ -30,7 +30,7 @@ VERBS: tuple[str, ...] = (
     "trust",
     "compat",
 )
-VERBS += ("nccl", "rdma", "rdma attach", "rdma detach", "rdma list")
+VERBS += ("nccl", "docker-args", "rdma", "rdma attach", "rdma detach", "rdma list")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -120,8 +120,9 @@ def _parts() -> dict[str, Any]:
         "images": {"type": "array", "items": _object(image=TEXT, **_answer()), "description": "compat only"},
     }  # fmt: skip
     host["nccl"] = nccl.schema()
+    host["docker_args"] = {"type": "array", "items": _object(words=TEXTS, why=TEXT), "description": "docker-args only"}
     host["attached"] = {"type": "array", "items": _ref("attached"), "description": "rdma: what is on record"}
-    optional = ("state", "images", "nccl", "attached")
+    optional = ("state", "images", "nccl", "docker_args", "attached")
     from gpuready.attach.status import STATES  # the other verbs, which want VERBS alone, start without it
 
     port = _object(port=COUNT, gid_index={"type": ["integer", "null"]}, address=TEXT, reason=TEXT)

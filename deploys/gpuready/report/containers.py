@@ -1,0 +1,29 @@
+"""``gpuready docker-args`` for people and as data: one line for all hosts that share it, and why each option."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.containers.arguments import Argument
+from gpuready.report.hostlist import hostlist
+from gpuready.report.text import Painter, clean
+
+
+def lines(answers: dict[str, tuple[Argument, ...]], paint: Painter) -> list[list[str]]:
+    """The blocks of the human report."""
+    found: dict[tuple[Argument, ...], list[str]] = {}
+    for name, answer in answers.items():
+        found.setdefault(answer, []).append(name)
+    return [
+        [
+            f"{paint('bold', 'docker run')} on {hostlist(names)}",
+            f"    {clean(' '.join(map(str, answer)))}",
+            *(f"      {clean(str(each))}: {clean(each.why)}" for each in answer),
+        ]
+        for answer, names in found.items()
+    ]
+
+
+def document(answer: tuple[Argument, ...]) -> list[dict[str, Any]]:
+    """The options as JSON."""
+    return [{"words": [*each.words], "why": each.why} for each in answer]
