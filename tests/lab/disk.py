@@ -30,6 +30,11 @@ _UNMASKED = (
     "systemd-modules-load.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount "
     "dev-hugepages.mount dev-mqueue.mount"
 )
+# What would begin nothing here, at the price of a program to run at each boot and each daemon-reload; each release has
+# some of them.
+_GENERATORS = (
+    "cryptsetup getty gpt-auto hibernate-resume integritysetup rc-local run ssh system-update sysv tpm2 veritysetup"
+)
 _FSTAB = "/dev/vda1 / ext4 errors=remount-ro 0 1\n"
 _GRUB = """\
 GRUB_DEFAULT=0
@@ -89,7 +94,9 @@ _FILES = {
 }
 _INSTALL = f"""
 for unit in {_UNMASKED}; do rm -f /etc/systemd/system/$unit; done
-ln -s /dev/null /etc/systemd/system/serial-getty@ttyS0.service
+for unit in modprobe@drm.service modprobe@fuse.service; do ln -s /dev/null /etc/systemd/system/$unit; done
+mkdir -p /etc/systemd/system-generators
+for name in {_GENERATORS}; do ln -s /dev/null /etc/systemd/system-generators/systemd-$name-generator; done
 export DEBIAN_FRONTEND=noninteractive
 apt-get -q update
 apt-get -qy -o Dpkg::Options::=--force-confold install --no-install-recommends {_PACKAGES}

@@ -98,8 +98,11 @@ def unavailable() -> str | None:
 
 def no_vms() -> str | None:
     """None where virtual machines can run, too (if only slowly), else one line that says why not."""
-    found = architecture()
-    return None if found == "amd64" else f"virtual machines are amd64, this host is {found}"
+    if architecture() != "amd64":
+        return f"virtual machines are amd64, this host is {architecture()}"
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "virtual machines need /dev/net/tun, which this host does not have"
+    return None
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:

@@ -142,6 +142,7 @@ class Lab:
 
         One such block at a time on this host: others wait, because without KVM each VM wants a core.
         """
+        _both_ends(count)
         self.prepare_vms([distro])
         with cache.locked(run_root() / "vm.lock"):
             made = self._pair(count, distro, [_fresh_name() for _ in range(count)], os.getpid())
@@ -152,8 +153,6 @@ class Lab:
                 self._remove(made)
 
     def _pair(self, count: int, distro: str, names: Sequence[str], owner: int) -> list[VM]:
-        if count not in (1, 2):
-            raise LabError(f"{count} virtual machines: the wire has two ends, so 1 or 2 at once")
         peers = [*reversed(names)] if count == 2 else [""]
         made: list[VM] = []
         try:
@@ -170,6 +169,7 @@ class Lab:
 
     def up_vms(self, count: int = 1, distro: str = "debian13", prefix: str = "lab") -> list[VM]:
         """One or two virtual machines that outlive this process, until down()."""
+        _both_ends(count)
         made = self._pair(count, distro, self._names(prefix, count), 0)
         self._start(made)
         return made
@@ -262,6 +262,11 @@ class Lab:
 def _fresh_name() -> str:
     """A name that no other test run can have taken; it is a host name, too."""
     return f"t{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+def _both_ends(count: int) -> None:
+    if count not in (1, 2):
+        raise LabError(f"{count} virtual machines: the wire has two ends, so 1 or 2 at once")
 
 
 def _alive(pid: int) -> bool:

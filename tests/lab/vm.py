@@ -97,7 +97,7 @@ class VM(Node):
         """Shut down in good order; the disk stays for another start()."""
         running = qemu.processes(self.name)
         self.run("systemctl poweroff", check=False)
-        wait_gone(running, 120)
+        wait_gone(running, self.boot_seconds)
         self.kill()
 
     def reboot(self) -> None:
