@@ -92,6 +92,8 @@ _FILES = {
     "etc/systemd/system/gpuready-lab-identity.service": _IDENTITY,
     "etc/systemd/system/gpuready-lab-network.service": _NETWORK,
 }
+# A VM has none of Debian's package lists, whatever its release: apt goes through their 60 MB at every call.
+_UNLIST = "rm -f /var/lib/apt/lists/*_dists_* /var/cache/apt/*.bin"
 _INSTALL = f"""
 for unit in {_UNMASKED}; do rm -f /etc/systemd/system/$unit; done
 for unit in modprobe@drm.service modprobe@fuse.service; do ln -s /dev/null /etc/systemd/system/$unit; done
@@ -101,6 +103,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get -q update
 apt-get -qy -o Dpkg::Options::=--force-confold install --no-install-recommends {_PACKAGES}
 apt-get clean
+{_UNLIST}
 rm -f /etc/resolv.conf
 systemctl enable gpuready-lab-identity.service gpuready-lab-network.service
 systemctl disable grub-common.service
