@@ -21,6 +21,7 @@ from tests.unit import (
     monitoring_verdicts,
     nccl_verdicts,
     rdma_verdicts,
+    torch_verdicts,
     visible_verdicts,
 )
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
@@ -737,6 +738,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
     *visible_verdicts.VERDICTS,
+    *torch_verdicts.VERDICTS,
 ]
 
 
@@ -789,6 +791,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     judged_as = {j.check.id: j.verdict.status for j in wanted}
     # No switch, one GPU, a GPU that remaps rows: what does not concern it. The recording has no kernel log.
     absent = {
+        "gpu.torch",
         "libcuda.container",
         "libcuda.container_triton",
         "gpu.nvswitch",
@@ -801,7 +804,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     }
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 30
+    assert len(judged_as) == 31
 
 
 ONE_WRONG = [

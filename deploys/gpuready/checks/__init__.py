@@ -20,6 +20,7 @@ from gpuready.checks import (
     nvswitch,
     rdma,
     toolkitconfig,
+    torchsmoke,
     visible,
     xids,
 )
@@ -35,6 +36,7 @@ CATALOGUE = (
     *config.CHECKS,
     *libcuda.CHECKS,
     *visible.HOST,
+    *torchsmoke.CHECKS,
     *toolkitconfig.CHECKS,
     *cdi.CHECKS,
     *containers.CHECKS,

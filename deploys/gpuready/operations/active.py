@@ -32,6 +32,8 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     values: dict[str, Any] = {
         "image": image,
         "cuinit": cuinit(state.machine),
+        "torch": spec.verify.torch or "" if spec.verify.level != "config" else "",
+        "torch_smoke": resources.document("torch-smoke.py"),
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),

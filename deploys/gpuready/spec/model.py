@@ -12,7 +12,20 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.spec.fields import Allowed, Batch, Count, Date, Image, LdsoDirectories, Name, Off, Text, Unit, Variable
+from gpuready.spec.fields import (
+    Allowed,
+    Batch,
+    Count,
+    Date,
+    Image,
+    LdsoDirectories,
+    Name,
+    Off,
+    Path,
+    Text,
+    Unit,
+    Variable,
+)
 from gpuready.spec.images import Images
 from gpuready.spec.monitoring import Monitoring
 from gpuready.spec.nccl import Nccl
@@ -159,6 +172,8 @@ class Verify(Section):
     """Ask the engines, read only files, or start a container too; `gpuready fabric` tests pairs of hosts."""
     image: Image | None = None
     """The image of the smoke container; it must be on the node, it is never pulled."""
+    torch: Path | None = None
+    """The python of an environment with PyTorch on the node: it multiplies and reduces on the GPU, as root."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failures to accept."""
     thresholds: Thresholds = Thresholds()
