@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,3 +25,16 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     patched = getattr(sys.modules.get("gevent.monkey"), "is_module_patched", None)
     if patched is not None and patched("socket"):
         pytest.exit(f"{report.nodeid} imports gpuready.engine into the tests' own process", returncode=3)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests share machines, and all of tests/vm shares virtual ones: each stays with one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(super()._split_scope(nodeid))
+            return str(file.parent if file.parent.name == "vm" else file)
+
+    return Scheduling(config, log)

@@ -6,21 +6,12 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.lab import VM, Lab, LabError, network, node, qemu
 from tests.lab.processes import wait_gone
-
-pytestmark = pytest.mark.lab
-
-
-@pytest.fixture(scope="module")
-def pair(vm_lab: Lab) -> Iterator[tuple[VM, ...]]:
-    with vm_lab.vms(2) as pair:
-        yield pair
 
 
 def test_a_vm_is_the_same_host_with_a_kernel_of_its_own(pair: tuple[VM, ...]) -> None:

@@ -12,20 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import VM, Lab
+from tests.lab import VM
 from tests.system.harness import Gpuready, Inventories, Result
 
 TOOLS = "rping|ib_write_bw|ib_read_lat|timeout"
 
 
 @pytest.fixture(scope="module")
-def pair(vm_lab: Lab) -> Iterator[tuple[VM, VM]]:
-    """Two machines with a soft RoCE device each, joined by the private wire."""
-    with vm_lab.vms(2) as (a, b):
-        for vm in (a, b):
-            vm.rxe()
-            vm.run("systemctl stop docker.socket docker.service containerd.service")  # not needed, and no core to spare
-        yield a, b
+def roce(pair: tuple[VM, VM]) -> Iterator[tuple[VM, VM]]:
+    """The pair, with a soft RoCE device each."""
+    for vm in pair:
+        vm.rxe()
+        vm.run("systemctl stop docker.socket docker.service containerd.service")  # not needed, and no core to spare
+    yield pair
+    for vm in pair:
+        vm.run("systemctl start docker.socket docker.service")
 
 
 def left(vm: VM) -> str:
@@ -74,15 +75,15 @@ def findings(result: Result, test: str) -> list[dict[str, object]]:
 
 
 def test_two_hosts_over_soft_roce(
-    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+    roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
     """rping, write_bw in both directions and read_lat, each with a figure and the proof by both ports' counters."""
-    hosts = inventory(pair)
+    hosts = inventory(roce)
     files = {form: tmp_path / f"fabric.{form}" for form in ("csv", "svg", "junit")}
     outputs = [word for form, path in files.items() for word in ("--output", f"{form}:{path}")]
     result = run_fabric(gpuready, "--seconds", "2", *outputs, inventory=hosts)
     assert result.code == 0, result.explain()
-    a, b = (vm.name for vm in pair)
+    a, b = (vm.name for vm in roce)
     (rping,), writes, (read,) = (findings(result, name) for name in ("rping", "write_bw", "read_lat"))
     assert rping["value"] == 10
     assert [(each["client"]["host"], each["server"]["host"]) for each in writes] == [(b, a), (a, b)]  # type: ignore[index]
@@ -100,32 +101,32 @@ def test_two_hosts_over_soft_roce(
     assert len(list(csv.DictReader(files["csv"].open()))) == 5
     assert "rxe0:1" in files["svg"].read_text("utf-8")
     assert ET.parse(files["junit"]).getroot().get("failures") == "0"
-    await_nothing_left(*pair)
+    await_nothing_left(*roce)
 
 
 def test_lost_packets_are_a_failed_pair_that_says_what_both_ends_said(
-    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
+    roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
 ) -> None:
     """RoCE's UDP port is filtered, TCP passes: what the probe cannot see, the test does, though ib_write_bw exits 0."""
-    pair[0].run("iptables -A INPUT -p udp --dport 4791 -j DROP")
+    roce[0].run("iptables -A INPUT -p udp --dport 4791 -j DROP")
     try:
-        result = run_fabric(gpuready, "--tests", "write_bw", "--seconds", "2", inventory=inventory(pair))
+        result = run_fabric(gpuready, "--tests", "write_bw", "--seconds", "2", inventory=inventory(roce))
     finally:
-        pair[0].run("iptables -D INPUT -p udp --dport 4791 -j DROP")
+        roce[0].run("iptables -D INPUT -p udp --dport 4791 -j DROP")
     assert result.code == 3, result.explain()
     (finding,) = findings(result, "write_bw")
     assert finding["status"] == "fail"
     assert "UDP port 4791" in str(finding["remedy"])
     assert "not one message arrived" in str(finding["summary"])
-    await_nothing_left(*pair)
+    await_nothing_left(*roce)
 
 
 def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
-    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
+    roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
 ) -> None:
     """Exit 3 with the port's name and state; nothing waits for a server that cannot be."""
-    a, b = pair
-    hosts = inventory(pair)
+    a, b = roce
+    hosts = inventory(roce)
     b.run("ip link set eth1 down")
     try:
         down = run_fabric(gpuready, "--tests", "rping,write_bw", inventory=hosts)
@@ -147,16 +148,16 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
         "install perftest (in the spec: rdma: {packages: [perftest]})",
     )
     assert "fabric.ports" in missing.checks("unknown", host=a.name)
-    await_nothing_left(*pair)
+    await_nothing_left(*roce)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_leaves_nothing(
-    pair: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, number: signal.Signals
+    roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, number: signal.Signals
 ) -> None:
     """In the middle of a bandwidth test: the tools end with the connection, also when nobody could clean up."""
-    process = begun(gpuready, *pair, inventory=inventory(pair))
+    process = begun(gpuready, *roce, inventory=inventory(roce))
     process.send_signal(number)
     result = gpuready.finish(process, check_json=number == signal.SIGINT)
     assert result.code == (130 if number == signal.SIGINT else -number)
-    await_nothing_left(*pair)
+    await_nothing_left(*roce)

@@ -1,0 +1,37 @@
+"""Fixtures of the tests on virtual machines, which boot for most of a minute without KVM: so two of them serve many.
+
+``pair`` are two that a private wire joins, for all files that name it; the others start their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab import VM, Lab
+from tests.lab.fixtures import lab, machine, module_machine, vm_lab
+from tests.system.conftest import gpuready, inventory, sessions
+
+__all__ = ["gpuready", "inventory", "lab", "machine", "module_machine", "sessions", "vm_lab"]
+
+#: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
+_ORDER = ("test_attach", "test_rdma", "test_exporter", "test_fabric", "test_nccl", "test_vm")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files in their order, which the pair's state follows; all need the lab."""
+    here = Path(__file__).parent
+    ours = [item for item in items if item.path.parent == here]
+    for item in ours:
+        item.add_marker(pytest.mark.lab)
+    ours.sort(key=lambda item: _ORDER.index(item.path.stem))
+    items[:] = [*ours, *(item for item in items if item.path.parent != here)]
+
+
+@pytest.fixture(scope="session")
+def pair(vm_lab: Lab) -> Iterator[tuple[VM, ...]]:
+    """Two virtual machines; whoever changes them leaves them fit for the files after it."""
+    with vm_lab.vms(2) as both:
+        yield both

@@ -1,0 +1,127 @@
+"""RDMA counters of real devices: two VMs with soft RoCE, a Prometheus that watches both, and traffic between them.
+
+ib_core is in mode exclusive. A soft device cannot be moved to another network namespace by the kernels of Debian 12 and
+13, so the exporter is: run in a namespace of its own, it has to find the device in another one, which is the host's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpuready.components.monitoring import NAME, SCRIPT
+from tests.lab import Lab, Machine
+from tests.lab.vm import VM
+from tests.system.faults import until
+from tests.system.harness import Gpuready, Inventories
+
+INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
+GET = r"exec 3<>/dev/tcp/127.0.0.1/9879; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3"
+LISTEN = {"rdma_exporter": "service", "listen": "0.0.0.0:9879"}
+MODULES = "cut -d' ' -f1 /proc/modules | grep -x 'ib_core\\|rdma_rxe' || true"
+
+
+@pytest.fixture(scope="module")
+def watcher(lab: Lab, pair: tuple[VM, ...]) -> Iterator[Machine]:
+    """A machine with Prometheus, which scrapes both each second."""
+    with lab.machine() as machine:
+        targets = ", ".join(f'"{vm.address}:9879"' for vm in pair)
+        machine.run(f"{INSTALL} prometheus curl")
+        machine.run(
+            "cat >/etc/prometheus/prometheus.yml && systemctl restart prometheus",
+            stdin="global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
+            f"scrape_configs: [{{job_name: rdma, static_configs: [{{targets: [{targets}]}}]}}]\n",
+        )
+        yield machine
+
+
+def counters(text: str) -> dict[str, float]:
+    """Metric -> value of rxe0, as Prometheus' parser reads it."""
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {sample.name: sample.value for sample in samples if sample.labels.get("device") == "rxe0"}
+
+
+def asked(watcher: Machine, expression: str) -> dict[str, float]:
+    """Address -> value, as Prometheus answers."""
+    words = urllib.parse.quote(expression)
+    said = watcher.run(f"curl -sf 'http://127.0.0.1:9090/api/v1/query?query={words}'", check=False).stdout
+    rows: list[dict[str, Any]] = json.loads(said)["data"]["result"] if said else []
+    return {row["metric"]["instance"].partition(":")[0]: float(row["value"][1]) for row in rows}
+
+
+def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, inventory: Inventories) -> None:
+    where = inventory(pair, monitoring=LISTEN)
+    result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where)
+    assert result.code == 0, result.explain()
+    for vm in pair:
+        assert "monitoring.scrape" in result.checks("pass", host=vm.name), result.explain()
+        assert vm.run(MODULES).stdout == ""
+        vm.run("modprobe ib_core netns_mode=0")
+        assert vm.rxe() == "rxe0"
+    again = gpuready("verify", "--only", "monitoring", inventory=where)
+    for vm in pair:
+        said = next(c for c in again.host(vm.name)["checks"] if c["id"] == "monitoring.scrape")
+        assert (said["status"], said["summary"]) == ("pass", "answers with the counters of 1 RDMA devices")
+
+
+def test_every_file_of_the_device_is_there(pair: tuple[VM, ...]) -> None:
+    vm = pair[0]
+    files = vm.run("ls /sys/class/infiniband/rxe0/ports/1/hw_counters").stdout.split()
+    found = counters(vm.run(f"sh {SCRIPT}").stdout)
+    assert {f"rdma_hw_{name}_total" for name in files if name != "lifespan"} < set(found)
+    assert (found["rdma_port_state_id"], found["rdma_port_info"]) == (4, 1)
+    assert found["rdma_exporter_read_errors"] == 0
+
+
+def test_a_device_in_another_network_namespace(pair: tuple[VM, ...]) -> None:
+    vm = pair[0]
+    vm.run("ip netns add elsewhere")
+    inside = f"ip netns exec elsewhere sh {SCRIPT}"
+    assert vm.run("ip netns exec elsewhere ls /sys/class/infiniband").stdout == ""
+    answer = vm.run(inside).stdout
+    assert 'rdma_hw_sent_pkts_total{device="rxe0",netns="' in answer
+    assert "rdma_exporter_devices 1" in answer and 'rdma_exporter_read_errors{device="rxe0"} 0' in answer
+    # The same from the unit, with what it may do, and nothing more.
+    drop_in = f"/run/systemd/system/{NAME}@.service.d"
+    vm.run(
+        f"mkdir -p {drop_in} && cat >{drop_in}/elsewhere.conf && systemctl daemon-reload",
+        stdin="[Service]\nNetworkNamespacePath=/run/netns/elsewhere\n",
+    )
+    said = vm.run(f"bash -c {shlex.quote(GET)}").stdout.partition("\r\n\r\n")[2]
+    assert counters(said).keys() == counters(answer).keys()
+    assert 'rdma_hw_sent_pkts_total{device="rxe0",netns="' in said
+    vm.run(f"rm -r {drop_in} && systemctl daemon-reload")
+    vm.run("ip netns del elsewhere")
+
+
+def test_prometheus_sees_both_ends_of_the_traffic(pair: tuple[VM, ...], watcher: Machine) -> None:
+    one, two = pair
+    until(
+        lambda: asked(watcher, "count_over_time(rdma_hw_sent_pkts_total[1m]) > 2").keys() == {one.address, two.address}
+    )
+    before = [asked(watcher, f"rdma_hw_{way}_pkts_total") for way in ("sent", "rcvd")]
+    two.run("systemd-run -q --unit=write-bw ib_write_bw -d rxe0 -F -s 65536 -D 12")
+    until(lambda: two.run("ss -Hltn 'sport = :18515'").stdout)
+    said = one.run(f"ib_write_bw -d rxe0 -F -s 65536 -D 12 {two.wire}", timeout=120).stdout
+    row = re.search(r"^ *65536 +(\d+) ", said, re.M)
+    assert row, said
+    packets = 65536 * int(row[1]) // 4096
+    until(lambda: two.run("systemctl is-active write-bw", check=False).stdout.strip() != "active")
+    until(lambda: asked(watcher, "count_over_time(up[3s])"))
+    grown = [
+        {at: value - then[at] for at, value in asked(watcher, f"rdma_hw_{way}_pkts_total").items()}
+        for way, then in zip(("sent", "rcvd"), before, strict=True)
+    ]
+    # Each packet of the payload (an MTU of at most 4096 bytes) leaves the one and comes to the other; acknowledgements
+    # go back.
+    assert grown[0][one.address] >= packets and grown[1][two.address] >= packets, (packets, grown)
+    assert grown[0][two.address] > 0 and grown[1][one.address] > 0, grown
+    rates = asked(watcher, "max_over_time(rate(rdma_hw_sent_pkts_total[5s])[2m:1s])")
+    assert min(rates.values()) > 1, rates
