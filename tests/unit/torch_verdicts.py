@@ -6,21 +6,13 @@ import json
 from typing import Any
 
 from gpuready.state.model import Driver, NodeState
+from tests.unit.probe_answers import recorded
 
 PYTHON = "/opt/train/bin/python"
 NAMED: dict[str, Any] = {"verify": {"torch": PYTHON}}
-GOOD: dict[str, Any] = {
-    "torch": "2.11.0+cu130",
-    "cuda": "13.0",
-    "available": True,
-    "count": 1,
-    "nccl": [2, 28, 9],
-    "architectures": ["sm_90", "compute_90"],
-    "triton": ["/usr/local/nvidia/lib64"],
-    "product": 1048576.0,
-    "reduced": 1.0,
-    "warnings": [],
-}
+#: Of an H200; the second with the libcuda of the compat package, which that driver does not take.
+GOOD: dict[str, Any] = json.loads(recorded("torch-smoke.json"))
+MISMATCH = recorded("torch-smoke-803.json")
 
 
 def node(rc: int = 0, out: str | None = None, **told: Any) -> NodeState:
@@ -50,6 +42,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ),
     ("gpu.torch", "fail", node(cuda=None), NAMED, "built without CUDA"),
     ("gpu.torch", "fail", node(available=False, warnings=[WARNING]), NAMED, "sees no GPU: CUDA initialization"),
+    ("gpu.torch", "fail", node(out=MISMATCH), NAMED, "Error 803: system has unsupported display driver"),
     ("gpu.torch", "fail", node(available=False), NAMED, "sees no GPU: it gives no reason"),
     ("gpu.torch", "fail", node(), {**NAMED, "hardware": {"gpus": 8}}, "sees 1 of 8 GPUs"),
     ("gpu.torch", "fail", node(product=error("no kernel image\nis available")), NAMED, "no kernel image is available"),

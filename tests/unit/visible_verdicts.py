@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready.state.model import Driver, Linker, NodeState, Unknown
-from tests.unit.probe_answers import DRIVER, LIB64, h200
+from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
 IMAGE: dict[str, Any] = {"verify": {"image": "app:1"}}
 ONE, DEV, REAL = f"{LIB64}/libcuda.so.1", f"{LIB64}/libcuda.so", f"{LIB64}/libcuda.so.{DRIVER}"
@@ -75,6 +75,8 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ),
     ("libcuda.container", "fail", node(said(cuda="cuInit=803 count=-1 version=0")), IMAGE, "803 (driver and library"),
     ("libcuda.container", "fail", node(said()), IMAGE | {"hardware": {"gpus": 8}}, "1 of 8 GPUs"),
+    ("libcuda.container", "pass", node(recorded("container-look.txt")), IMAGE, "CUDA 13.0, GPUs: 1"),
+    ("libcuda.container_triton", "pass", node(recorded("container-look.txt")), IMAGE, f"in a container: {LIB64}"),
     ("libcuda.container", "pass", node(said()), IMAGE, "CUDA 13.0, GPUs: 1"),
     ("libcuda.container_triton", "skip", node(), IMAGE, "no container ran"),
     ("libcuda.container_triton", "skip", node(said("no-ldconfig")), IMAGE, "Triton cannot be in it"),
