@@ -25,6 +25,10 @@ DRIVER_DIRS = (
     "/var/lib/nvidia/lib64",
     "/home/kubernetes/bin/nvidia/lib64",
     "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/run/opengl-driver/lib",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
     "/usr/lib/wsl/lib",
     "/cm/local/apps/cuda/libs/current/lib64",
 )
