@@ -22,7 +22,7 @@ def test_a_vm_is_the_same_host_with_a_kernel_of_its_own(pair: tuple[VM, ...]) ->
     assert vm.run("sudo -n id -u", user="gpu").stdout == "0\n"
     assert vm.run("uname -r").stdout != subprocess.check_output(["uname", "-r"], text=True)
     assert vm.run("command -v python3", check=False).returncode != 0
-    assert "BOOT_IMAGE=/boot/vmlinuz" in vm.run("cat /proc/cmdline").stdout  # GRUB says so, QEMU's -kernel does not
+    assert "BOOT_IMAGE=" in vm.run("cat /proc/cmdline").stdout  # GRUB says so, QEMU's -kernel does not
     facts = "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; docker info -f '{{.ID}}'"
     assert set(vm.run(facts).stdout.split("\n")) & set(pair[1].run(facts).stdout.split("\n")) <= {""}
 
