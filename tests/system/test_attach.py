@@ -152,6 +152,23 @@ def test_what_fails_half_way_is_undone(node: RdmaNode) -> None:
     assert "fab0" not in node.sh(f"nsenter -t {node.pid('train')} -n ip -br link")
 
 
+def test_what_fails_the_second_time_keeps_the_record(node: RdmaNode) -> None:
+    """The interface is in there, without its address by now; that its way back is known must outlive a failure."""
+    before, rule = node.seen("fab0"), "ip rule {} priority 1 to 10.50.0.1 prohibit"
+    words = ("--container", "train", "--netdev", "fab0")
+    assert node.rdma("attach", *words).code == 0
+    kept = node.sh(f"cat {RECORDS}/fab0.json")
+    inside = f"nsenter -t {node.pid('train')} -n"
+    node.sh(f"{inside} ip address flush dev fab0; {inside} {rule.format('add')}")
+    failed = node.rdma("attach", *words)
+    node.sh(f"{inside} {rule.format('del')}")
+    assert failed.code == 1, failed.explain()
+    assert f"the record from before stays in {RECORDS}/fab0.json" in problem(failed)
+    assert node.sh(f"cat {RECORDS}/fab0.json") == kept
+    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    assert node.seen("fab0") == before and not node.records()
+
+
 def test_what_can_be_neither_done_nor_undone_is_on_record(node: RdmaNode) -> None:
     """A macvlan whose hardware address its lower interface has got by now cannot be up again, wherever it is."""
     node.sh("ip link add mv0 link far0 address 02:00:00:00:00:07 type macvlan; ip addr add 10.70.0.1/24 dev mv0")

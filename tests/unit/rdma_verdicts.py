@@ -79,6 +79,8 @@ VERDICTS: list[Row] = [
     ("rdma.ports", "fail", _node(rdma=port() | port("mlx5_1", state="1: DOWN")), _ports(ports=2), "1 of 2 RDMA ports"),
     ("rdma.ports", "fail", _node(mode="N"), _ports(ports=1), "exclusive mode"),
     ("rdma.ports", "fail", _node(rdma=port(), network=net(25_000)), _ports(gbps=400), "mlx5_0:1: 25 Gbit/s; 400"),
+    ("rdma.ports", "fail", _node(), _ports(gbps=400), "no RDMA port is active; 400 Gbit/s are wanted"),
+    ("rdma.ports", "unknown", _node(rdma_stuck="ports: no answer (pid 7 in state D)"), {}, "pid 7 in state D"),
     ("rdma.ports", "pass", _node(rdma=_IB), _ports(ports=1, gbps=100), "active RDMA ports: 1"),
     ("rdma.ports", "fail", _node(rdma=_IB), _ports(ports=1, gbps=200), "100 Gbit/s; 200 are wanted"),
     ("rdma.ports", "unknown", _node(rdma=port(), network=net(None)), _ports(gbps=25), "tells no speed"),

@@ -314,7 +314,7 @@ def test_back_from_a_container_that_runs() -> None:
 
 def test_back_after_the_container_has_ended() -> None:
     """The kernel returned both; the interface is bare, and may have another name."""
-    look = replace(on_record(node()), others={})
+    look = replace(on_record(node()), others={}, paths={HERE: "/proc/1/ns/net"})
     back = replace(look, here=space(HERE, nic("dev7", flags=[]), rdma=irdma(gids=())))
     (seen,) = attached(back, Nccl())
     assert seen.state == "returned"
@@ -325,12 +325,42 @@ def test_back_after_the_container_has_ended() -> None:
     assert (deed.values["netdev_now"], deed.values["netdev"], deed.values["path"]) == ("dev7", "ens1f0", "")
 
 
+@pytest.mark.parametrize("others", [{}, {TRAIN: replace(space(TRAIN), links=())}])
+def test_back_from_a_namespace_that_cannot_be_read_is_not_one_that_ended(others: dict[int, Any]) -> None:
+    look = replace(on_record(node()), others=others)
+    with pytest.raises(RefusedError, match=r"container train \(docker\) is there and cannot be read"):
+        detach(look, Asked("detach", "train"))
+
+
+def test_back_leaves_a_vlan_that_has_the_address_of_the_one_that_went() -> None:
+    """The VLANs of one card share its address; a destroyed one does not come back under the name of another."""
+    record = on_record(node()).records["irdma0"]
+    assert record.before is not None
+    lost = record.before.model_copy(update={"name": "ens1.100", "kind": "vlan", "place": ""})
+    other = nic("ens1.200", "10.200.0.5/24", parentdev="", linkinfo={"info_kind": "vlan"})
+    gone = replace(
+        on_record(node()), here=space(HERE, other), others={}, paths={},
+        records={"ens1.100": record.model_copy(update={"device": "", "before": lost})},
+    )  # fmt: skip
+    (deed,) = detach(gone, Asked("detach", netdev="ens1.100"))
+    assert list(keys(deed)) == ["detach.record"] and deed.values["netdev_now"] == ""
+    assert attached(gone, Nccl())[0].state == "destroyed"
+
+
+def test_an_interface_on_record_by_itself_is_not_taken_along_with_its_device() -> None:
+    record = Record.model_validate_json(str(attach(node(), NETDEV).values["content"]))
+    look = replace(given(node()), records={"ens1f0": record})
+    assert "ens1f0 is on record for container train (docker) already / gpuready rdma detach HOST --netdev ens1f0" in (
+        refusal(look, replace(DEVICE, netdev="ens1f0"))
+    )
+
+
 def test_back_when_nothing_is_left_to_put_back() -> None:
     look = on_record(node())
     record = look.records["irdma0"]
     assert record.before is not None
     veth = record.model_copy(update={"before": record.before.model_copy(update={"kind": "veth"})})
-    gone = replace(look, here=space(HERE, rdma=irdma()), others={}, records={"irdma0": veth})
+    gone = replace(look, here=space(HERE, rdma=irdma()), others={}, paths={}, records={"irdma0": veth})
     (deed,) = detach(gone, Asked("detach", "train"))
     assert list(keys(deed)) == ["detach.record"] and deed.values["netdev"] == ""
     assert deed.notes == (

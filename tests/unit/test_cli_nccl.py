@@ -69,6 +69,22 @@ def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
     assert out.endswith("OK, 3 hosts probed\n")
 
 
+def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:
+    """A port that is down keeps its address and its place in NCCL_IB_HCA, and nobody reaches it."""
+    up, other = node(1), node(2)
+    dead = sysfs("mlx5_1", "1", gids=["3 10.0.1.1 v2 ens2"], state="DOWN")
+    network = up.network
+    assert isinstance(network, Network)
+    devices = {**network.devices, "ens2": NetDevice(addresses=("10.0.1.1/24",), speed=100000)}
+    renamed = {path.replace("mlx5_0", "mlx5_2"): text for path, text in up.rdma.items()}
+    first = up.model_copy(
+        update={"rdma": {**dead, **renamed}, "network": network.model_copy(update={"devices": devices})}
+    )
+    code, out, _ = cli({"n1": first, "n2": other}, "--launch", spec={"nccl": {"subnets": ["10.0.0.0/16"]}})
+    assert code == 0, out
+    assert "--master-addr 10.0.0.1 " in out and "10.0.1.1 --master-port" not in out
+
+
 def test_the_document_is_valid_and_complete(cli: Cli) -> None:
     code, out, _ = cli({"n1": node(1), "n2": node(2)}, "--launch", "--output", "json", "--", "train.py", "-x")
     found = json.loads(out)
@@ -157,7 +173,7 @@ def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli:
             node(1, layer="InfiniBand", gids=["0 fe80::1 v1 -"]),
             {},
             (),
-            "no port of rank 0 has an IP address; say where it listens: --master-addr ADDRESS",
+            "no port of rank 0 that is up has an IP address; say where it listens: --master-addr ADDRESS",
         ),
     ],
 )

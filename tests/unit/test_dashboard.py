@@ -98,6 +98,7 @@ INVENTORY = """all:
     c: {gpuready: {monitoring: {rdma_exporter: textfile}}}
     d: {gpuready: {monitoring: {rdma_exporter: off, listen: "127.0.0.1:1"}}}
     e: {gpuready: {monitoring: {listen: "127.0.0.1:9879"}}}
+    f: {gpuready: {monitoring: {listen: "10.50.0.7:9879"}, hardware: {gpus: none}}}
 """
 
 
@@ -108,7 +109,7 @@ def test_where_to_scrape(tmp_path: Path) -> None:
         job["job_name"]: job["static_configs"][0]["targets"] for job in yaml.safe_load(done.stdout)["scrape_configs"]
     }
     assert jobs == {
-        "rdma": ["10.0.0.1:9999", "[fd00::2]:9999", "e:9879"],
+        "rdma": ["10.0.0.1:9999", "[fd00::2]:9999", "e:9879", "10.50.0.7:9879"],
         "node": ["c:9100"],
         "dcgm": ["10.0.0.1:9400", "c:9400", "d:9400", "e:9400"],
     }

@@ -51,6 +51,12 @@ def test_a_port_that_is_down_at_one_end_is_an_obstacle_that_names_it() -> None:
     assert not alone
 
 
+def test_a_rail_of_the_fabric_that_is_down_at_both_ends_is_no_smaller_matter() -> None:
+    both = [choices(chosen("mlx5_0"), replace(down("mlx5_1"), fabric=True)) for _ in range(2)]
+    (_, dead), alone = links("n1", both[0], "n2", both[1])
+    assert alone == [] and "n1 mlx5_1:1: its state is DOWN" in dead.obstacle and "n2 mlx5_1:1" in dead.obstacle
+
+
 def test_ports_that_are_down_at_both_ends_are_told_and_no_failure() -> None:
     found, alone = links("a", choices(chosen("mlx5_0"), down("mlx5_1")), "b", choices(chosen("mlx5_0"), down("mlx5_1")))
     assert met(found) == [("mlx5_0", "mlx5_0")]

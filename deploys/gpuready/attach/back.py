@@ -6,7 +6,7 @@ from gpuready.attach import notes
 from gpuready.attach.deed import HOST, Asked, Deed, config, difference
 from gpuready.attach.facts import Look, Space
 from gpuready.attach.netdev import Interface
-from gpuready.attach.place import same
+from gpuready.attach.place import same, same_here
 from gpuready.attach.record import Record, path
 from gpuready.components.base import Change, Value
 from gpuready.errors import RefusedError
@@ -47,6 +47,8 @@ def _back(look: Look, record: Record) -> Deed:
     seen: dict[str, Value] = {}
     told: tuple[str, ...] = ()
     space = look.others.get(record.netns)
+    if record.netns in look.paths and (space is None or not space.links):  # at least lo is in each
+        raise RefusedError(f"the network namespace of {record.where} is there and cannot be read", remedy="run again")
     away = space is not None and record.device in space.devices and record.device not in look.here.devices
     if record.device:
         want[f"detach.{record.device}.device"] = HOST
@@ -55,7 +57,7 @@ def _back(look: Look, record: Record) -> Deed:
     inside = ""
     if record.before is not None:
         inside = same(space, record.before) if space is not None else ""
-        here = "" if inside else same(look.here, record.before)
+        here = "" if inside else same_here(look, record.before)
         if inside or here:
             want |= {f"detach.{record.netdev}.netdev": HOST, **config("detach", record.before, record.before)}
             seen |= _seen(look.here, record, here)

@@ -20,6 +20,11 @@ def attach(look: Look, asked: Asked) -> Deed:
         raise RefusedError(f"the network namespace of {found.where} cannot be entered", remedy="run again")
     device, record = asked.device, place.record_of(look, asked.device, asked.netdev)
     device_in = netdev_in = ""
+    if record is not None and device and record.device != device:
+        raise RefusedError(
+            f"{record.key} is on record for {record.where} already",
+            remedy=f"gpuready rdma detach HOST --netdev {record.netdev}, first",
+        )
     if device:
         refusals.exclusive(look, device, found)
         device_in = place.device_place(look, device, found, record)

@@ -25,9 +25,18 @@ def same(space: Space, before: Interface) -> str:
     if space.link(before.name).get("address") == before.mac:
         return before.name
     for link in space.links:
-        if before.mac and link.get("address") == before.mac and link.get("parentdev", "") == before.place:
+        kind = link.get("linkinfo", {}).get("info_kind", "")
+        if before.mac and (link.get("address"), link.get("parentdev", ""), kind) == (
+            before.mac, before.place, before.kind,
+        ):  # fmt: skip
             return str(link["ifname"])
     return ""
+
+
+def same_here(look: Look, before: Interface) -> str:
+    """The same on the host: only hardware comes back there by itself, and of VLANs or ipvlans all have one address."""
+    found = same(look.here, before)
+    return "" if before.kind and found != before.name else found
 
 
 def device_place(look: Look, device: str, found: Found, record: Record | None) -> str:

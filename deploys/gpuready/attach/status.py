@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpuready.attach.facts import Look, Space
-from gpuready.attach.place import same
+from gpuready.attach.place import same, same_here
 from gpuready.attach.record import Record
 from gpuready.fabric.discovery import Chosen, choose
 from gpuready.spec.nccl import Nccl
@@ -85,7 +85,7 @@ def _state(look: Look, space: Space | None, record: Record, *, inside: bool) -> 
         return "rebooted"
     if inside or (space is not None and record.device and record.device in space.devices):
         return "attached"
-    if record.before is None or same(look.here, record.before):
+    if record.before is None or same_here(look, record.before):
         return "returned"
     return "destroyed"
 

@@ -55,6 +55,8 @@ def _conflict(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
     want, least = spec.hardware.rdma.ports, spec.hardware.rdma.gbps
+    if state.rdma_stuck:
+        return unknown(f"the RDMA devices were not read: {state.rdma_stuck}")
     if want is None and least is None:
         return skip("hardware.rdma is not set")
     found = ports(state)
@@ -65,6 +67,8 @@ def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
             " (in exclusive mode those that containers have are not seen here)" if running(state) == "exclusive" else ""
         )
         return fail(f"{len(active)} of {want} RDMA ports are active{hidden}", evidence=evidence)
+    if least is not None and want is None and not active:
+        return fail(f"no RDMA port is active; {least} Gbit/s are wanted", evidence=evidence)
     if least is not None:
         if slow := [port for port in active if (_gbps(port) or least) < least]:
             return fail(f"{', '.join(f'{p.name}: {_rate(p)}' for p in slow)}; {least} are wanted", evidence=evidence)

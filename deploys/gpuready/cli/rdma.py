@@ -108,6 +108,8 @@ def list_(host: str, **given: Any) -> int:
 
 
 def _run(host: str, asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> int:
+    if not host.strip(" ,:"):
+        raise UsageError(f"rdma {asked.verb}: HOST is empty", remedy="a name, a group or a pattern of the inventory")
     for option, form in _NAMES.items():
         word = getattr(asked, option)
         if word and not form.fullmatch(word):

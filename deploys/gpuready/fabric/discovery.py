@@ -41,11 +41,12 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Refused:
-    """A port that is not used, and why, as one phrase."""
+    """A port that is not used, and why, as one phrase. ``fabric``: it is one of the fabric's, if only it were up."""
 
     port: Port
     why: Why
     reason: str
+    fabric: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,16 @@ def choose(state: NodeState, nccl: Nccl, *, as_if_up: bool = False) -> Choices:
     """For each port of the node :class:`Chosen` or :class:`Refused`; ``as_if_up``: also for those that are down."""
     network = state.network if isinstance(state.network, Network) else None
     found = [replace(port, state="ACTIVE") if as_if_up else port for port in ports(state)]
-    return Choices(tuple(_judged(port, nccl, network) for port in found))
+    return Choices(tuple(_marked(port, nccl, network) for port in found))
+
+
+def _marked(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:
+    """A port that is down is still the fabric's where it would be chosen, with an address, if it were up."""
+    found = _judged(port, nccl, network)
+    if isinstance(found, Chosen) or found.why != "down":
+        return found
+    up = _judged(replace(port, state="ACTIVE"), nccl, network)
+    return replace(found, fabric=isinstance(up, Chosen) and (up.address is not None or bool(nccl.interfaces)))
 
 
 def _judged(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:

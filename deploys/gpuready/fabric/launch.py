@@ -68,9 +68,11 @@ def gpus(spec: NodeSpec, state: NodeState) -> int:
 
 def master(first: Settings, job: Job) -> str:
     """The address of rank 0 on the fabric."""
-    found = job.address or next((str(each.address) for each in first.fabric if each.address is not None), "")
+    up = {each.port.name for each in first.choices.chosen}
+    usable = (each.address for each in first.fabric if each.address is not None and each.port.name in up)
+    found = job.address or next(map(str, usable), "")
     if not found:
-        raise NoLaunch("no port of rank 0 has an IP address; say where it listens: --master-addr ADDRESS")
+        raise NoLaunch("no port of rank 0 that is up has an IP address; say where it listens: --master-addr ADDRESS")
     return found
 
 

@@ -63,11 +63,16 @@ def links(server: str, of_server: Choices, client: str, of_client: Choices) -> t
     for host, other, ports in ((server, client, here), (client, server, there)):
         left = [each for each in ports if not any(each is a or each is b for a, b in pairs)]
         alone += [Unpaired(_end(host, each), other, _why(each)) for each in left]
-    both = [link for link, (a, b) in zip(found, pairs, strict=True) if isinstance(a, Chosen) or isinstance(b, Chosen)]
-    neither = [pair for pair in pairs if not isinstance(pair[0], Chosen) and not isinstance(pair[1], Chosen)]
+    both = [link for link, (a, b) in zip(found, pairs, strict=True) if _meant(a) or _meant(b)]
+    neither = [pair for pair in pairs if not _meant(pair[0]) and not _meant(pair[1])]
     alone += [Unpaired(_end(server, a), client, _why(a)) for a, _ in neither]
     alone += [Unpaired(_end(client, b), server, _why(b)) for _, b in neither]
     return both, alone
+
+
+def _meant(each: Candidate) -> bool:
+    """Is it a port of the fabric, be it that it is down?"""
+    return isinstance(each, Chosen) or each.fabric
 
 
 def _candidates(choices: Choices) -> list[Candidate]:
@@ -112,8 +117,9 @@ def _end(host: str, each: Candidate) -> End:
 def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:
     ends = _end(server, a), _end(client, b)
     refused = [f"{end}: {each.reason}" for end, each in zip(ends, (a, b), strict=True) if isinstance(each, Refused)]
-    if not refused and not ends[0].address:
-        refused = [f"{ends[0]}: no IP address, over which the two could find each other (IPoIB is not configured)"]
+    if not refused:
+        why = "no IP address, over which the two could find each other (IPoIB is not configured)"
+        refused = [f"{end}: {why}" for end in ends if not end.address]
     return Link(*ends, "; ".join(refused))
 
 

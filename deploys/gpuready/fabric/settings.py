@@ -69,6 +69,8 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
     elif wanted.refused:
         said = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
         yield f"no RDMA port of this node is the fabric's ({said})"
+    elif state.rdma_stuck:
+        yield f"the RDMA devices were not read: {state.rdma_stuck}"
     else:
         elsewhere = ", or it was moved into a container's network namespace" if state.ib_netns_mode == "N" else ""
         yield f"there is no RDMA device on this node (is its driver loaded?{elsewhere})"

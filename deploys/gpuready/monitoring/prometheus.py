@@ -16,7 +16,7 @@ DCGM_PORT, NODE_PORT = 9400, 9100
 
 def scrape_configs(entries: Sequence[HostEntry]) -> str:
     """A ``scrape_configs`` section, YAML: the RDMA exporter, node_exporter where it takes the file, dcgm-exporter."""
-    rdma = [_target(entry, _port(entry)) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
+    rdma = [_listener(entry) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
     node = [_target(entry, NODE_PORT) for entry in entries if entry.spec.monitoring.rdma_exporter == "textfile"]
     dcgm = [_target(entry, DCGM_PORT) for entry in entries if entry.spec.hardware.gpus != "none"]
     jobs = {"rdma": rdma, "node": node, "dcgm": dcgm}
@@ -38,10 +38,11 @@ def rules() -> str:
     return resources.document("prometheus-rules.yml")
 
 
-def _port(entry: HostEntry) -> int:
-    return address(entry.spec.monitoring.listen)[1]
+def _listener(entry: HostEntry) -> str:
+    host, port = address(entry.spec.monitoring.listen)
+    return _target(entry, port, "" if host in ("0.0.0.0", "::", "127.0.0.1", "::1") else host)
 
 
-def _target(entry: HostEntry, port: int) -> str:
-    host = entry.connection.address
+def _target(entry: HostEntry, port: int, listens: str = "") -> str:
+    host = listens or entry.connection.address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

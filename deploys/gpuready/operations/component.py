@@ -125,7 +125,7 @@ def _close(
         if item.renews:
             forget(host)
     except Pending as e:
-        outcome.pending = str(e)
+        outcome.pending, outcome.reboot = str(e), False
     except GpureadyError as e:
         outcome.error = e
     except Exception as e:  # a host's surprise is that host's outcome, never the run's

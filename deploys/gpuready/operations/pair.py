@@ -21,7 +21,7 @@ from gpuready.state.records import Records
 #: The first port to try; the node goes on from there to one that is free. Below every system's ephemeral ports.
 FIRST_PORT = 18515
 #: Seconds beside a tool's own limit: to come up, to be killed, and to read the counters.
-_GRACE = 30
+_GRACE = 90
 
 
 def run_test(

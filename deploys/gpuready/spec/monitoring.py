@@ -20,6 +20,8 @@ def address(listen: str) -> tuple[str, int]:
     if not match or not 0 < int(match[3]) < 65536:
         raise ValueError("no IP address with a port")
     host = ipaddress.IPv6Address(match[1]) if match[1] else ipaddress.IPv4Address(match[2])
+    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
+        raise ValueError("an IPv4 address in IPv6's clothes, which systemd spells as neither")
     return str(host), int(match[3])
 
 

@@ -156,6 +156,7 @@ class NodeState(_Model):
     """Everything that one probe read. ``masked`` states plan and verify, but never apply.
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
+    ``rdma_stuck``: why ``rdma`` could not be read.
     ``unloaded``: files of containerd that are younger than its start. ``nccl``: lines of files that every login reads
     which set variables of NCCL, as FILE:LINE. ``netns``: who holds a network namespace other than the host's, where
     ib_core is loaded. ``initramfs``: images of installed kernels; ``initramfs_old`` are those that know nothing of our
@@ -192,6 +193,7 @@ class NodeState(_Model):
     driver: Driver = Driver()
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
+    rdma_stuck: str = ""
     network: Network | Unknown | None = None
     nccl: tuple[str, ...] = ()
     ib_netns_mode: str = ""
