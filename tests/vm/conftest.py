@@ -17,7 +17,7 @@ from tests.system.conftest import gpuready, inventory, sessions
 __all__ = ["gpuready", "inventory", "lab", "machine", "module_machine", "sessions", "vm_lab"]
 
 #: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
-_ORDER = ("test_attach", "test_rdma", "test_exporter", "test_fabric", "test_nccl", "test_vm")
+_ORDER = ("test_attach", "test_nccl", "test_rdma", "test_exporter", "test_fabric", "test_vm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,12 +6,14 @@ One virtual machine for all, because it takes a while to boot; each test leaves 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuready.state.model import NodeState
 from gpuready.state.network import Network
+from tests.lab import Lab
 from tests.lab.vm import VM
 from tests.system.harness import Gpuready, Inventories
 
@@ -20,12 +22,12 @@ PORT = "/sys/class/infiniband/rxe0/ports/1"
 
 
 @pytest.fixture(scope="module")
-def node(pair: tuple[VM, ...]) -> VM:
-    machine = pair[0]
-    machine.rxe()
-    # The kernel makes the GIDs of an address a moment after the address.
-    await_gid(machine, machine.wire)
-    return machine
+def node(vm_lab: Lab) -> Iterator[VM]:
+    with vm_lab.vm() as machine:
+        machine.rxe()
+        # The kernel makes the GIDs of an address a moment after the address.
+        await_gid(machine, machine.wire)
+        yield machine
 
 
 def mapped(address: str) -> str:
