@@ -9,7 +9,7 @@ from collections import Counter
 
 from gpuready.report import fabric
 from gpuready.report.answers import tally
-from gpuready.report.exitcode import MEANING, counts
+from gpuready.report.exitcode import counts, meaning
 from gpuready.report.reached import gpu_checks, run_level
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter, clean, count
@@ -76,7 +76,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
     if run.verb == "compat":
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
-        return f"{good}: {tally(run)}" + (f"; exit {code} ({MEANING[code]})" if code else "")
+        return f"{good}: {tally(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
     if run.attaching:
         return _attaching(run, code, paint)
     depth = run_level(run)
@@ -84,7 +84,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     checks = _gpu_words(run) if run.fabric is None else fabric.ending(run)
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({MEANING[code]})"
+        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
     if run.verb in ("probe", "nccl", "docker-args"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
     if run.verb == "remove":
@@ -101,7 +101,7 @@ def _attaching(run: Run, code: int, paint: Painter) -> str:
     """Of ``gpuready rdma``, which judges no node."""
     if code:
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}; exit {code} ({MEANING[code]})"
+        return f"{verdict}: {_tally(run)}; exit {code} ({meaning(code, run.verb)})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed"
     return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"

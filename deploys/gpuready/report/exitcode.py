@@ -20,6 +20,14 @@ MEANING = {
     70: "a bug in gpuready",
     130: "interrupted",
 }
+
+
+def meaning(code: int, verb: str) -> str:
+    """What the code means after that verb."""
+    parts = MEANING[code].split("; ")
+    return next((part.removeprefix(f"{verb}: ") for part in parts if part.startswith(f"{verb}: ")), MEANING[code])
+
+
 #: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
 _BAD = {"verify": ("fail", "unknown"), "apply": ("fail",), "fabric": ("fail", "unknown")}
 
