@@ -20,6 +20,7 @@ from tests.unit import (
     image_verdicts,
     monitoring_verdicts,
     nccl_verdicts,
+    nvlink_verdicts,
     rdma_verdicts,
     torch_verdicts,
     visible_verdicts,
@@ -737,6 +738,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *image_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
+    *nvlink_verdicts.VERDICTS,
     *visible_verdicts.VERDICTS,
     *torch_verdicts.VERDICTS,
 ]
@@ -791,6 +793,9 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     judged_as = {j.check.id: j.verdict.status for j in wanted}
     # No switch, one GPU, a GPU that remaps rows: what does not concern it. The recording has no kernel log.
     absent = {
+        "gpu.nvlink",
+        "gpu.nvlink_errors",
+        "gpu.p2p",
         "gpu.torch",
         "libcuda.container",
         "libcuda.container_triton",
@@ -804,7 +809,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     }
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 31
+    assert len(judged_as) == 34
 
 
 ONE_WRONG = [

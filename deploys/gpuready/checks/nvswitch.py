@@ -31,6 +31,12 @@ def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
     return [gpu for gpu in found if gpu.fabric_state is not None]
 
 
+def switched(spec: NodeSpec, state: NodeState) -> bool:
+    """Do the GPUs sit behind an NVSwitch, by what is seen or said?"""
+    members = _in_a_fabric(state)
+    return bool(spec.hardware.nvswitch is True or _on_the_bus(state) or (members and not isinstance(members, Unknown)))
+
+
 def _present(spec: NodeSpec, state: NodeState) -> Verdict:
     want, switches, members = spec.hardware.nvswitch, _on_the_bus(state), _in_a_fabric(state)
     if want == "auto" and not switches and not members:

@@ -47,3 +47,5 @@ class Thresholds(Section):
     """The most corrected errors of a GPU's memory over its life."""
     retired_pages: Errors | None = None
     """From how many retired pages on a GPU (before Ampere) fails."""
+    nvlink_errors: Errors | None = None
+    """The most errors that each counter of each NVLink may show since the driver was loaded."""
