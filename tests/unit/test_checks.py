@@ -16,6 +16,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerdmodel import dump
 from tests.unit import (
+    driver_verdicts,
     gpu_verdicts,
     image_verdicts,
     monitoring_verdicts,
@@ -734,6 +735,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "as the spec says",
     ),
+    *driver_verdicts.VERDICTS,
     *gpu_verdicts.VERDICTS,
     *image_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
@@ -806,10 +808,17 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
         "gpu.retired",
         "gpu.xid",
         "gpu.sxid",
+        "driver.owner",
+        "driver.packages",
+        "driver.held",
+        "driver.nextboot",
+        "driver.nouveau",
+        "driver.secureboot",
+        "driver.initramfs",
     }
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 34
+    assert len(judged_as) == 41
 
 
 ONE_WRONG = [

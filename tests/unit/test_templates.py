@@ -26,7 +26,15 @@ SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
     [["busybox", "sh", "-n"]] if shutil.which("busybox") else []
 )
 #: Templates that are parts of others, with the values that their includers set.
-PARTS = {"images": {}, "container-look": {}, "lib": {}, "idle": {}, "netns": {}, "workspace": {"what": "part"}}
+PARTS = {
+    "images": {},
+    "container-look": {},
+    "driver-look": {},
+    "lib": {},
+    "idle": {},
+    "netns": {},
+    "workspace": {"what": "part"},
+}
 NUMBERS = {"limit"}
 CANARY = "gpuready-canary"
 HOSTILE = [
@@ -64,7 +72,7 @@ def variables(name: str) -> set[str]:
 def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
     lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside"}
+    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs"}
     found: dict[str, Any] = {}
     for variable in variables(name):
         if variable in lists:

@@ -7,6 +7,7 @@ from gpuready.checks import (
     containers,
     crio,
     driver,
+    driverpackages,
     fabric,
     gpumemory,
     gpus,
@@ -16,6 +17,7 @@ from gpuready.checks import (
     memlock,
     monitoring,
     nccl,
+    nextboot,
     node,
     nvlink,
     nvswitch,
@@ -28,7 +30,9 @@ from gpuready.checks import (
 
 CATALOGUE = (
     *node.CHECKS,
+    *driverpackages.CHECKS,
     *driver.CHECKS,
+    *nextboot.CHECKS,
     gpus.ANSWERS,
     *xids.CHECKS,
     *gpumemory.CHECKS,

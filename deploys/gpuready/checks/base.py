@@ -58,7 +58,9 @@ class Check:
     @property
     def component(self) -> str:
         """The component whose work it judges, told by its id; checks of the node itself name none of them."""
-        area = self.id.partition(".")[0]
+        area, _, what = self.id.partition(".")
+        if area == "driver":  # which a component holds, but does not make
+            return "driver" if what in ("config", "held") else "node"
         return "ldso" if area == "libcuda" else area
 
 

@@ -38,6 +38,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
         "scrape": scrape(spec),
+        "initramfs": state.boots.older_initramfs,
         "images": [one.ref for one in named(spec.images)]
         if spec.verify.level != "config" and has_driver(state)
         else [],

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gpuready.state.boots import Boots
 from gpuready.state.network import Network
 from gpuready.state.xid import KernelLog
 
@@ -57,12 +58,13 @@ class File(_Model):
 
 
 class Package(_Model):
-    """An installed package: full version, and whether apt holds it."""
+    """An installed package: full version, whether apt holds it, and who made it (dpkg's Maintainer, rpm's Vendor)."""
 
     version: str
     arch: str
     held: bool = False
     configured: bool = True
+    maker: str = ""
 
 
 class Unit(_Model):
@@ -191,6 +193,7 @@ class NodeState(_Model):
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()
+    boots: Boots = Boots()
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
     rdma_stuck: str = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from gpuready.state.boots import boots
 from gpuready.state.docker import docker
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
@@ -28,7 +29,7 @@ def parse(lines: list[str]) -> NodeState:
     links = dict(v.split(" ", 1) for v in values.get("link", []) if " " in v)
     files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
     one = {key: found[-1] for key, found in values.items()}
-    system, devices = r.run("system"), r.run("network")
+    system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
@@ -56,6 +57,7 @@ def parse(lines: list[str]) -> NodeState:
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc),
+        boots=boots(values, *_said(modules), r.text("grub")),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
@@ -99,6 +101,11 @@ RDMA_MARKS = {
     "efa",
     "peermem",
 }
+
+
+def _said(found: str | Unknown | None) -> tuple[str, str]:
+    """A command's output, and why there is none."""
+    return ("", found.unknown) if isinstance(found, Unknown) else (found or "", "")
 
 
 def _pairs(text: str) -> dict[str, list[str]]:
@@ -151,11 +158,12 @@ def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
     found: dict[str, Package] = {}
     for line in text.splitlines():
         fields = line.split("\t")
-        if len(fields) != 4 or len(fields[3]) < 2 or fields[3][1] in "nc":
+        if len(fields) not in (4, 5) or len(fields[3]) < 2 or fields[3][1] in "nc":
             continue
-        name, arch, version, status = fields
+        name, arch, version, status, maker = (*fields, "")[:5]
         key = name if name not in found else f"{name}:{arch}"
-        found[key] = Package(version=version, arch=arch, held=status[0] == "h", configured=status[1] == "i")
+        held, configured = status[0] == "h", status[1] == "i"
+        found[key] = Package(version=version, arch=arch, held=held, configured=configured, maker=maker)
     return found
 
 

@@ -1,0 +1,50 @@
+"""Which kernels may boot next, and whether something keeps nouveau away from the GPUs then. Pure.
+
+Sources: GRUB's manual (default, saved_entry, next_entry), the Boot Loader Specification (an entry's name ends with its
+kernel on Fedora and its kin), modprobe.d(5), kernel-command-line(7) of systemd and dracut.cmdline(7).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.state.model import NodeState
+
+_LINUX = re.compile(r"linux(?:16|efi)?\s+\S*/vmlinuz-(\S+)")
+_CHOSEN = re.compile(r"(?:saved|next)_entry=(.+)")
+#: `set default=` of another entry than the first, which is no variable either.
+_PINNED = re.compile(r'set default="?([^"$0]|0[^"])')
+_COMMAND_LINE = re.compile(r"(^|\s)(modprobe\.blacklist|rd\.driver\.blacklist|module_blacklist)=(\S+,)?nouveau(,|\s|$)")
+_MODESET = re.compile(r"(^|\s)nouveau\.modeset=0(\s|$)")
+_MODPROBE = re.compile(
+    r"^\s*(blacklist\s+nouveau|install\s+nouveau\s+/(usr/)?bin/(true|false)|alias\s+nouveau\s+off)\b", re.M
+)
+
+
+def kernels(state: NodeState) -> tuple[tuple[str, ...], bool]:
+    """The kernels that may boot next, newest first, and whether the answer is one for sure."""
+    there = sorted(state.boots.kernels, key=_by_version, reverse=True)
+    if not there:  # somebody outside boots it
+        return ((state.kernel,) if state.kernel in state.boots.installed else ()), True
+    chosen = [m[1].strip() for line in state.boots.grub if (m := _CHOSEN.fullmatch(line))]
+    named = [kernel for kernel in there if any(entry.endswith(kernel) for entry in chosen)]
+    if chosen and len({*named}) == 1 and len(chosen) == 1:
+        return (named[0],), True
+    if chosen or any(_PINNED.match(line) for line in state.boots.grub):
+        return tuple(there), False
+    first = next((m[1] for line in state.boots.grub if (m := _LINUX.match(line))), there[0])
+    return (first,), True
+
+
+def nouveau_kept_away(state: NodeState) -> str:
+    """What keeps nouveau from being loaded by itself, or nothing."""
+    for path, file in sorted(state.files.items()):
+        if "/modprobe.d/" in path and not path.startswith("/var/") and _MODPROBE.search(file.text):
+            return path
+    found = _COMMAND_LINE.search(state.cmdline) or _MODESET.search(state.cmdline)
+    return "the kernel's command line" if found else ""
+
+
+def _by_version(kernel: str) -> list[tuple[int, int, str]]:
+    """Numbers in a name compare as numbers, as sort -V has it."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|\D+", kernel)]

@@ -1,0 +1,103 @@
+"""What a boot of this node would find of the driver: kernels, their nvidia modules, DKMS, nouveau, Secure Boot.
+
+Sources: modules.dep(5), modinfo(8) (``license`` tells the open module, which is Dual MIT/GPL), dkms(8), GRUB's manual,
+the Boot Loader Specification, kernel_lockdown(7). Nothing here judges.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Module(_Model):
+    """The driver's main module below /lib/modules for one kernel; ``signer`` is empty for an unsigned one."""
+
+    kernel: str
+    path: str
+    version: str = ""
+    signer: str = ""
+    open: bool = False
+
+
+class Boots(_Model):
+    """``kernels``: those in /boot; ``installed``: those that have modules; ``nouveau_for``: those that have nouveau.
+
+    ``grub``: the lines of grub.cfg and grubenv that say which entry boots. ``older_initramfs``: images from before the
+    nvidia module that lies there now. ``dkms``: NAME/VERSION of its sources, ``dkms_failed``: how the log of a build
+    that failed begins. ``nouveau_bound``: PCI addresses. ``modules_unknown``: why ``modules`` could not be read.
+    ``secure_boot``: UEFI's word, None where the node has none; ``shim_insecure``: shim was told to check nothing.
+    """
+
+    kernels: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
+    modules: tuple[Module, ...] = ()
+    modules_unknown: str = ""
+    nouveau_for: tuple[str, ...] = ()
+    nouveau_bound: tuple[str, ...] = ()
+    older_initramfs: tuple[str, ...] = ()
+    grub: tuple[str, ...] = ()
+    dkms: tuple[str, ...] = ()
+    dkms_failed: tuple[str, ...] = ()
+    secure_boot: bool | None = None
+    shim_insecure: bool = False
+    lockdown: str = ""
+    sig_enforce: bool = False
+
+    def module(self, kernel: str) -> Module | None:
+        """That kernel's nvidia module, if it has one; of several, modprobe takes the one that depmod put first."""
+        return next((found for found in self.modules if found.kernel == kernel), None)
+
+
+def boots(values: Mapping[str, list[str]], said: str, unknown: str, grub: str) -> Boots:
+    """From the probe's ``values``, the answer of its driver_modules (or why there is none), and GRUB's lines."""
+    one = {key: found[-1].strip() for key, found in values.items()}
+    lines = said.splitlines()
+    lockdown = re.search(r"\[(\w+)\]", one.get("lockdown", ""))
+    return Boots(
+        kernels=tuple(k for k in values.get("vmlinuz", []) if "rescue" not in k),
+        installed=tuple(values.get("modules_of", [])),
+        modules=tuple(_modules(lines)),
+        modules_unknown=unknown,
+        nouveau_for=_told(lines, "nouveau"),
+        nouveau_bound=tuple(values.get("nouveau", [])),
+        older_initramfs=_told(lines, "older"),
+        grub=tuple(line.strip() for line in grub.splitlines()),
+        dkms=tuple(values.get("dkms", [])),
+        dkms_failed=tuple(values.get("dkms_failed", [])),
+        secure_boot=one["secure_boot"] == "1" if "secure_boot" in one else None,
+        shim_insecure=one.get("shim_insecure") == "1",
+        lockdown=lockdown[1] if lockdown else "",
+        sig_enforce=one.get("sig_enforce") == "Y",
+    )
+
+
+def _told(lines: list[str], word: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line.removeprefix(f"{word}: ") for line in lines if line.startswith(f"{word}: ")))
+
+
+def _modules(lines: list[str]) -> list[Module]:
+    """modinfo tells of each file in turn, beginning with its name."""
+    found: list[dict[str, str]] = []
+    for line in lines:
+        key, colon, value = line.partition(":")
+        if key == "filename":
+            found.append({})
+        if found and colon:
+            found[-1].setdefault(key, value.strip())
+    return [
+        Module(
+            kernel=m["filename"].removeprefix("/lib/modules/").partition("/")[0],
+            path=m["filename"],
+            version=m.get("version", ""),
+            signer=m.get("signer", ""),
+            open="GPL" in m.get("license", ""),
+        )
+        for m in found
+    ]
