@@ -11,6 +11,7 @@ from gpuready.components.config import Config
 from gpuready.components.containerd import Containerd
 from gpuready.components.crio import Crio
 from gpuready.components.docker import Docker
+from gpuready.components.driver import Driver
 from gpuready.components.engine import Engine
 from gpuready.components.ldso import Ldso
 from gpuready.components.ledger import Ledger
@@ -23,6 +24,7 @@ from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 
 NODE: tuple[Component, ...] = (
+    Driver(),
     Repository(),
     Toolkit(),
     Legacy(),

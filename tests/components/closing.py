@@ -176,7 +176,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
-    effects["rdma"] = _rdma
+    effects |= {"rdma": _rdma, "driver": _holds}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -329,6 +329,15 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
             packages.pop(name, None)
         elif name in packages:
             packages[name] = packages[name].model_copy(update={"held": marks[name]})
+    return state.model_copy(update={"packages": packages})
+
+
+def _holds(state: NodeState, closed: Closed) -> NodeState:
+    """apt-mark holds and lets go."""
+    assert not isinstance(state.packages, Unknown)
+    marks = re.findall(r"^apt-mark (hold|unhold) (.*) >/dev/null", closed.script("driver-hold"), re.M)
+    held = {name: word == "hold" for word, names in marks for name in shlex.split(names)}
+    packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
     return state.model_copy(update={"packages": packages})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuready import resources
+from gpuready.components.driver import UNATTENDED
 from gpuready.state.boots import Boots, Module
 from gpuready.state.model import Driver, File, NodeState, Package, Unknown
 
@@ -144,6 +146,20 @@ VERDICTS: list[Row] = [
         node(of=SET | packages("libcuda1", held=True)),
         HOLD,
         "nvidia-kernel-dkms are not held",
+    ),
+    # driver.config
+    ("driver.config", "skip", node(), {}, "driver.policy: observe"),
+    ("driver.config", "fail", node(), HOLD, "driver.libcuda1.held"),
+    ("driver.config", "unknown", node(of=UNREADABLE), HOLD, "could not be read"),
+    (
+        "driver.config",
+        "pass",
+        node(
+            of=packages("libcuda1", held=True),
+            files=says(UNATTENDED, resources.document("driver-unattended.conf", names=["libcuda1"])),
+        ),
+        HOLD,
+        "as the spec says",
     ),
     # driver.nextboot
     ("driver.nextboot", "pass", node(*BOTH), {}, f"{NEXT} has nvidia 550.163.01"),

@@ -811,6 +811,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
         "driver.owner",
         "driver.packages",
         "driver.held",
+        "driver.config",
         "driver.nextboot",
         "driver.nouveau",
         "driver.secureboot",
@@ -818,7 +819,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     }
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 41
+    assert len(judged_as) == 42
 
 
 ONE_WRONG = [

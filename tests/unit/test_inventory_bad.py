@@ -305,7 +305,7 @@ SPECS = {
     ),
 }
 NOT_YET = {
-    "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe"),
+    "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe | hold"),
     "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
     "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),
     "containerd file": (
