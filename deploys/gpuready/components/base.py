@@ -24,7 +24,7 @@ class Disruption(IntEnum):
     """What closing a difference may do to work that runs, in rising order.
 
     ``recreate``: nothing stops, but running GPU containers may lose their GPU (a daemon-reload beside containers
-    whose devices were injected behind systemd's back).
+    whose devices were injected behind systemd's back), or running processes the libraries that they began with.
     """
 
     none = 0
@@ -53,7 +53,8 @@ class Step:
 
     ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
     changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
-    found work it may not disturb.
+    found work it may not disturb. ``sends``: a file of the controller's, which the script reads from its stdin once it
+    has printed from which byte on; such a step cannot survive.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Step:
     survives: bool = True
     alters: bool = False
     summary: str = ""
+    sends: str = ""
 
 
 PENDING_EXIT = 77

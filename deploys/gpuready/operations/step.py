@@ -23,6 +23,7 @@ from gpuready.components.base import PENDING_EXIT, Reply, Step
 from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
 from gpuready.operations import lock
 from gpuready.operations.transport import ConnectionLost, run_script
+from gpuready.operations.upload import upload
 
 #: Where the engine leaves its progress callback, beside the connection.
 PROGRESS = "gpuready.progress"
@@ -75,6 +76,8 @@ class StepCommand(PyinfraCommand):
 
 def run_step(host: Host, step: Step) -> Reply:
     """Run one step; raises :class:`UnreachableError` or :class:`ConvergeError` (result unknown)."""
+    if step.sends:
+        return upload(host, step)
     tx = uuid.uuid4().hex
     script = resources.script("step", id=tx, step=step.name, body=step.script, survives=step.survives)
     try:

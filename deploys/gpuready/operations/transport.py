@@ -44,7 +44,7 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
     limit = gevent.Timeout(timeout)
     try:
         with limit:
-            _harden(host)
+            harden(host)
             _, output = host.run_shell_command(StringCommand(_ROOT_SHELL), _stdin=script)
     except gevent.Timeout as e:
         if e is not limit:
@@ -107,7 +107,7 @@ class _Lines:
             yield line.decode("utf-8", "replace")
 
 
-def _harden(host: Host) -> None:
+def harden(host: Host) -> None:
     """Make a fresh connection one that survives odd bytes, and that notices a peer which is gone or hangs."""
     client = getattr(host.connector, "client", None)
     if not isinstance(client, SSHClient) or hasattr(client, _HARDENED):
