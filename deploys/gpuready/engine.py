@@ -36,7 +36,7 @@ from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
-from gpuready.operations.node_state import forget, node_state  # noqa: E402
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state  # noqa: E402
 from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS  # noqa: E402
@@ -81,8 +81,8 @@ class Engine:
                 entry.name,
                 host_data(entry.connection, options.host_keys)
                 | {
-                    component.SPEC: entry.spec,
-                    component.SELECTED: options.selected,
+                    SPEC: entry.spec,
+                    SELECTED: options.selected,
                     component.ALLOWED: options.allowed,
                 },
             )

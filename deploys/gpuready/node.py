@@ -22,6 +22,7 @@ from gpuready.components.nccl import Nccl
 from gpuready.components.rdma import Rdma
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
+from gpuready.components.wheels import Wheels
 
 NODE: tuple[Component, ...] = (
     Driver(),
@@ -39,6 +40,7 @@ NODE: tuple[Component, ...] = (
     Containerd(),
     Crio(),
     Monitoring(),
+    Wheels(),
 )
 
 #: The way back: last in, first out; then what is known about it is forgotten.

@@ -28,7 +28,7 @@ from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
 from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from tests.components import containerdmodel, rdmamodel
+from tests.components import containerdmodel, rdmamodel, wheelsmodel
 
 KEPT = "/var/lib/gpuready/backup"
 STAGED_CONTAINERD = """version = 2
@@ -176,7 +176,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
-    effects |= {"rdma": _rdma, "driver": _holds}
+    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -354,6 +354,10 @@ def _docker_io(state: NodeState, closed: Closed) -> NodeState:
 
 def _rdma(state: NodeState, closed: Closed) -> NodeState:
     return rdmamodel.after(state, {step.name: step.script for step in closed.steps}, closed.writes)
+
+
+def _wheels(state: NodeState, closed: Closed) -> NodeState:
+    return wheelsmodel.after(state, closed.steps)
 
 
 def _limits(state: NodeState, closed: Closed) -> NodeState:

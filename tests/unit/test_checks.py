@@ -25,6 +25,7 @@ from tests.unit import (
     rdma_verdicts,
     torch_verdicts,
     visible_verdicts,
+    wheel_verdicts,
 )
 from tests.unit.probe_answers import DRIVER, LIB64, h200, recorded
 
@@ -743,6 +744,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *nvlink_verdicts.VERDICTS,
     *visible_verdicts.VERDICTS,
     *torch_verdicts.VERDICTS,
+    *wheel_verdicts.VERDICTS,
 ]
 
 

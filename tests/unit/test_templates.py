@@ -33,6 +33,7 @@ PARTS = {
     "lib": {},
     "idle": {},
     "netns": {},
+    "wheel-env": {},
     "workspace": {"what": "part"},
 }
 NUMBERS = {"limit"}
@@ -79,7 +80,7 @@ def values(name: str, value: str) -> dict[str, Any]:
             found[variable] = [value, value]
         elif variable in ("puts", "files"):
             found[variable] = [(value, value, value)]
-        elif variable == "drops":
+        elif variable in ("drops", "environments"):
             found[variable] = [(value, value)]
         elif variable in NUMBERS:
             found[variable] = 5

@@ -25,6 +25,7 @@ from gpuready.checks import (
     toolkitconfig,
     torchsmoke,
     visible,
+    wheels,
     xids,
 )
 
@@ -54,6 +55,7 @@ CATALOGUE = (
     *monitoring.CHECKS,
     *nccl.CHECKS,
     *rdma.CHECKS,
+    *wheels.CHECKS,
 )
 """Every check of this release."""
 

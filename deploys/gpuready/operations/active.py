@@ -34,6 +34,8 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "cuinit": cuinit(state.machine),
         "torch": spec.verify.torch or "" if spec.verify.level != "config" else "",
         "torch_smoke": resources.document("torch-smoke.py"),
+        "environments": [(one.env, one.name) for one in spec.torch_wheels] if spec.verify.level != "config" else [],
+        "wheel_smoke": resources.document("wheel-smoke.py"),
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
@@ -43,7 +45,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         if spec.verify.level != "config" and has_driver(state)
         else [],
     }
-    limit = TIMEOUT + IMAGE_TIMEOUT * len(values["images"])
+    limit = TIMEOUT + IMAGE_TIMEOUT * (len(values["images"]) + len(values["environments"]))
     records = Records(run_script(host, resources.script("active", **values), limit))
     return state.model_copy(update={"active": {"done": True, **_answers(records)}})
 

@@ -20,13 +20,11 @@ from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import forget, node_state
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
 
-SPEC = "gpuready_spec"
-SELECTED = "gpuready_selected"
 ALLOWED = "gpuready_allowed"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuready.errors import GpureadyError
-from gpuready.operations.component import SPEC
 from gpuready.operations.connection import host_data
+from gpuready.operations.node_state import SPEC
 from gpuready.spec.inventory import load
 
 

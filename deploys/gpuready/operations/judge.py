@@ -13,9 +13,8 @@ from gpuready.checks import CATALOGUE
 from gpuready.checks.base import run_checks
 from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.operations.active import run_active
-from gpuready.operations.component import SPEC
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import node_state
+from gpuready.operations.node_state import SPEC, node_state
 
 
 @operation()

@@ -27,7 +27,7 @@ from gpuready.report.text import Painter, clean, count, lines
 CLASSES = {
     "none": "disturbs nothing",
     "reload": "a service rereads its configuration, nothing stops",
-    "recreate": "nothing stops, but running GPU containers may lose their GPU",
+    "recreate": "nothing stops, but what runs may lose its GPU or its libraries",
     "restart": "a service is restarted",
     "reboot": "the node is rebooted",
 }

@@ -73,7 +73,18 @@ def _with_absolute_paths(tree: Located) -> Located:
         tree = _replaced(tree, _KEY, _absolute(key.value, key))
     if proxy is not None and isinstance(proxy.value, str) and proxy.value.startswith("file:"):
         tree = _replaced(tree, _PROXY, f"file:{_absolute(proxy.value[5:], proxy)}")
+    wheels = _at(tree, ("torch_wheels",))
+    if wheels is not None and isinstance(wheels.value, list):
+        below = Located([_with_absolute_wheel(entry) for entry in wheels.value], wheels.where)
+        tree = merge(tree, Located({"torch_wheels": below}, tree.where))
     return tree
+
+
+def _with_absolute_wheel(entry: Located) -> Located:
+    wheel = _at(entry, ("wheel",))
+    if wheel is None or not isinstance(wheel.value, str) or not wheel.value:
+        return entry
+    return merge(entry, Located({"wheel": Located(_absolute(wheel.value, wheel), wheel.where)}, entry.where))
 
 
 def _absolute(path: str, value: Located) -> str:
@@ -158,6 +169,11 @@ def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterato
     if key is not None and not is_url(spec.toolkit.repo.key) and not Path(spec.toolkit.repo.key).is_file():
         problem = "toolkit.repo.key: no such file"
         yield SpecError(problem, where=key.where, given=spec.toolkit.repo.key, allowed="a file on this machine")
+    for number, one in enumerate(spec.torch_wheels):
+        place = _at(tree, ("torch_wheels", number, "wheel"))
+        if place is not None and not Path(one.wheel).is_file():
+            problem = f"torch_wheels[{number}].wheel: no such file"
+            yield SpecError(problem, where=place.where, given=one.wheel, allowed="a wheel on this machine")
     if proxy is None or not spec.toolkit.repo.proxy or not is_reference(spec.toolkit.repo.proxy):
         return
     try:

@@ -40,6 +40,7 @@ from gpuready.spec.toolkit import (
     Toolkit,
 )
 from gpuready.spec.verify import Level, Thresholds
+from gpuready.spec.wheels import TorchWheels
 
 __all__ = [
     "TOOLKIT_FLOOR",
@@ -205,6 +206,8 @@ class NodeSpec(Section):
     """What the node tells a monitoring system."""
     reconverge: Reconverge = Reconverge()
     """After a driver update."""
+    torch_wheels: TorchWheels = Field(default=(), strict=False)
+    """Python wheels on this machine, such as a PyTorch of one's own, and the environments on the node for them."""
     maintenance: Maintenance = Maintenance()
     """What may be disturbed."""
     images: Images = Field(default=(), strict=False)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gpuready.state.boots import Boots
+from gpuready.state.environments import Environment
 from gpuready.state.network import Network
 from gpuready.state.xid import KernelLog
 
@@ -163,6 +164,8 @@ class NodeState(_Model):
     which set variables of NCCL, as FILE:LINE. ``netns``: who holds a network namespace other than the host's, where
     ib_core is loaded. ``initramfs``: images of installed kernels; ``initramfs_old`` are those that know nothing of our
     modprobe.d file. ``boot_options``: what each boot entry says of ib_core.
+    ``wheels``: .dist-info directories of those that gpuready installed, and the hash that pip has there now.
+    ``environments``: those that were asked about, by directory.
     """
 
     format: int = 1
@@ -206,6 +209,9 @@ class NodeState(_Model):
     boot_options: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     cdi_missing: tuple[str, ...] = ()
+    # In this order, because an Unknown's JSON would do for such a dictionary, too.
+    wheels: Unknown | dict[str, str] = Field(default_factory=dict, union_mode="left_to_right")
+    environments: dict[str, Environment] = Field(default_factory=dict)
     active: dict[str, Any] = Field(default_factory=dict)
 
     def sha256(self, path: str) -> str:

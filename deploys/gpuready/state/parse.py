@@ -10,6 +10,7 @@ import shlex
 
 from gpuready.state.boots import boots
 from gpuready.state.docker import docker
+from gpuready.state.environments import on_record
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
 from gpuready.state.records import ProbeError, Records
@@ -70,6 +71,7 @@ def parse(lines: list[str]) -> NodeState:
         boot_options=tuple(" ".join(re.findall(r"ib_core\.\S+", line)) for line in r.text("boot").splitlines()),
         mounts=tuple(r.text("mounts").splitlines()),
         cdi_missing=tuple(r.text("cdi").splitlines()),
+        wheels=on_record(wheels) if isinstance(wheels := r.run("wheels"), str) else wheels or {},
     )
 
 

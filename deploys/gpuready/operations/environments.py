@@ -1,0 +1,38 @@
+"""Where wheels are to go that are not there yet: one more exec asks the environments which the spec names.
+
+The probe is the same for every spec, so it knows only those in which gpuready has installed something. A node on which
+all is as it was recorded is not asked again.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyinfra.api.host import Host
+
+from gpuready import resources
+from gpuready.components.wheels import asked
+from gpuready.operations.transport import run_script
+from gpuready.spec.model import NodeSpec
+from gpuready.state.environments import environment
+from gpuready.state.model import NodeState
+from gpuready.state.records import Records
+
+TIMEOUT = 90
+
+
+def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
+    """The state with ``environments``; no exec where none has to be asked."""
+    wanted = asked(spec, state)
+    if not wanted:
+        return state
+    script = resources.script(
+        "wheel-look",
+        program=resources.document("wheel-look.py"),
+        environments=[(env, json.dumps(what)) for env, what in wanted],
+    )
+    runs = Records(run_script(host, script, TIMEOUT * len(wanted))).runs
+    found = {
+        env: environment(*runs[f"env{number}"], runs[f"users{number}"][1]) for number, (env, _) in enumerate(wanted)
+    }
+    return state.model_copy(update={"environments": found})
