@@ -10,6 +10,7 @@ from gpuready.components.cdi import Cdi
 from gpuready.components.config import Config
 from gpuready.components.containerd import Containerd
 from gpuready.components.crio import Crio
+from gpuready.components.devices import Devices
 from gpuready.components.docker import Docker
 from gpuready.components.driver import Driver
 from gpuready.components.engine import Engine
@@ -31,6 +32,7 @@ NODE: tuple[Component, ...] = (
     Legacy(),
     Config(),
     Ldso(),
+    Devices(),
     Cdi(),
     Memlock(),
     Rdma(),

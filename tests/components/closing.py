@@ -20,7 +20,9 @@ from gpuready.components.base import Component, Reply, Step
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
 from gpuready.components.crio import BINARY
 from gpuready.components.crio import UNIT as CRIO
+from gpuready.components.devices import PERSISTENCED
 from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
+from gpuready.components.ldso import library_version
 from gpuready.components.memlock import drop_in
 from gpuready.components.monitoring import LINKS
 from gpuready.components.shmsize import LOADED
@@ -176,7 +178,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
-    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels}
+    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels, "devices": _nodes}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -274,16 +276,47 @@ def _ldconfig(state: NodeState, closed: Closed) -> NodeState:
         if path != "/etc/ld.so.conf":
             places += [line.strip() for line in file.text.splitlines() if line.startswith("/")]
     seen = set()
+    relinked: dict[str, str] = {}
     for place in places:
         libs = {path: real for path, real in state.linker.libs.items() if path.rpartition("/")[0] == place}
         real_places = {real.rpartition("/")[0] for real in libs.values()}
+        relinked |= _soname_links(place, libs)
         if real_places & seen:
             continue
         seen |= real_places
         for base in ("libcuda.so", "libnvidia-ml.so"):
             if any(f"/{base}." in path for path in libs):
                 cache[f"{base}.1"] = (*cache.get(f"{base}.1", ()), f"{place}/{base}.1")
-    return state.model_copy(update={"linker": state.linker.model_copy(update={"cache": cache})})
+    update = {"cache": cache, "libs": {**state.linker.libs, **relinked}}
+    return state.model_copy(update={"linker": state.linker.model_copy(update=update)})
+
+
+def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
+    """ldconfig's links lead to the highest version beside them."""
+    found: dict[str, str] = {}
+    for base in ("libcuda.so", "libnvidia-ml.so"):
+        versions = [v for path in libs if path.startswith(f"{place}/{base}.") and (v := library_version(path))]
+        if versions:
+            newest = max(versions, key=lambda v: [int(part) for part in v.split(".")])
+            found[f"{place}/{base}.1"] = f"{place}/{base}.{newest}"
+    return found
+
+
+def _nodes(state: NodeState, closed: Closed) -> NodeState:
+    """The driver's tools make the nodes that are asked for, and links for all; systemd starts what is enabled."""
+    script = closed.script("devices")
+    asked = re.findall(r"^make_nodes (.*)$", script, re.M)
+    nodes = tuple(dict.fromkeys((*state.driver.nodes, *shlex.split(asked[0] if asked else ""))))
+    update: dict[str, Any] = {"misnumbered": ()}
+    if "LINKS=1;" in script:
+        update["unlinked"] = ()
+    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    if f"SERVICE={PERSISTENCED}\n" in script:
+        update["persistenced_old"] = False
+        units[PERSISTENCED] = units[PERSISTENCED].model_copy(update={"active": "active"})
+    driver = state.driver.model_copy(update={"nodes": nodes})
+    leftovers = state.leftovers.model_copy(update=update)
+    return state.model_copy(update={"driver": driver, "leftovers": leftovers, "units": units})
 
 
 def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:

@@ -19,6 +19,7 @@ from tests.unit import (
     driver_verdicts,
     gpu_verdicts,
     image_verdicts,
+    leftover_verdicts,
     monitoring_verdicts,
     nccl_verdicts,
     nvlink_verdicts,
@@ -739,6 +740,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *driver_verdicts.VERDICTS,
     *gpu_verdicts.VERDICTS,
     *image_verdicts.VERDICTS,
+    *leftover_verdicts.VERDICTS,
     *monitoring_verdicts.VERDICTS,
     *nccl_verdicts.VERDICTS,
     *nvlink_verdicts.VERDICTS,
@@ -805,7 +807,9 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
         "libcuda.container_triton",
         "gpu.nvswitch",
         "gpu.fabric",
+        "driver.companions",
         "driver.fabricmanager",
+        "driver.persistenced",
         "gpu.uniform",
         "gpu.retired",
         "gpu.xid",
@@ -821,7 +825,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     }
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 42
+    assert len(judged_as) == 48
 
 
 ONE_WRONG = [

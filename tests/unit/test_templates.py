@@ -30,6 +30,8 @@ PARTS = {
     "images": {},
     "container-look": {},
     "driver-look": {},
+    "device-nodes": {},
+    "leftovers": {},
     "lib": {},
     "idle": {},
     "netns": {},

@@ -57,6 +57,7 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
     numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)
     if numbered < len(state.driver.gpus):
         missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
+    missing += [f"{node} (it has another number than the module)" for node in state.leftovers.misnumbered]
     if missing:
         return warn(f"missing: {', '.join(missing)}", "nvidia-modprobe -u -c0, for each GPU -c with its number")
     return passed(f"device nodes of {numbered} GPUs, nvidiactl and nvidia-uvm")

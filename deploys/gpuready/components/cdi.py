@@ -39,7 +39,7 @@ class Cdi(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if not loaded(state):
             return Applies(False, "no NVIDIA driver is loaded")
-        other = _other_library(state)
+        other = other_library(state)
         if other:
             return Applies(
                 False, f"NVML is {other}, driver {loaded(state)} is loaded: no spec can be made before they agree"
@@ -145,7 +145,7 @@ def loaded(state: NodeState) -> str:
     return state.driver.proc_version or state.driver.module_version
 
 
-def _other_library(state: NodeState) -> str:
+def other_library(state: NodeState) -> str:
     """The version of the NVML library that the linker finds, where it is not the loaded driver's."""
     if isinstance(state.linker, Unknown):
         return ""

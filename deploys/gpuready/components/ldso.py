@@ -9,7 +9,7 @@ Sources: ldconfig(8), ld.so(8), Triton's driver.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gpuready import resources
 from gpuready.components import ledger
@@ -46,6 +46,8 @@ class Ldso(Component):
         if isinstance(state.linker, Unknown):
             return Applies(True, "the linker's cache must list libcuda")
         if spec.ldso == "auto" and not _auto(state, state.linker):
+            if _stale(state, state.linker, ()):
+                return Applies(True, "auto: the cache is of before an update")
             return Applies(False, _why_not(state, state.linker))
         return Applies(True, "the linker's cache must list libcuda")
 
@@ -53,14 +55,16 @@ class Ldso(Component):
         linker = state.linker
         if isinstance(linker, Unknown):
             raise NotComparable(f"the linker's cache cannot be read: {linker.unknown}")
-        dirs = tuple(spec.ldso) if isinstance(spec.ldso, (list, tuple)) else _auto(state, linker)
+        dirs = _dirs(spec, state, linker)
         for d in dirs:
             for path, real in linker.libs.items():
                 if path.rpartition("/")[0] == d and _FORBIDDEN & set(real.split("/")):
                     raise NotComparable(
                         f"{d} is really {real.rpartition('/')[0]}: a stubs or compat directory is never listed"
                     )
-        want: dict[str, Value] = {"ldso.conf": dirs}
+        want: dict[str, Value] = {"ldso.stale": ()}
+        if dirs:
+            want["ldso.conf"] = dirs
         return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -69,7 +73,11 @@ class Ldso(Component):
             return {}
         conf = state.files[CONF].text if CONF in state.files else ""
         dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
-        found: dict[str, Value] = {"ldso.conf": dirs, **ledger.actual("ldso", state, [CONF])}
+        found: dict[str, Value] = {
+            "ldso.conf": dirs,
+            "ldso.stale": _stale(state, linker),
+            **ledger.actual("ldso", state, [CONF]),
+        }
         for d in {path.rpartition("/")[0] for path in linker.libs}:
             found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if _listed(linker, d, name))
         return found
@@ -98,6 +106,10 @@ class Ldso(Component):
         )
 
 
+def _dirs(spec: NodeSpec, state: NodeState, linker: Linker) -> tuple[str, ...]:
+    return tuple(spec.ldso) if isinstance(spec.ldso, (list, tuple)) else _auto(state, linker)
+
+
 def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
     """SONAMEs of the driver that ldconfig will find in a directory: versioned files give ``lib*.so.1``."""
     names = {path.rpartition("/")[2] for path in linker.libs if path.rpartition("/")[0] == directory}
@@ -110,6 +122,41 @@ def _listed(linker: Linker, directory: str, name: str) -> bool:
     """Is this very file in the cache? ldconfig lists a place once, under the first of its names."""
     path, listed = f"{directory}/{name}", linker.cache.get(name, ())
     return path in listed or (path in linker.libs and linker.libs[path] in [linker.libs.get(p) for p in listed])
+
+
+def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Libraries of the cache that ldconfig, run now, would find elsewhere or not at all.
+
+    Where a file of theirs is beside it ldconfig lists a name although it cannot make the link (a read-only mount). With
+    ``dirs``, what is not listed has keys of its own.
+    """
+    version = state.driver.proc_version or state.driver.module_version
+    found = []
+    for soname, base in (("libcuda.so.1", "libcuda.so."), ("libnvidia-ml.so.1", "libnvidia-ml.so.")):
+        for path in linker.cache.get(soname, ()):
+            directory = path.rpartition("/")[0]
+            beside = {library_version(p) for p in linker.libs if p.startswith(f"{directory}/{base}")} - {""}
+            leads = library_version(linker.libs.get(path, ""))
+            newest = max(beside, key=_order, default="")
+            if (path not in linker.libs and not beside) or (leads and version and version == newest != leads):
+                found.append(path)
+        if version and not linker.cache.get(soname) and not dirs:
+            listed = (f"{d}/{soname}" for d in _configured(state))
+            found += [path for path in listed if library_version(linker.libs.get(path, "")) == version]
+    return tuple(found)
+
+
+def _configured(state: NodeState) -> Iterator[str]:
+    """The directories that ldconfig is told of, but for those of 32-bit libraries, which are never asked for here."""
+    for file in state.glob("/etc/ld.so.conf").values():
+        for line in file.text.splitlines():
+            directory = line.partition("#")[0].strip().rstrip("/")
+            if directory.startswith("/") and not re.search(r"/(lib32|i[3-6]86[^/]*)(/|$)", directory):
+                yield directory
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def library_version(realpath: str) -> str:

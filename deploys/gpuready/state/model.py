@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gpuready.state.boots import Boots
 from gpuready.state.environments import Environment
+from gpuready.state.leftovers import Leftovers
 from gpuready.state.network import Network
 from gpuready.state.xid import KernelLog
 
@@ -197,6 +198,7 @@ class NodeState(_Model):
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()
     boots: Boots = Boots()
+    leftovers: Leftovers = Leftovers()
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
     rdma_stuck: str = ""

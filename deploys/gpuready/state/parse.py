@@ -11,6 +11,7 @@ import shlex
 from gpuready.state.boots import boots
 from gpuready.state.docker import docker
 from gpuready.state.environments import on_record
+from gpuready.state.leftovers import leftovers
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
 from gpuready.state.records import ProbeError, Records
@@ -59,6 +60,7 @@ def parse(lines: list[str]) -> NodeState:
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc),
         boots=boots(values, *_said(modules), r.text("grub")),
+        leftovers=leftovers(values, *_said(r.run("holders"))),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
