@@ -21,6 +21,7 @@ from gpuready.components.memlock import Memlock
 from gpuready.components.monitoring import Monitoring
 from gpuready.components.nccl import Nccl
 from gpuready.components.rdma import Rdma
+from gpuready.components.reconverge import Reconverge
 from gpuready.components.repository import Repository
 from gpuready.components.toolkit import Toolkit
 from gpuready.components.wheels import Wheels
@@ -43,6 +44,7 @@ NODE: tuple[Component, ...] = (
     Crio(),
     Monitoring(),
     Wheels(),
+    Reconverge(),
 )
 
 #: The way back: last in, first out; then what is known about it is forgotten.

@@ -25,6 +25,7 @@ from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
 from gpuready.components.ldso import library_version
 from gpuready.components.memlock import drop_in
 from gpuready.components.monitoring import LINKS
+from gpuready.components.reconverge import LINK
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
@@ -178,7 +179,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
     state = state.model_copy(update={"files": files})
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
-    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels, "devices": _nodes}
+    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels, "devices": _nodes, "reconverge": _enabled}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -300,6 +301,14 @@ def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
             newest = max(versions, key=lambda v: [int(part) for part in v.split(".")])
             found[f"{place}/{base}.1"] = f"{place}/{base}.{newest}"
     return found
+
+
+def _enabled(state: NodeState, closed: Closed) -> NodeState:
+    """systemctl makes the link for every boot, or takes it away."""
+    files = {path: file for path, file in state.files.items() if path != LINK}
+    if "; RUN=1; GOES=''; " in closed.script("reconverge-install"):
+        files[LINK] = _file("", state)
+    return state.model_copy(update={"files": files})
 
 
 def _nodes(state: NodeState, closed: Closed) -> NodeState:

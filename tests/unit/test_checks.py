@@ -24,6 +24,7 @@ from tests.unit import (
     nccl_verdicts,
     nvlink_verdicts,
     rdma_verdicts,
+    reconverge_verdicts,
     torch_verdicts,
     visible_verdicts,
     wheel_verdicts,
@@ -745,6 +746,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     *nccl_verdicts.VERDICTS,
     *nvlink_verdicts.VERDICTS,
     *visible_verdicts.VERDICTS,
+    *reconverge_verdicts.VERDICTS,
     *torch_verdicts.VERDICTS,
     *wheel_verdicts.VERDICTS,
 ]
@@ -989,7 +991,8 @@ def test_which_checks_say_nothing_without_a_gpu() -> None:
     assert skipped == {
         *("driver.loaded", "driver.match", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
         *(id for id in IDS if id.startswith("gpu.")),
-        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat", "rdma.gdr"),
+        *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes")),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat", "rdma.gdr", "reconverge.last"),
     }
 
 

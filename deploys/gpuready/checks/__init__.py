@@ -23,6 +23,7 @@ from gpuready.checks import (
     nvlink,
     nvswitch,
     rdma,
+    reconverge,
     toolkitconfig,
     torchsmoke,
     visible,
@@ -35,8 +36,8 @@ CATALOGUE = (
     *driverpackages.CHECKS,
     *driver.CHECKS,
     *nextboot.CHECKS,
-    *leftovers.CHECKS,
     gpus.ANSWERS,
+    *leftovers.CHECKS,
     *xids.CHECKS,
     *gpumemory.CHECKS,
     *nvswitch.CHECKS,
@@ -58,6 +59,7 @@ CATALOGUE = (
     *nccl.CHECKS,
     *rdma.CHECKS,
     *wheels.CHECKS,
+    *reconverge.CHECKS,
 )
 """Every check of this release."""
 

@@ -59,7 +59,10 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
         missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
     missing += [f"{node} (it has another number than the module)" for node in state.leftovers.misnumbered]
     if missing:
-        return warn(f"missing: {', '.join(missing)}", "nvidia-modprobe -u -c0, for each GPU -c with its number")
+        return warn(
+            f"missing: {', '.join(missing)}",
+            "gpuready apply; or nvidia-modprobe -c with each GPU's number, and nvidia-modprobe -u -c 0",
+        )
     return passed(f"device nodes of {numbered} GPUs, nvidiactl and nvidia-uvm")
 
 
@@ -123,7 +126,7 @@ CHECKS = (
         "Nothing has made the device nodes yet: a program as root makes them at its start, one in a container cannot, "
         "and CUDA answers 100 or 999 there.",
         "ls -l /dev/nvidia*; grep nvidia /proc/devices",
-        "nvidia-modprobe -u -c0; nvidia-persistenced does it at each boot",
+        "gpuready apply; by hand: nvidia-modprobe -c 0 (each GPU's number), then nvidia-modprobe -u -c 0",
         _nodes,
         gpu=True,
         after=("driver.loaded",),

@@ -127,7 +127,7 @@ CHECKS = (
         "install the firmware package of the driver's version, then reload the modules or reboot",
         _firmware,
         gpu=True,
-        after=("driver.loaded", "driver.match"),
+        after=("driver.loaded", "driver.match", "gpu.answers"),
     ),
     Check(
         "driver.charlinks",

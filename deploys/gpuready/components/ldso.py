@@ -75,7 +75,7 @@ class Ldso(Component):
         dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
         found: dict[str, Value] = {
             "ldso.conf": dirs,
-            "ldso.stale": _stale(state, linker),
+            "ldso.stale": _stale(state, linker, _dirs(spec, state, linker)),
             **ledger.actual("ldso", state, [CONF]),
         }
         for d in {path.rpartition("/")[0] for path in linker.libs}:

@@ -30,7 +30,6 @@ NOT_YET = (
     Missing("driver.fabric_manager", "installation of drivers"),
     Missing("runtimes.containerd.service", "support for other units of containerd", ("containerd",)),
     Missing("runtimes.containerd.config", "support for other files of containerd", ("/etc/containerd/config.toml",)),
-    Missing("reconverge.on_driver_change", "on-node hook", ("report", "off", False)),
 )
 
 

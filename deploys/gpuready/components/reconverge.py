@@ -1,0 +1,125 @@
+"""The run on the node itself: after an update of the driver, and at every boot, with no controller at hand.
+
+Hooks of apt and dnf start a service when the driver's files are others than at its last run, which costs a transaction
+some milliseconds; the service waits for the package manager to end and looks at what goes stale. ``report`` tells it,
+``mend`` mends it by the same scripts as the components here (the linker's cache, device nodes and their links, the CDI
+spec); nothing is installed, restarted or rebooted. A node needs no Python for it.
+Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdnf5-actions(8), systemd.unit(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuready import resources
+from gpuready.components import cdi, owners
+from gpuready.components.base import Applies, Change, Component, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+NAME = "gpuready-reconverge"
+SCRIPT = f"/usr/local/lib/{NAME}"
+UNIT = f"{NAME}.service"
+_SERVICE = f"/etc/systemd/system/{UNIT}"
+LINK = f"/etc/systemd/system/multi-user.target.wants/{UNIT}"
+_APT = f"/etc/apt/apt.conf.d/90{NAME}"
+_DNF4 = "/etc/dnf/plugins/post-transaction-actions.d/gpuready.action"
+_DNF5 = "/etc/dnf/libdnf5-plugins/actions.d/gpuready.actions"
+FILES = (SCRIPT, _SERVICE, _APT, _DNF4, _DNF5)
+#: Where its last result lies.
+RESULT = "/var/lib/gpuready/reconverge.json"
+
+
+class Reconverge(Component):
+    """The service and the package managers' hooks that look for what a driver update left stale, or mend it."""
+
+    name = "reconverge"
+    part = "driver"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        mode = spec.reconverge.on_driver_change
+        if mode == "off":
+            return Applies(_there(state), "on_driver_change: off" + (", and it is there" if _there(state) else ""))
+        if not state.systemd:
+            return Applies(False, "no systemd runs here to start it")
+        if not cdi.loaded(state) and not _there(state):
+            return Applies(False, "no NVIDIA driver is loaded")
+        return Applies(True, f"on_driver_change: {mode}")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if spec.reconverge.on_driver_change == "off":
+            return self.original(spec, state)
+        return {**{_key(path): "current" for path in wanted(spec, state)}, "reconverge.enabled": True}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want = wanted(spec, state)
+        found: dict[str, Value] = {_key(path): _file(state, path, want.get(path)) for path in FILES}
+        return {**found, "reconverge.enabled": True if LINK in state.files else None}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if not _there(state):
+            return {}
+        return {**{_key(path): None for path in FILES}, "reconverge.enabled": None}
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        content, want = wanted(spec, state), {c.key: c.expected for c in diff}
+        stays = not any(value is None for value in want.values())
+        yield Step(
+            "reconverge-install",  # a step's own unit has its name, too
+            resources.script(
+                "reconverge-install",
+                unit=UNIT,
+                script=SCRIPT,
+                run="1" if stays else "",
+                goes="" if stays else "1",
+                puts=[
+                    (path, state.sha256(path), text.encode())
+                    for path, text in content.items()
+                    if want.get(_key(path)) == "current"
+                ],
+                files=[(path, state.sha256(path), "") for path in FILES if want.get(_key(path), "") is None],
+                left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
+            ),
+            timeout=360,
+            summary="install the run on the node itself" if stays else "take the run on the node itself away",
+        )
+
+
+def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
+    """Its files, path to content; hooks of the package managers that are here."""
+    ours = not owners.observed("toolkit", spec, state, "cdi")
+    script = resources.script(
+        "reconverge",
+        mode=spec.reconverge.on_driver_change,
+        directory=spec.monitoring.textfile_directory,
+        target=cdi.target(spec, state) if ours else "",
+        unit=cdi.UNIT if ours and cdi.refreshed(spec, state) else "",
+        settings=cdi.ENVIRONMENT,
+        make="1",
+        shadows=(),
+    )
+    return {SCRIPT: script, _SERVICE: resources.document("reconverge.service", script=SCRIPT), **_hooks(state)}
+
+
+def _hooks(state: NodeState) -> dict[str, str]:
+    """Those of the package managers that are here; dnf runs actions only with a plugin, which brings a directory."""
+    hooks = {
+        "apt-get": (_APT, resources.document("reconverge.apt", script=SCRIPT)),
+        "dnf4-actions": (_DNF4, resources.document("reconverge.dnf4", script=SCRIPT)),
+        "dnf5-actions": (_DNF5, resources.document("reconverge.dnf5", script=SCRIPT)),
+    }
+    return dict(hook for have, hook in hooks.items() if have in state.have)
+
+
+def _key(path: str) -> str:
+    return f"reconverge.files.{path}"
+
+
+def _there(state: NodeState) -> bool:
+    return any(path in state.files for path in (*FILES, LINK))
+
+
+def _file(state: NodeState, path: str, content: str | None) -> Value:
+    if path not in state.files:
+        return None
+    return "current" if state.files[path].text == content else "another"
