@@ -17,6 +17,7 @@ import tomlkit
 
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
+from gpuready.components.cdi import loaded
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
 from gpuready.components.crio import BINARY
 from gpuready.components.crio import UNIT as CRIO
@@ -25,7 +26,7 @@ from gpuready.components.dockerkeys import CONFIG, NEXT, OURS
 from gpuready.components.ldso import library_version
 from gpuready.components.memlock import drop_in
 from gpuready.components.monitoring import LINKS
-from gpuready.components.reconverge import LINK
+from gpuready.components.reconverge import LINK, RESULT
 from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
@@ -308,6 +309,7 @@ def _enabled(state: NodeState, closed: Closed) -> NodeState:
     files = {path: file for path, file in state.files.items() if path != LINK}
     if "; RUN=1; GOES=''; " in closed.script("reconverge-install"):
         files[LINK] = _file("", state)
+        files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": loaded(state)}), state)
     return state.model_copy(update={"files": files})
 
 

@@ -23,9 +23,18 @@ def told(**fields: Any) -> NodeState:
     return node(json.dumps({**SAID, **fields}))
 
 
+def booted(uptime: int) -> NodeState:
+    """Up for so long, with a result of the boot before."""
+    texts = {LINK: "", RESULT: json.dumps({**SAID, "boot_id": "b0"})}
+    return node(files=_files(texts), uptime=uptime)
+
+
+def _files(texts: dict[str, str]) -> dict[str, File]:
+    return {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in texts.items()}
+
+
 def installed() -> NodeState:
-    texts = {**wanted(NodeSpec(), node()), LINK: ""}
-    return node(files={path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in texts.items()})
+    return node(files=_files({**wanted(NodeSpec(), node()), LINK: "", RESULT: json.dumps(SAID)}))
 
 
 LEFT = [{"check": "driver.match", "said": "the module is 1"}]
@@ -38,11 +47,13 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("reconverge.last", "skip", node(driver={}), {}, "no NVIDIA driver is loaded"),
     ("reconverge.last", "skip", node(systemd=False), {}, "no systemd"),
     ("reconverge.last", "skip", node(marks=["operator_driver"]), {}, "the GPU Operator owns the driver"),
-    ("reconverge.last", "fail", node(), {}, "it has told nothing yet"),
-    ("reconverge.last", "fail", node('{"outcome": "o'), {}, "it has told nothing yet"),
-    ("reconverge.last", "fail", node("[1]"), {}, "it has told nothing yet"),
+    ("reconverge.last", "fail", node(), {}, "not run since it was installed"),
+    ("reconverge.last", "fail", node('{"outcome": "o'), {}, "not run since it was installed"),
+    ("reconverge.last", "fail", node("[1]"), {}, "not run since it was installed"),
+    ("reconverge.last", "warn", booted(60), {}, "not run since the boot, and is about to"),
+    ("reconverge.last", "fail", booted(601), {}, "not run since the boot"),
     ("reconverge.last", "fail", told(boot_id="b0"), {}, "not run since the boot"),
-    ("reconverge.last", "fail", told(driver="570.1.2"), {}, "it saw 570.1.2, 580.1.2 is loaded"),
+    ("reconverge.last", "fail", told(driver="570.1.2"), {}, "not run since the driver changed"),
     ("reconverge.last", "fail", told(outcome="failed", reason="cdi it says why"), {}, "it failed: cdi it says why"),
     ("reconverge.last", "warn", told(outcome="stale", reason="driver.match", left=LEFT), {}, "left: driver.match"),
     ("reconverge.last", "warn", told(outcome="stale", left=7), {}, "it found, and left"),

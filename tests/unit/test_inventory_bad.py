@@ -313,7 +313,6 @@ NOT_YET = {
         "containerd.config",
         "/etc/containerd/config.toml",
     ),
-    "mend": ("reconverge: {on_driver_change: mend}", "reconverge.on_driver_change: mend", "report | off"),
 }
 SPECS |= {
     f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")

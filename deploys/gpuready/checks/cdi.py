@@ -74,9 +74,9 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _gpu_specs(state)
     if not found:
         return skip("there is no CDI spec of nvidia.com/gpu")
-    if isinstance(state.driver.smi, Unknown):
-        return unread(state.driver.smi)
     told = [line for s in found for line in _wrong(s, state)]
+    if not told and isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
     if not told:
         return passed(
             f"as the driver: {', '.join(s.path for s in found)}" if loaded(state) else "all its files are here"

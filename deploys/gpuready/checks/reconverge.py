@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.components import owners
 from gpuready.components.cdi import loaded
-from gpuready.components.reconverge import RESULT, SCRIPT, UNIT
+from gpuready.components.reconverge import RESULT, SCRIPT, UNIT, begins, last_run, missed
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -20,32 +19,21 @@ def _last(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip(whose)
     if not loaded(state) or not state.systemd:
         return skip("no NVIDIA driver is loaded" if state.systemd else "no systemd runs here to start it")
-    said = _read(state)
-    if said is None:
-        return fail(f"it has told nothing yet: {RESULT} is not there, or is damaged")
-    if said.get("boot_id") != state.boot_id:
-        return fail("it has not run since the boot", f"systemctl status {UNIT}; systemctl start {UNIT}")
-    outcome, reason = str(said.get("outcome")), str(said.get("reason"))
-    if outcome == "failed":
+    since, said = missed(state), last_run(state) or {}
+    if since and begins(state):
+        return warn(f"it has not run since {since}, and is about to", "verify again in a minute")
+    if said.get("outcome") == "failed":
+        reason = str(said.get("reason"))
         return fail(f"it failed: {reason[:300]}", f"gpuready apply; journalctl -u {UNIT}", _told(said.get("failed")))
-    if said.get("driver") != loaded(state):
-        was = said.get("driver") or "none"
-        return fail(f"it has not run since the driver changed: it saw {was}, {loaded(state)} is loaded")
+    if since:
+        return fail(f"it has not run since {since}", f"gpuready apply; or systemctl start {UNIT}", f"see {RESULT}")
+    outcome, reason = str(said.get("outcome")), str(said.get("reason"))
     if outcome == "stale":
         return warn(
             f"it found, and left: {reason[:300]}", "gpuready explain says of each what it is", _told(said.get("left"))
         )
     mended = ", ".join(map(str, said.get("mended") or []))
     return passed(f"it mended {mended}" if mended else "it found nothing stale")
-
-
-def _read(state: NodeState) -> dict[str, Any] | None:
-    file = state.files.get(RESULT)
-    try:
-        said = json.loads(file.text) if file else None
-    except (ValueError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
 
 
 def _told(rows: Any) -> str:
@@ -63,6 +51,6 @@ CHECKS = (
         f"systemctl start {UNIT}, or gpuready apply; it is {SCRIPT}",
         _last,
         gpu=True,
-        after=("driver.loaded", "reconverge.config"),
+        after=("driver.loaded",),
     ),
 )

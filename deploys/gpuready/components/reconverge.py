@@ -9,13 +9,15 @@ Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdn
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from gpuready import resources
 from gpuready.components import cdi, owners
 from gpuready.components.base import Applies, Change, Component, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Unknown
 
 NAME = "gpuready-reconverge"
 SCRIPT = f"/usr/local/lib/{NAME}"
@@ -26,6 +28,8 @@ _APT = f"/etc/apt/apt.conf.d/90{NAME}"
 _DNF4 = "/etc/dnf/plugins/post-transaction-actions.d/gpuready.action"
 _DNF5 = "/etc/dnf/libdnf5-plugins/actions.d/gpuready.actions"
 FILES = (SCRIPT, _SERVICE, _APT, _DNF4, _DNF5)
+#: Seconds after a boot within which the service may still be to come.
+BOOT = 600
 #: Where its last result lies.
 RESULT = "/var/lib/gpuready/reconverge.json"
 
@@ -49,12 +53,21 @@ class Reconverge(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if spec.reconverge.on_driver_change == "off":
             return self.original(spec, state)
-        return {**{_key(path): "current" for path in wanted(spec, state)}, "reconverge.enabled": True}
+        want: dict[str, Value] = {_key(path): "current" for path in wanted(spec, state)}
+        want["reconverge.enabled"] = True
+        if cdi.loaded(state) and not begins(state):
+            want["reconverge.last"] = "since"
+        return want
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want = wanted(spec, state)
         found: dict[str, Value] = {_key(path): _file(state, path, want.get(path)) for path in FILES}
-        return {**found, "reconverge.enabled": True if LINK in state.files else None}
+        last = missed(state)
+        return {
+            **found,
+            "reconverge.enabled": True if LINK in state.files else None,
+            "reconverge.last": f"not since {last}" if last else "since",
+        }
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if not _there(state):
@@ -83,6 +96,33 @@ class Reconverge(Component):
             timeout=360,
             summary="install the run on the node itself" if stays else "take the run on the node itself away",
         )
+
+
+def last_run(state: NodeState) -> dict[str, Any] | None:
+    """What it has told last; None where it has told nothing, or the file is damaged."""
+    file = state.files.get(RESULT)
+    try:
+        said = json.loads(file.text) if file else None
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def missed(state: NodeState) -> str:
+    """Since when it should have run and has not; empty when it has."""
+    said = last_run(state)
+    if said is None:
+        return "it was installed"
+    if said.get("boot_id") != state.boot_id:
+        return "the boot"
+    return "" if said.get("driver") == cdi.loaded(state) else "the driver changed"
+
+
+def begins(state: NodeState) -> bool:
+    """Is the service still to come, or at work? At boot it comes last."""
+    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    booting = missed(state) == "the boot" and state.uptime < BOOT
+    return LINK in state.files and (booting or (unit is not None and unit.active == "activating"))
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
