@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from gpuready import resources
+from tests.lab.processes import matching, wait_gone
 
 IRDMA = (Path(__file__).parent / "data" / "rdma" / "irdma-hw_counters.txt").read_text("ascii").split()
 #: As the kernels have them: drivers/infiniband/sw/rxe, hw/mlx5, hw/bnxt_re, core/sysfs.c.
@@ -57,13 +58,14 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path / "sys")
 
 
-def said(tree: Tree, *args: str, awk: str = "awk", stdin: str = "") -> str:
+def said(tree: Tree, *args: str, awk: str = "awk", stdin: str = "", locks: Path | None = None) -> str:
     """What the script prints; a device may hang for one second."""
     script = tree.root.parent / "exporter"
     text = resources.script("rdma-exporter", sysfs=str(tree.root), limit=1)
     script.write_text(re.sub(r"\bawk (?=['-])", f"{awk} ", text), "ascii")
     run = ["sh", str(script), *args]
-    done = subprocess.run(run, input=stdin.encode(), capture_output=True, check=False, timeout=20)
+    env = {**os.environ, **({"RUNTIME_DIRECTORY": str(locks)} if locks else {})}
+    done = subprocess.run(run, input=stdin.encode(), capture_output=True, check=False, timeout=20, env=env)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode("ascii")
 
@@ -196,6 +198,40 @@ def test_a_device_that_hangs_costs_itself_alone(tree: Tree) -> None:
     assert found["rdma_exporter_read_errors{d0}"] == 1
     assert found["rdma_exporter_devices{}"] == 1
     assert not [key for key in found if key.startswith("rdma_hw_good") and "d0" in key]
+
+
+def test_a_device_that_hangs_in_a_container_costs_itself_alone(tree: Tree) -> None:
+    stuck = tree.device("d0", names="good") / "hw_counters/stuck"
+    os.mkfifo(stuck)
+    tree.device("d1", names="good")
+    told = said(tree, "inside", "web", "0123456789ab")
+    stuck.open("w").close()
+    assert "@ d1 web 0123456789ab\n" in told and "hw_counters/good:1\n" in told
+    assert "d0" not in told
+
+
+def test_a_device_that_hangs_for_good_gets_no_second_reader(tree: Tree, tmp_path: Path) -> None:
+    """A scrape each 15 seconds would leave thousands a day that nothing can end."""
+    stuck = tree.device("d0", names="good") / "hw_counters/stuck"
+    os.mkfifo(stuck)
+    tree.device("d1", names="good")
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    first = values(said(tree, locks=locks))
+    before = readers(stuck)
+    assert (first["rdma_hw_good_total{d1/1}"], len(before)) == (1, 1)
+    second = values(said(tree, locks=locks))
+    assert (second["rdma_hw_good_total{d1/1}"], second["rdma_exporter_read_errors{d0}"]) == (1, 1)
+    assert readers(stuck) == before
+    stuck.open("w").close()
+    wait_gone(before, 10)
+    stuck.unlink()
+    assert values(said(tree, locks=locks))["rdma_hw_good_total{d0/1}"] == 1
+
+
+def readers(file: Path) -> list[int]:
+    """The processes that were told to read it."""
+    return matching(lambda argv: argv[:1] == ["grep"] and str(file) in argv)
 
 
 def test_without_a_device_there_is_an_answer(tree: Tree) -> None:

@@ -70,6 +70,7 @@ def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, 
     for vm in pair:
         said = next(c for c in again.host(vm.name)["checks"] if c["id"] == "monitoring.scrape")
         assert (said["status"], said["summary"]) == ("pass", "answers with the counters of 1 RDMA devices")
+        assert vm.run("ls /run/gpuready-rdma-exporter").stdout == "rxe0\n"  # the lock of what reads it
 
 
 def test_every_file_of_the_device_is_there(pair: tuple[VM, ...]) -> None:
