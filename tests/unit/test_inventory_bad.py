@@ -573,7 +573,6 @@ def test_no_inventory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("nowhere.yaml", "no such inventory"),
         ("gpu1", "with a comma: -i gpu1,"),
-        ("@local", "not yet"),
         ("@docker/x", "not yet"),
         ("", "no such inventory"),
         ("a\0b", "no such inventory"),

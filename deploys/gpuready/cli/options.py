@@ -49,7 +49,8 @@ class Request:
 
 _HOSTS = (
     click.option("-i", "--inventory", multiple=True, metavar="INVENTORY",
-                 help="Ansible YAML or JSON, an executable that prints it, or hosts: admin@10.0.0.7,  Repeatable."),
+                 help="Ansible YAML or JSON, an executable that prints it, hosts: admin@10.0.0.7,  or @local "
+                 "(this machine). Repeatable."),
     click.option("--limit", multiple=True, metavar="PATTERN",
                  help="Only these: name, group, glob, !without. Repeatable."),
     click.option("--allow-exec", is_flag=True, help="Run executable inventories and cmd: secrets."),

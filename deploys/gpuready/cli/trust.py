@@ -18,6 +18,7 @@ from gpuready.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.human import problem
 from gpuready.report.text import clean, count
+from gpuready.spec.connection import LOCAL
 from gpuready.spec.inventory import HostEntry
 
 _HELP = """Show the hosts' SSH keys, and store them in known_hosts once confirmed. Nobody logs in.
@@ -51,6 +52,8 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
         raise UsageError("trust without a terminal needs --yes", remedy="compare the fingerprints first")
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
     entries = request("trust", **given).entries
+    if any(entry.name == LOCAL for entry in entries):
+        raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         offers = list(pool.map(_offer, entries))
     for line in _table(offers):

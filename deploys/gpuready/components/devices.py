@@ -28,7 +28,6 @@ class Devices(Component):
 
     name = "devices"
     part = "driver"
-    requires = ("toolkit", "ldso")
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(bool(loaded(state)), "a driver is loaded" if loaded(state) else "no NVIDIA driver is loaded")

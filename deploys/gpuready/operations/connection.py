@@ -26,6 +26,7 @@ from pyinfra.connectors.ssh_util import load_key_with_certificate
 
 from gpuready.errors import UnreachableError
 from gpuready.operations.knownhosts import KnownHosts
+from gpuready.spec.connection import LOCAL
 from gpuready.spec.hostnames import split_port
 from gpuready.spec.inventory import Connection, HostEntry
 
@@ -33,7 +34,9 @@ _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
 
 def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, Any]:
-    """pyinfra's ``ssh_*`` data for a host; ``host_keys`` is strict or accept-new."""
+    """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
+    if connection.address == LOCAL:
+        return {}
     extra: dict[str, Any] = {"banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}

@@ -17,6 +17,7 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
+from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
 from gpuready import resources
@@ -30,6 +31,7 @@ from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import Reboot, outcomes, rebooted
 from gpuready.operations.step import PROGRESS, Pending, ResultUnknown, last_line, reconnect, run_step
 from gpuready.operations.transport import run_script
+from gpuready.spec.connection import LOCAL
 from gpuready.spec.model import NodeSpec
 
 #: Seconds between two looks, for one of them, and for services to start once the node answers.
@@ -97,6 +99,8 @@ class RebootCommand(PyinfraCommand):
         return True
 
     def _reboot(self, host: Host) -> None:
+        if isinstance(host.connector, LocalConnector):
+            raise Pending(f"until somebody reboots this machine: over {LOCAL} the reboot would end gpuready itself")
         before, began = node_state(host).boot_id, time.monotonic()
         script = resources.script("reboot", work=work.words(self.spec))
         _tell(host, "is a reboot all right?")

@@ -17,6 +17,8 @@ from gpuready.errors import SpecError
 from gpuready.spec.hostnames import NAME_ALLOWED, is_host, split_port
 from gpuready.spec.located import VAULT, Located, Shown
 
+#: The inventory, and the host, that is this very machine: no SSH, else all the same.
+LOCAL = "@local"
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _PATH = re.compile(r"[\w~./][\w.+/@~ :,=-]*")
 _OPTION = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)([^\x00-\x1f\x7f]+)")

@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from gpuready.errors import InventoryError, SpecError, Where
+from gpuready.spec.connection import LOCAL
 from gpuready.spec.groups import Graph
 from gpuready.spec.hostnames import NAME_ALLOWED, expand, is_host, split_port
 from gpuready.spec.located import Located, Shown
@@ -34,8 +35,11 @@ _NOT_YET = {
 
 def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exec: bool) -> None:
     """Read one source. What is wrong in it is appended to ``errors``; InventoryError if it is none at all."""
+    if source == LOCAL:
+        graph.add_host(LOCAL, graph.groups["ungrouped"], Where(f"-i {LOCAL}"))
+        return
     if source.startswith("@"):
-        raise InventoryError(f"{source}: not yet: this release of gpuready connects over SSH only")
+        raise InventoryError(f"{source}: not yet: this release of gpuready has SSH, and {LOCAL} for this machine")
     if is_path(source):
         _read_path(source, graph, errors, allow_exec=allow_exec)
     elif "," in source or "@" in source:

@@ -1,0 +1,58 @@
+"""``-i @local``: gpuready on the machine that it is to converge, without SSH, and with the same lock.
+
+It is this very machine, in a mount namespace of its own: what is written in /etc, /var/lib and /run is memory that goes
+with the test, and no systemd is seen, which would work outside of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.system.harness import GPUREADY
+
+_PRIVATE = """
+mount -t tmpfs tmpfs /mnt
+for d in /etc /var/lib; do
+  mkdir -p /mnt$d/upper /mnt$d/work
+  mount -t overlay overlay -o lowerdir=$d,upperdir=/mnt$d/upper,workdir=/mnt$d/work $d
+done
+mount -t tmpfs tmpfs /run
+rm -f /etc/nccl.conf
+run() { echo; "$GPUREADY" "$@" -i spec.yaml -i @local --only nccl --output json | tr -d '\\n'; }
+run apply --yes
+echo; cat /etc/nccl.conf | tr '\\n' ' '
+run apply --yes
+(exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
+holder=$!
+until [ -e held ]; do sleep 0.05; done
+sed -i 's/22/20/' spec.yaml
+run apply --yes
+echo 'reconverge, on the node itself' >/run/gpuready.lock
+(sleep 2; kill $holder) &
+run apply --yes
+run remove --yes
+echo; ls /etc/nccl.conf 2>&1 || true
+"""
+SPEC = 'all: {vars: {gpuready: {hardware: {gpus: none}, nccl: {extra: {NCCL_IB_TIMEOUT: "22"}}}}}\n'
+
+
+def test_apply_and_remove_here(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+    (tmp_path / "home").mkdir()
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", _PRIVATE]
+    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=120, check=False)
+    rows = done.stdout.splitlines()[1:]
+    assert len(rows) == 7, f"{done.stdout}\n{done.stderr}"
+    first, conf, again, locked, waited, removed, gone = rows
+    results = [json.loads(row) for row in (first, again, locked, waited, removed)]
+    assert all(result["hosts"] for result in results), f"{results}\n{done.stderr}"
+    hosts = [result["hosts"]["@local"] for result in results]
+    assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", "changed", "changed"], done.stderr
+    assert "NCCL_IB_TIMEOUT=22" in conf
+    assert "another gpuready changes this node now (somebody)" in hosts[2]["error"]["message"]
+    assert hosts[1]["execs"] == 1
+    assert "No such file" in gone
