@@ -6,7 +6,7 @@ What is installed may well be real; what an upgrade would bring is empty and say
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.lab.host import architecture, run_root, sh
@@ -17,34 +17,29 @@ _FOLDER = "/srv/upgrades"
 _CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
-Maintainer: {maker}
-{fields}Section: utils
+Maintainer: gpuready lab <lab@localhost>
+Section: utils
 Priority: optional
 Description: empty stand-in for a newer package of this name
  Made for gpuready's test machines: it contains nothing.
 """
 
 
-def offer(
-    machine: Machine, versions: Mapping[str, str], maker: str = "gpuready lab <lab@localhost>", **fields: str
-) -> None:
-    """A repository of these packages (name -> version) becomes one of apt's sources; its lists are read."""
+def offer(machine: Machine, versions: Iterable[tuple[str, str]]) -> None:
+    """A repository of these packages (name, version) becomes one of apt's sources; its lists are read."""
     with tempfile.TemporaryDirectory(prefix="upgrades-", dir=run_root()) as scratch:
         flat = Path(scratch, "flat")
         flat.mkdir()
-        for name, version in versions.items():
-            control = Path(scratch, name, "DEBIAN/control")
+        for name, version in versions:
+            control = Path(scratch, f"{name}_{version}", "DEBIAN/control")
             control.parent.mkdir(parents=True)
-            more = fields.get(name.replace("-", "_"), "")
-            values = {"name": name, "version": version, "architecture": architecture(), "maker": maker, "fields": more}
-            control.write_text(_CONTROL.format(**values), "utf-8")
+            control.write_text(_CONTROL.format(name=name, version=version, architecture=architecture()), "utf-8")
             sh("dpkg-deb", "--root-owner-group", "-Znone", "--build", control.parent.parent, flat)
         (flat / "Packages").write_text(sh("apt-ftparchive", "packages", ".", cwd=flat), "utf-8")
         head = [word for key in ("Origin", "Label") for word in ("-o", f"APT::FTPArchive::Release::{key}={ORIGIN}")]
         (flat / "Release").write_text(sh("apt-ftparchive", *head, "release", ".", cwd=flat), "utf-8")
         machine.put(flat, _FOLDER)
-    (machine.root / "etc/apt/sources.list.d/upgrades.list").write_text(
-        f"deb [trusted=yes] file:{_FOLDER} ./\n", "utf-8"
-    )
-    only = "-o Dir::Etc::sourcelist=/etc/apt/sources.list.d/upgrades.list -o Dir::Etc::sourceparts=-"
+    source = machine.root / "etc/apt/sources.list.d/upgrades.list"
+    source.write_text(f"deb [trusted=yes] file:{_FOLDER} ./\n", "utf-8")
+    only = f"-o Dir::Etc::sourcelist=/{source.relative_to(machine.root)} -o Dir::Etc::sourceparts=-"
     machine.run(f"chmod -R a+rX {_FOLDER}; apt-get -q update {only} -o APT::Get::List-Cleanup=0")

@@ -303,10 +303,15 @@ SPECS = {
         "duplicate key 'toolkit', first at",
         "hosts.yaml:6",
     ),
+    "driver branch": spec(
+        "driver: {policy: install, version: '570'}", 1, "driver.version", "570", "a full version such as"
+    ),
+    "driver without version": spec("driver: {policy: install}", 1, "driver.policy", "install together with version"),
+    "driver version held": spec(
+        "driver: {policy: hold, version: 570.86.15}", 1, "driver.version", "with policy: install"
+    ),
 }
 NOT_YET = {
-    "driver policy": ("driver: {policy: install}", "driver.policy: install", "observe | hold"),
-    "driver version": ("driver: {version: '570'}", "driver.version: 570", "leave it out"),
     "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),
     "containerd file": (
         "runtimes: {containerd: {config: /x.toml}}",

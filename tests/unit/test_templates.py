@@ -32,6 +32,8 @@ PARTS = {
     "driver-look": {},
     "device-nodes": {},
     "leftovers": {},
+    "driver-apt": {},
+    "driver-record": {},
     "lib": {},
     "idle": {},
     "netns": {},
@@ -75,7 +77,7 @@ def variables(name: str) -> set[str]:
 def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
     lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs"}
+    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels"}
     found: dict[str, Any] = {}
     for variable in variables(name):
         if variable in lists:

@@ -143,6 +143,22 @@ def gpu(name: str, brand: str = "") -> Gpu:
     return Gpu(name, kind, brands, made.get("name", ""), made.get("capability", ""))
 
 
+def architecture(device: int) -> str:
+    """A GPU's architecture by its PCI device id; empty where the table has none."""
+    return next((str(row["name"]) for row in _load("gpus")["devices"] if row["from"] <= device <= row["to"]), "")
+
+
+def driver_branches(architecture: str) -> tuple[int, int]:
+    """The first and the last driver branch of an architecture; 0 and a high number where there is none."""
+    data = _load("gpus")
+    return data["oldest_branch"].get(architecture, 0), data["newest_branch"].get(architecture, 10**6)
+
+
+def open_module(architecture: str) -> str:
+    """Whether an architecture takes the open kernel module: ``only``, ``never``, or either (empty)."""
+    return str(_load("gpus")["open_module"].get(architecture, ""))
+
+
 # --- the container toolkit ----------------------------------------------------------------------------------------
 
 

@@ -61,13 +61,14 @@ def plain(name: str) -> str:
     return name.partition(":")[0]
 
 
+def is_named(name: str) -> bool:
+    """Could a package of this name be the driver's? Its version has the last word."""
+    return bool(_NAMES.fullmatch(plain(name))) and not _OTHERS.match(plain(name))
+
+
 def members(packages: Mapping[str, Package]) -> dict[str, Package]:
     """The driver's packages among those that are installed, by name."""
-    return {
-        name: package
-        for name, package in sorted(packages.items())
-        if _NAMES.fullmatch(plain(name)) and not _OTHERS.match(plain(name)) and version(package)
-    }
+    return {name: package for name, package in sorted(packages.items()) if is_named(name) and version(package)}
 
 
 def maker(package: Package) -> str:

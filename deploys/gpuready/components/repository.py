@@ -15,6 +15,7 @@ from pathlib import Path
 from gpuready import resources
 from gpuready.components import aptsources, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
+from gpuready.components.driver import FILES as DRIVERS
 from gpuready.components.openpgp import KeyFileError, fingerprints
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
@@ -67,15 +68,15 @@ class Repository(Component):
             "repository.key": _key(state.files.get(KEYRING)),
             "repository.conflicts": tuple(_conflicts(spec, state)),
             "repository.proxy": _shown(state.files[PROXY].text.strip() if PROXY in state.files else None, spec),
-            **ledger.actual("repository", state, ledger.paths(state, "/etc/apt")),
+            **ledger.actual("repository", state, _touched(state)),
         }
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return ledger.whole("repository", state, ledger.paths(state, "/etc/apt"))
+        return ledger.whole("repository", state, _touched(state))
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if _backwards(diff):
-            return ledger.left(state, ledger.paths(state, "/etc/apt"))
+            return ledger.left(state, _touched(state))
         if not any(c.key == "repository.conflicts" for c in diff):
             return ()
         return tuple(
@@ -133,6 +134,11 @@ class Repository(Component):
                 remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
             )
         return data
+
+
+def _touched(state: NodeState) -> tuple[str, ...]:
+    """What gpuready changed of apt's files, but for what the driver's hold wrote there."""
+    return tuple(path for path in ledger.paths(state, "/etc/apt") if path not in DRIVERS)
 
 
 def _backwards(diff: tuple[Change, ...]) -> bool:

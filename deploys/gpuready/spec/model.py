@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from gpuready.spec.driver import Driver
 from gpuready.spec.fields import (
     Allowed,
     Batch,
@@ -93,19 +94,6 @@ class Owners(Section):
     """The NVIDIA Container Toolkit."""
     runtime: Owner = "auto"
     """The container engines' configuration."""
-
-
-class Driver(Section):
-    """The NVIDIA kernel driver."""
-
-    policy: Literal["observe", "hold", "install"] = "observe"
-    """Only look at it, hold its packages, or install it."""
-    version: Text | None = None
-    """The driver version or branch to install."""
-    flavor: Literal["auto", "open", "proprietary"] = "auto"
-    """Which kernel module."""
-    fabric_manager: Literal["match", "absent"] = "match"
-    """Keep the fabric manager at the driver's version."""
 
 
 class Reconverge(Section):

@@ -24,10 +24,6 @@ class Missing:
 
 
 NOT_YET = (
-    Missing("driver.policy", "installation of drivers", ("observe", "hold")),
-    Missing("driver.version", "installation of drivers"),
-    Missing("driver.flavor", "installation of drivers"),
-    Missing("driver.fabric_manager", "installation of drivers"),
     Missing("runtimes.containerd.service", "support for other units of containerd", ("containerd",)),
     Missing("runtimes.containerd.config", "support for other files of containerd", ("/etc/containerd/config.toml",)),
 )

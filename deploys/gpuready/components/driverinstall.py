@@ -1,0 +1,203 @@
+"""What the driver's installation asks of a node: version, the flavor that its GPUs take, and what stands in the way.
+
+Libraries of another version under a loaded module are what an update by hand leaves behind, so packages and module go
+together: where nobody uses a GPU the module is reloaded at once, and where it cannot be unloaded it takes a reboot.
+Sources: NVIDIA's Driver Installation Guide (open modules from Turing on, by default from branch 560, alone for
+Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric Manager's user guide (its version is the driver's).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready import resources
+from gpuready.compat import tables
+from gpuready.components import driverset, nextboot
+from gpuready.components.base import Change, Disruption, NotComparable, Value
+from gpuready.components.driverrecipes import Wanted
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
+NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"
+FILES = (PIN, NOUVEAU)
+#: The boot in which the module could not be reloaded, by its boot_id.
+STUCK = "/var/lib/gpuready/driver.reload"
+RUNNING = "driver.running"
+#: Keys that a transaction of packages closes.
+HEAVY = frozenset({"driver.version", "driver.module", "driver.fabric-manager", "driver.nouveau"})
+_SWITCH = "0x068000"
+_OPEN = re.compile(r"nvidia-open-kernel|kernel-open-dkms|nvidia-dkms-(\d+-(server-)?)?open|nvidia-headless-.*-open")
+_BUILT = re.compile(r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?dkms|nvidia-dkms|nvidia-headless")
+#: Of the recipes, those whose module comes signed; elsewhere it is built on the node.
+_SIGNED_ON = "ubuntu"
+
+
+def loaded(state: NodeState) -> str:
+    """The version of the module that runs, or nothing."""
+    return state.driver.proc_version or state.driver.module_version
+
+
+def versions(state: NodeState) -> tuple[str, ...]:
+    """The versions of the driver's packages here; one, if all is well."""
+    packages = state.packages if isinstance(state.packages, dict) else {}
+    return tuple(sorted({driverset.version(package) for package in driverset.members(packages).values()}))
+
+
+def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+    """The keys of an installation; raises :class:`NotComparable`."""
+    version = spec.driver.version or ""
+    flavor = _flavor(spec, state)
+    if versions(state) != (version,) or actual(state)["driver.module"] != flavor:
+        _refuse(spec, state, flavor)
+    want: dict[str, Value] = {"driver.version": version, "driver.module": flavor, "driver.pin": version}
+    want["driver.nouveau"] = "kept away"
+    if _wants_fabric_manager(spec, state):
+        want["driver.fabric-manager"] = version
+    if _gpus(state):
+        want[RUNNING] = version
+    return want
+
+
+def actual(state: NodeState) -> dict[str, Value]:
+    """What those keys are now."""
+    packages = state.packages if isinstance(state.packages, dict) else {}
+    members = driverset.members(packages)
+    broken = [name for name, package in members.items() if not package.configured]
+    built = [name for name in members if _BUILT.match(name)]
+    managers = [p for name, p in members.items() if re.match(r"nvidia-fabric-?manager", name)]
+    pin = re.search(r"^Pin: version (\S+)-\*$", state.files[PIN].text, re.M) if PIN in state.files else None
+    return {
+        "driver.version": ", ".join([*versions(state), *(f"{name} half-configured" for name in broken)]) or None,
+        "driver.module": ("open" if any(_OPEN.match(name) for name in built) else "proprietary") if built else None,
+        "driver.pin": pin[1] if pin else None,
+        "driver.nouveau": "kept away" if nextboot.nouveau_kept_away(state) else None,
+        "driver.fabric-manager": driverset.version(managers[0]) if managers else None,
+        RUNNING: loaded(state) or None,
+    }
+
+
+def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
+    """The same as a question to apt."""
+    packages = state.packages if isinstance(state.packages, dict) else {}
+    flavor = _flavor(spec, state)
+    members = driverset.members(packages)
+    kernels = {state.kernel, *nextboot.kernels(state)[0]} & set(state.boots.installed)
+    said = [owner.name for owner in driverset.owners(state)]
+    makers = [name.removeprefix("packages of ") for name in said if name.startswith("packages of ")]
+    other = [name for name in members if _BUILT.match(name) and bool(_OPEN.match(name)) != (flavor == "open")]
+    return Wanted(
+        os=state.os.id,
+        version=spec.driver.version or "",
+        flavor=flavor,
+        kernels=tuple(sorted(kernels)),
+        maker=makers[0] if makers else "",
+        installed=tuple(name for name in members if name not in other),
+        replaced=tuple(other),
+        signed=_signed_only(state),
+        fabric_manager=_wants_fabric_manager(spec, state),
+    )
+
+
+def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
+    """The class of closing that part: the packages' scripts reload systemd, a loaded module is replaced."""
+    keys = {c.key for c in diff}
+    if cannot_reload(state) and (RUNNING in keys or (loaded(state) and keys & HEAVY)):
+        return Disruption.reboot
+    if not keys & {*HEAVY, RUNNING}:
+        return Disruption.none
+    return Disruption.restart if loaded(state) else Disruption.recreate
+
+
+def cannot_reload(state: NodeState) -> str:
+    """Why only a reboot brings the new module, or nothing."""
+    if state.boots.nouveau_bound:
+        return f"nouveau holds {', '.join(state.boots.nouveau_bound)}"
+    tried = state.files.get(STUCK)
+    return "the module could not be reloaded in this boot" if tried and tried.text.strip() == state.boot_id else ""
+
+
+def _gpus(state: NodeState) -> list[str]:
+    """Lines of GPUs on the PCI bus."""
+    return [line for line in state.driver.pci if line.split()[1:2] and line.split()[1].startswith(("0x0300", "0x0302"))]
+
+
+def _wants_fabric_manager(spec: NodeSpec, state: NodeState) -> bool:
+    switches = any(line.split()[1:2] == [_SWITCH] for line in state.driver.pci)
+    there = actual(state)["driver.fabric-manager"] is not None
+    return spec.driver.fabric_manager == "match" and (switches or there or spec.hardware.nvswitch is True)
+
+
+def _architectures(state: NodeState) -> list[str]:
+    ids = [line.split()[2] for line in _gpus(state) if len(line.split()) > 2]
+    found = {tables.architecture(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
+    return sorted(found - {""})
+
+
+def _flavor(spec: NodeSpec, state: NodeState) -> str:
+    """The module's flavor: as the spec says, else what the GPUs take, else what is there."""
+    if spec.driver.flavor != "auto":
+        return spec.driver.flavor
+    rules = {tables.open_module(each) for each in _architectures(state)}
+    if "never" in rules or "only" in rules:
+        return "proprietary" if "never" in rules else "open"
+    if now := actual(state)["driver.module"]:
+        return str(now)
+    if not rules:
+        raise NotComparable("driver.flavor: auto, and no GPU is seen by which to choose: say open or proprietary")
+    return "open" if int((spec.driver.version or "0").partition(".")[0]) >= 560 else "proprietary"
+
+
+def _signed_only(state: NodeState) -> bool:
+    """Would Secure Boot refuse a module that is built here? Not one whose signer's module runs already."""
+    boots = state.boots
+    enforced = (boots.secure_boot and not boots.shim_insecure) or boots.lockdown in ("integrity", "confidentiality")
+    running = boots.module(state.kernel)
+    return bool((enforced or boots.sig_enforce) and not (loaded(state) and running and running.signer))
+
+
+def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
+    """Before anything is installed: whose driver is here, what the GPUs and Secure Boot take."""
+    if state.os.id not in ("debian", "ubuntu"):
+        raise NotComparable(
+            f"driver.policy: install knows Debian and Ubuntu, this is {state.os.name or 'another system'}"
+        )
+    found = driverset.owners(state)
+    if others := [owner for owner in found if not owner.name.startswith("packages")]:
+        way = {"NVIDIA's .run installer": "nvidia-uninstall --silent first"}.get(others[0].name, "take that away first")
+        raise NotComparable(
+            f"{others[0].name} brought a driver here ({others[0].evidence}); drivers are not mixed: {way}"
+        )
+    if len(found) > 1:
+        said = " and ".join(f"{owner.name} ({owner.evidence})" for owner in found)
+        raise NotComparable(f"{said} are mixed here: purge those of one of them first")
+    branch = int((spec.driver.version or "0").partition(".")[0])
+    for architecture in _architectures(state):
+        first, last = tables.driver_branches(architecture)
+        if not first <= branch <= last:
+            limit = f"{last} is the last branch" if branch > last else f"{first} is the first branch"
+            raise NotComparable(
+                f"driver {spec.driver.version} has no support for {architecture} GPUs: {limit} for them"
+            )
+        rule = tables.open_module(architecture)
+        if (rule, flavor) in (("only", "proprietary"), ("never", "open")):
+            word = "the open module alone" if rule == "only" else "the proprietary module alone"
+            raise NotComparable(f"driver.flavor: {flavor}, and {architecture} GPUs take {word}")
+    if _signed_only(state) and state.os.id != _SIGNED_ON:
+        raise NotComparable(
+            "Secure Boot is on, and a module that is built here would be refused: enrol DKMS's key (mokutil --import, "
+            "then the console) with a driver installed by hand, or switch Secure Boot off; nothing was installed"
+        )
+
+
+def pin(spec: NodeSpec, state: NodeState) -> list[tuple[str, str, bytes]]:
+    """The file that has apt take no other version, as ``put`` takes it."""
+    content = resources.document("driver-preferences", version=spec.driver.version)
+    return [(PIN, state.sha256(PIN), content.encode())]
+
+
+def nouveau(state: NodeState) -> list[tuple[str, str, bytes]]:
+    """The file that keeps nouveau away, where nothing else does."""
+    if nextboot.nouveau_kept_away(state):
+        return []
+    return [(NOUVEAU, state.sha256(NOUVEAU), resources.document("driver-nouveau.conf").encode())]
