@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuready import resources
+from gpuready.components.base import PENDING_EXIT
 from tests.lab import Lab, Machine
 from tests.system.faults import leftovers, problem
 from tests.system.harness import Gpuready, Inventories, Result
@@ -166,6 +168,19 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
     assert f"until idle: class recreate would hit {hit}" in result.component("wheels")["waits"]
     assert received(node) - before < MIB // 4 and word(node) == there
+    # Asked again just before the step, for whoever began meanwhile.
+    values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}
+    script = resources.script("wheel-install", env=ENV, dist="torch", pip="1", replaces="1", keep="", **values)
+    done = node.run("sh -s", stdin=script, check=False)
+    assert done.returncode == PENDING_EXIT and f"would hit {hit.partition(' in ')[0]}, which use {ENV}" in done.stderr
+    script = resources.script("wheel-remove", env=ENV, dist="torch", uninstall="1", record="/none/r")
+    assert node.run("sh -s", stdin=script, check=False).returncode == PENDING_EXIT
+    assert word(node) == there
+    # A name that is a link is the same environment.
+    node.run(f"ln -s {ENV} /opt/link")
+    linked = inventory(node, torch_wheels=[{"wheel": str(build(dist, "third")), "env": "/opt/link"}])
+    found = gpuready("plan", "--only", "wheels", inventory=linked)
+    assert found.component("wheels")["hits"] == [hit.replace(ENV, "/opt/link")], found.explain()
     node.run("systemctl stop job")
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, word(node)) == (0, "third"), result.explain()
@@ -198,6 +213,15 @@ def test_a_copy_that_was_cut_goes_on_and_a_wrong_one_is_thrown_away(
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, word(node)) == (0, "fourth"), result.explain()
     assert MIB < received(node) - before < 1.6 * MIB
+    # One that came whole, and was not installed, is not sent again.
+    data = build(dist, "fifth").read_bytes()
+    whole = part.parent.parent / hashlib.sha256(data).hexdigest() / path.name
+    whole.parent.mkdir(parents=True)
+    whole.write_bytes(data)
+    before = received(node)
+    result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
+    assert (result.code, word(node), whole.parent.parent.exists()) == (0, "fifth", False), result.explain()
+    assert received(node) - before < MIB // 4
 
 
 def test_one_copy_for_two_environments_and_each_belongs_to_whom_it_belonged(
@@ -205,11 +229,11 @@ def test_one_copy_for_two_environments_and_each_belongs_to_whom_it_belonged(
 ) -> None:
     theirs = "/home/gpu/venv"
     node.run(f"cp -a {ENV} {theirs} && {theirs}/bin/python -m pip -q uninstall -y torch && chown -R gpu: {theirs}")
-    path = build(dist, "fifth", requires=["typing-extensions>=4", "pip", 'windows-only; sys_platform == "win32"'])
+    path = build(dist, "sixth", requires=["typing-extensions>=4", "pip", 'windows-only; sys_platform == "win32"'])
     where = inventory(node, torch_wheels=[{"wheel": str(path), "env": env} for env in (ENV, theirs)])
     before = received(node)
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
-    assert (result.code, word(node), word(node, theirs)) == (0, "fifth", "fifth"), result.explain()
+    assert (result.code, word(node), word(node, theirs)) == (0, "sixth", "sixth"), result.explain()
     assert 3 * MIB < received(node) - before < 4 * MIB
     assert result.stderr.count(" copy torch-") == 1
     owners = node.run(f"find {theirs} -printf '%U\\n' | sort -u").stdout.split()

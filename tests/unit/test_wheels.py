@@ -225,7 +225,7 @@ def test_a_record_comes_back_as_it_was() -> None:
 def test_a_system_that_is_as_new_as_asked_is_new_enough_and_an_older_one_is_not(floors: dict[str, Any]) -> None:
     made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
     has = {kind: ".".join(map(str, floor)) for kind, floor in floors.items()}
-    here = Environment(pip="1", tags=("t",), versions=has)
+    here = Environment(pip="24.0", tags=("t",), versions=has)
     assert fit.misfit(made, Needs(floors), here, "/e") == ""
     for kind in floors:
         older = here.model_copy(update={"versions": {**has, kind: "2.9"}})
@@ -235,7 +235,7 @@ def test_a_system_that_is_as_new_as_asked_is_new_enough_and_an_older_one_is_not(
 def test_many_libraries_that_are_missing_are_counted() -> None:
     made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
     needed = Needs(libraries=frozenset(f"lib{n}.so" for n in range(9)))
-    said = fit.misfit(made, needed, Environment(pip="1", tags=("t",)), "/e")
+    said = fit.misfit(made, needed, Environment(pip="24.0", tags=("t",)), "/e")
     assert "lib0.so, lib1.so" in said and " and 3 more, which" in said
 
 

@@ -21,6 +21,8 @@ from gpuready.wheels.archive import Needs, Wheel
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so\.1$")
 _WHOSE = {"GLIBC": "glibc", "GLIBCXX": "libstdc++", "CXXABI": "libstdc++"}
 _NAMED = 6
+#: The first that writes direct_url.json.
+PIP: Version = (20, 1)
 
 
 def wanted(needed: Needs) -> tuple[str, ...]:
@@ -35,6 +37,11 @@ def misfit(wheel: Wheel, needed: Needs, env: Environment, prefix: str) -> str:
     file = wheel.path.name
     if not env.pip:
         return f"{prefix} has no pip: {prefix}/bin/python -m ensurepip"
+    if _numbers(env.pip) < PIP:
+        return (
+            f"pip {env.pip} of {prefix} does not write down what it installed (direct_url.json): "
+            f"{prefix}/bin/python -m pip install 'pip>={dotted(PIP)}'"
+        )
     if not wheel.tags & set(env.tags):
         return (
             f"{file} is not for the Python of {prefix}: that is {env.python} and takes {env.tag}; "
@@ -51,6 +58,10 @@ def misfit(wheel: Wheel, needed: Needs, env: Environment, prefix: str) -> str:
             "install what it depends on into the environment, or the CUDA that it was built with on the node"
         )
     return ""
+
+
+def _numbers(version: str) -> Version:
+    return tuple(map(int, re.findall(r"[0-9]+", version)[:2]))
 
 
 def _too_old(kind: str, floor: Version, env: Environment) -> str:
