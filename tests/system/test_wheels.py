@@ -18,7 +18,7 @@ import pytest
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT
 from tests.lab import Lab, Machine
-from tests.system.faults import leftovers, problem
+from tests.system.faults import leftovers, problem, until
 from tests.system.harness import Gpuready, Inventories, Result
 from tests.unit.wheelfiles import shared_object, wheel
 
@@ -222,6 +222,28 @@ def test_a_copy_that_was_cut_goes_on_and_a_wrong_one_is_thrown_away(
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, word(node), whole.parent.parent.exists()) == (0, "fifth", False), result.explain()
     assert received(node) - before < MIB // 4
+
+
+def test_a_connection_that_goes_in_the_middle_of_a_copy_is_that_hosts_failure_alone(
+    nodes: list[Machine], gpuready: Gpuready, inventory: Inventories, dist: Path
+) -> None:
+    node, other, _ = nodes
+    path = wheel(dist, word="large", libraries=LIBRARIES, extra=os.urandom(48 * MIB))
+    where = inventory([node, other], torch_wheels=[{"wheel": str(path), "env": ENV}])
+    data = path.read_bytes()
+    part = node.root / f"var/lib/gpuready/wheels/{hashlib.sha256(data).hexdigest()}/{path.name}.part"
+    process = gpuready.start("apply", "--yes", "--only", "wheels", "--batch", "100%", inventory=where)
+    until(lambda: part.exists() and part.stat().st_size > 4 * MIB, what="the copy runs")
+    node.run("for p in $(ps -eo pid=,args= | awk '/sshd(-session)?: gpu/{print $1}'); do kill -9 $p; done", check=False)
+    result = gpuready.finish(process)
+    assert result.code == 4, result.explain()
+    assert [result.host(each.name)["outcome"] for each in (node, other)] == ["unreachable", "changed"]
+    assert "the next run goes on from it" in problem(result, node.name)
+    arrived, before = part.stat().st_size, received(node)
+    assert 4 * MIB < arrived < len(data)
+    result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
+    assert (result.code, word(node), word(other)) == (0, "large", "large"), result.explain()
+    assert received(node) - before < len(data) - arrived + 2 * MIB
 
 
 def test_one_copy_for_two_environments_and_each_belongs_to_whom_it_belonged(

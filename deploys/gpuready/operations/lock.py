@@ -6,6 +6,7 @@ tells the node nothing, therefore the channel also carries a heartbeat, and a lo
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import shlex
 import socket
@@ -135,4 +136,5 @@ def release(host: Host) -> None:
     channel, beat = host.connector_data.pop(_CHANNEL, (None, None))
     if channel is not None:
         beat.kill(block=False)
-        channel.close()
+        with contextlib.suppress(OSError, EOFError, SSHException):  # paramiko learns last that a connection has gone
+            channel.close()

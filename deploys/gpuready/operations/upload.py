@@ -15,7 +15,7 @@ from paramiko import Channel, SSHClient, SSHException
 from pyinfra.api.host import Host
 
 from gpuready.components.base import Reply, Step
-from gpuready.errors import ConvergeError, UnreachableError
+from gpuready.errors import ConvergeError
 from gpuready.operations.transport import EXECS, ConnectionLost, harden
 
 _CHUNK = 1 << 18
@@ -24,12 +24,13 @@ _STALLED = 120
 _MOST_SAID = 1 << 16
 _FROM = re.compile(r"^gpuready-copy from ([0-9]{1,18})$", re.M)
 _STAYS = "what has arrived stays there, and the next run goes on from it"
+_AGAIN = "is the network all right? then run again"
 
 
 def upload(host: Host, step: Step) -> Reply:
     """Run ``step``, which ``sends`` a file; its timeout is for all but the bytes.
 
-    Raises :class:`UnreachableError`, and :class:`ConvergeError` where the connection is none that carries files.
+    Raises :class:`ConnectionLost`, and :class:`ConvergeError` where the connection is none that carries files.
     """
     client = getattr(host.connector, "client", None)
     if not isinstance(client, SSHClient):
@@ -51,9 +52,12 @@ def upload(host: Host, step: Step) -> Reply:
     except gevent.Timeout as e:
         if e is not limit:
             raise
-        raise ConnectionLost(f"no answer within {step.timeout} s in step {step.name}; {_STAYS}") from None
+        raise ConnectionLost(
+            f"no answer within {step.timeout} s in step {step.name}; {_STAYS}", remedy=_AGAIN
+        ) from None
     except (EOFError, SSHException) as e:
-        raise ConnectionLost(f"the connection broke in step {step.name} ({e or type(e).__name__}); {_STAYS}") from None
+        why = str(e) or type(e).__name__
+        raise ConnectionLost(f"the connection broke in step {step.name} ({why}); {_STAYS}", remedy=_AGAIN) from None
     finally:
         limit.close()
 
@@ -87,7 +91,9 @@ def _send(channel: Channel, path: Path, start: int) -> None:
         with path.open("rb") as file:
             file.seek(start)
             while chunk := file.read(_CHUNK):
-                with gevent.Timeout(_STALLED, UnreachableError(f"nothing arrived for {_STALLED} s; {_STAYS}")):
+                with gevent.Timeout(
+                    _STALLED, ConnectionLost(f"nothing went through for {_STALLED} s; {_STAYS}", remedy=_AGAIN)
+                ):
                     try:
                         channel.sendall(chunk)
                     except OSError:  # the script has ended, and says why
