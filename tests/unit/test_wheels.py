@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready import resources
+from gpuready.checks import BY_ID
 from gpuready.components import wheels as component
 from gpuready.components.base import Disruption, compare
 from gpuready.components.wheels import Wheels
@@ -26,6 +27,7 @@ from gpuready.state.parse import parse
 from gpuready.wheels import archive, fit
 from gpuready.wheels.archive import Needs, WheelError
 from gpuready.wheels.record import Record, path, records
+from tests.unit import wheel_verdicts
 from tests.unit.probe_answers import lines
 from tests.unit.wheelfiles import shared_object, wheel
 
@@ -260,6 +262,12 @@ def test_the_smoke_tells_version_cuda_nccl_and_what_is_missing(tmp_path: Path) -
     assert "PackageNotFoundError" in smoke("apex", tmp_path)["version"]["error"]
     (tmp_path / "torch" / "__init__.py").write_text("raise OSError('libcudart.so.12: cannot open')")
     assert smoke("torch", tmp_path)["torch"]["error"] == "OSError: libcudart.so.12: cannot open"
+
+
+def test_what_is_missing_can_be_pasted_into_a_shell() -> None:
+    node = wheel_verdicts.node(missing=["sympy>=1.13 (it is 1.2)", "filelock"])
+    judged = BY_ID["wheels.works"].judge(NodeSpec.model_validate(wheel_verdicts.NAMED), node)
+    assert judged.remedy == "install them: /opt/train/bin/python -m pip install 'sympy>=1.13' filelock"
 
 
 # --- spec -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +48,8 @@ def _one(one: TorchWheel, answer: Mapping[str, Any] | None, state: NodeState) ->
 
 def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeState) -> Verdict | None:
     lacks = told["missing"] if isinstance(told["missing"], list) else []
-    install = f"install them: {one.env}/bin/python -m pip install {' '.join(name.split(' ')[0] for name in lacks)}"
+    words = shlex.join(name.partition(" ")[0] for name in lacks)
+    install = f"install them: {one.env}/bin/python -m pip install {words}"
     if error := _error(told, "version"):
         return fail(f"{where}: {error}")
     if error := _error(told, "torch"):
