@@ -36,6 +36,7 @@ def firmware(runs: str, disk: str = "", files: tuple[str, ...] = ()) -> NodeStat
 
 
 NONE = node({})
+SYSTEMD, UNLINKED = {"cgroup_driver": "systemd"}, {"unlinked": ["/dev/nvidia0"]}
 READY = RUNS | {"nodes": ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"]}
 
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
@@ -54,8 +55,9 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("driver.firmware", "warn", firmware(DRIVER, "590.1.2", (DRIVER,)), {}, "the next boot loads 590.1.2"),
     ("driver.firmware", "pass", firmware(DRIVER, "590.1.2", ("590.1.2",)), {}, "driver and GSP"),
     ("driver.firmware", "pass", firmware(DRIVER, "590.1.2"), {}, "driver and GSP"),
-    ("driver.charlinks", "pass", node(), {}, "has its link"),
-    ("driver.charlinks", "warn", left(unlinked=["/dev/nvidia0"]), {}, "1 device nodes have no link"),
+    ("driver.charlinks", "pass", node(containerd=""), {}, "has its link"),
+    ("driver.charlinks", "warn", node(docker=SYSTEMD, leftovers=UNLINKED), {}, "1 device nodes have no link"),
+    ("driver.charlinks", "skip", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED), {}, "no engine here"),
     ("driver.persistenced", "pass", nvidia("active"), {}, "is active"),
     ("driver.persistenced", "warn", nvidia("failed"), {}, "is failed"),
     ("driver.persistenced", "warn", nvidia("active", leftovers={"persistenced_old": True}), {}, "of before the update"),

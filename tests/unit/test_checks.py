@@ -809,6 +809,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
         "libcuda.container_triton",
         "gpu.nvswitch",
         "gpu.fabric",
+        "driver.charlinks",
         "driver.companions",
         "driver.fabricmanager",
         "driver.persistenced",

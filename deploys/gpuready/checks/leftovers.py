@@ -13,7 +13,7 @@ from gpuready.components.cdi import loaded
 from gpuready.components.devices import PERSISTENCED, persistence
 from gpuready.spec.model import NodeSpec
 from gpuready.state.leftovers import Holder
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import Docker, NodeState, Unknown
 
 _NO_MODULE = "no nvidia module is loaded"
 _COMPANION = re.compile(r"(nvidia-imex|libnvidia-nscq|libnvsdm)(-[0-9]+)?(:\w+)?")
@@ -53,6 +53,9 @@ def _links(spec: NodeSpec, state: NodeState) -> Verdict:
     if not loaded(state):
         return skip(_NO_MODULE)
     missing = state.leftovers.unlinked
+    cgroups = state.docker.cgroup_driver if isinstance(state.docker, Docker) else ""
+    if cgroups != "systemd" and state.containerd is None:
+        return skip("no engine here leaves devices to systemd")
     if missing:
         return warn(f"{len(missing)} device nodes have no link in /dev/char", evidence=", ".join(missing[:8]))
     return passed("every device node of the driver has its link in /dev/char")

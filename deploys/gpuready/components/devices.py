@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 
 from gpuready import resources
+from gpuready.components import owners
 from gpuready.components.base import Applies, Change, Component, Step, Steps, Value
 from gpuready.components.cdi import loaded, other_library
 from gpuready.spec.model import NodeSpec
@@ -34,7 +35,7 @@ class Devices(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {"devices.missing": ()}
-        if spec.reconverge.on_driver_change == "mend":
+        if _links(spec, state):
             want["devices.unlinked"] = ()
         if _persists(state):
             want["devices.persistenced"] = "active"
@@ -53,15 +54,15 @@ class Devices(Component):
             "devices",
             nodes=wanted(state) if "devices.missing" in keys else (),
             wrong=state.leftovers.misnumbered,
-            links="1" if "devices.unlinked" in keys or _links(spec, keys) else "",
+            links="1" if _links(spec, state) and {"devices.unlinked", "devices.missing"} & set(keys) else "",
             persistenced=PERSISTENCED if "devices.persistenced" in keys else "",
         )
         yield Step("devices", script, summary="device nodes, nvidia-persistenced")
 
 
-def _links(spec: NodeSpec, keys: list[str]) -> bool:
-    """A node that is made in this very step needs its link, too."""
-    return "devices.missing" in keys and spec.reconverge.on_driver_change == "mend"
+def _links(spec: NodeSpec, state: NodeState) -> bool:
+    """Are links asked for? They take an nvidia-ctk of the host's own; a node that is made needs its link, too."""
+    return spec.reconverge.on_driver_change == "mend" and not owners.observed("toolkit", spec, state)
 
 
 def wanted(state: NodeState) -> tuple[str, ...]:
@@ -89,4 +90,7 @@ def persistence(state: NodeState) -> str:
 def _persists(state: NodeState) -> bool:
     """Is it to run, and can it? It needs a GPU, and a library that fits the module."""
     unit = None if isinstance(state.units, Unknown) else state.units.get(PERSISTENCED)
-    return bool(unit and unit.enabled == "enabled" and state.driver.gpus and not other_library(state))
+    if unit is None or not state.driver.gpus or other_library(state):
+        return False
+    # Where it is static udev starts it: then only what has ended or is old is its own to be started anew.
+    return unit.enabled == "enabled" or (unit.enabled == "static" and unit.active in ("active", "failed"))

@@ -1,0 +1,114 @@
+"""Parts of the run on the node itself, alone: what it writes is JSON, whom it waits for, and that the hook is cheap."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuready import resources
+
+SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
+SCRIPT = resources.script(
+    "reconverge", mode="report", directory="/nowhere", target="", unit="", settings="", make="1", shadows=()
+)
+
+
+def function(name: str) -> str:
+    """One function of the script, as it stands there."""
+    start = SCRIPT.index(f"\n{name}() {{") + 1
+    line = SCRIPT[start : SCRIPT.index("\n", start)]
+    return line if line.endswith("}") else SCRIPT[start : SCRIPT.index("\n}\n", start) + 3]
+
+
+def run(shell: str, script: str, *words: str) -> str:
+    done = subprocess.run([shell, "-c", script, "sh", *words], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def quoted(text: str) -> str:
+    """What the script makes of a text, as JSON reads it."""
+    made: str = json.loads('"' + run("sh", function("text") + '\ntext "$1"', text) + '"')
+    return made
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=80))
+def test_any_text_becomes_json(text: str) -> None:
+    assert quoted(text) == "".join(c for c in text if " " <= c <= "~")
+
+
+@pytest.mark.parametrize("tail", ['"', "\\"])
+def test_a_long_text_is_cut_before_it_is_escaped(tail: str) -> None:
+    assert quoted("x" * 999 + tail * 9) == "x" * 999 + tail
+
+
+def test_rows_are_json(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    file.write_text('cdi.stale\t/a "b" is\told\ndriver.nodes\t\n')
+    said = run("sh", f'{function("text")}\n{function("rows")}\nrows "$1" check said', str(file))
+    assert json.loads(f"[{said}]") == [
+        {"check": "cdi.stale", "said": '/a "b" isold'},
+        {"check": "driver.nodes", "said": ""},
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel shows no locks")
+def test_the_holder_of_dpkgs_lock_is_seen(tmp_path: Path) -> None:
+    lock = tmp_path / "lock-frontend"
+    script = function("package_manager").replace("/var/lib/dpkg/lock-frontend", str(lock)) + "\npackage_manager"
+    script = script.replace("/var/lib/dpkg/lock ", f"{tmp_path}/none ")
+    assert run("sh", script) == ""
+    with lock.open("w") as file:
+        assert run("sh", script) == ""
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        assert run("sh", script).split() == [str(os.getpid())]
+    assert run("sh", script) == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, tmp_path: Path) -> None:
+    """systemctl stands in for by one that leaves a mark: that it is called, and how often, is all that counts here."""
+    for folder in ("lib", "systemd", "gpuready", "bin"):
+        (tmp_path / folder).mkdir()
+    script = SCRIPT.replace("/run/systemd/system", f"{tmp_path}/systemd").replace(
+        "KEEP=/var/lib/gpuready", f"KEEP={tmp_path}/gpuready"
+    )
+    script = script.replace("/usr/lib64/libcuda.so.*.*", f"{tmp_path}/lib/libcuda.so.*.*")
+    (tmp_path / "bin/systemctl").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\nexit 1\n')
+    (tmp_path / "bin/systemctl").chmod(0o755)
+    (tmp_path / "script").write_text(script)
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+
+    def hook() -> float:
+        began = time.monotonic()
+        done = subprocess.run([shell, tmp_path / "script", "hook"], capture_output=True, env=env, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        return time.monotonic() - began
+
+    def calls() -> list[str]:
+        return (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
+
+    (tmp_path / "lib/libcuda.so.535.1").touch()
+    hook()
+    assert calls() == ["--no-block start gpuready-reconverge.service"], "nothing is known yet"
+    stamp = run(shell, f"{function('stamp')}\n".replace("/usr/lib64/libcuda.so.*.*", f"{tmp_path}/lib/libcuda.so.*.*")
+                + 'stamp; printf "%s\\n" "$NOW"')  # fmt: skip
+    assert stamp.split()[-1].endswith("/lib/libcuda.so.535.1")
+    (tmp_path / "gpuready/reconverge.stamp").write_text(stamp)
+    assert min(hook() for _ in range(5)) < 0.1
+    assert len(calls()) == 1
+    (tmp_path / "lib/libcuda.so.535.1").rename(tmp_path / "lib/libcuda.so.550.1")
+    hook()
+    assert len(calls()) == 2
+    (tmp_path / "systemd").rmdir()  # in a chroot, or an image that is being built
+    hook()
+    assert len(calls()) == 2
