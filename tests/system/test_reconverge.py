@@ -105,8 +105,8 @@ def ids(rows: list[dict[str, str]]) -> set[str]:
 
 
 def wrong(result: Result) -> set[str]:
-    """The checks that fail or warn; what only a GPU could tell is unknown here."""
-    return result.checks("fail", "warn")
+    """The checks that fail or warn; what only a GPU could tell is unknown here, but for cuInit, which says 100."""
+    return result.checks("fail", "warn") - {"libcuda.init"}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def baseline(node: Machine, driver: Driver, gpuready: Gpuready, mends: Path) -> 
     assert first.component("reconverge")["error"] is None, first.explain()
     assert {"devices", "cdi", "reconverge"} <= first.changed(), first.explain()
     assert first.component("reconverge")["disruption"] == "none"
-    found = gpuready("verify", *ONLY, inventory=mends)
+    found = gpuready("verify", "--passive", *ONLY, inventory=mends)
     assert not {c for c in wrong(found) if c.startswith(("cdi", "devices", "reconverge", "ldso", "libcuda.ld"))}
     proven = {"driver.match", "driver.nodes", "driver.charlinks", "driver.processes", "driver.packages"}
     proven |= {"cdi.spec", "libcuda.ldcache", "reconverge.last"}
@@ -175,7 +175,7 @@ def test_the_node_alone_when_the_module_is_new_already(
     assert ids(said["found"]) >= {"cdi.stale", "driver.nodes", "driver.processes"}, said
     assert (set(said["mended"]), ids(said["left"])) == ({"cdi", "links", "nodes"}, {"driver.processes"}), said
     assert f"libcuda.so.{old}" in node.run(f"cat {SPEC}").stdout
-    found = gpuready("verify", *ONLY, inventory=mends)
+    found = gpuready("verify", "--passive", *ONLY, inventory=mends)
     assert wrong(found) - baseline == {"driver.processes", "reconverge.last"}, found.explain()
     evidence = next(c for c in found.host()["checks"] if c["id"] == "driver.processes")["evidence"]
     assert "container work (busybox:lab)" in evidence and "sleep (pid" in evidence, evidence
@@ -215,17 +215,17 @@ def test_apply_mends_what_verify_names(
     new = driver.upstream(driver.new)
     driver.install(driver.new)
     node.run("rm /etc/ld.so.cache")  # as when dpkg is cut before ldconfig's trigger
-    halfway = gpuready("verify", *ONLY, inventory=reports)
+    halfway = gpuready("verify", "--passive", *ONLY, inventory=reports)
     assert "libcuda.ldcache" in halfway.checks("fail"), halfway.explain()
     node.run("ldconfig")
-    halfway = gpuready("verify", *ONLY, inventory=reports)
+    halfway = gpuready("verify", "--passive", *ONLY, inventory=reports)
     assert wrong(halfway) - baseline >= {"driver.match", "driver.processes"}, halfway.explain()
     assert halfway.component("cdi")["applies"] is False
 
     before = runs(node)
     module.load(node, new, uvm=509)
     node.run("rm /etc/ld.so.cache /dev/char/195:254")
-    stale = gpuready("verify", *ONLY, inventory=reports)
+    stale = gpuready("verify", "--passive", *ONLY, inventory=reports)
     named = {"libcuda.ldcache", "ldso.config", "cdi.config", "cdi.stale", "devices.config", "driver.nodes",
              "driver.charlinks", "driver.processes", "reconverge.config", "reconverge.last"}  # fmt: skip
     assert wrong(stale) - baseline == named, stale.explain()

@@ -1,10 +1,10 @@
 """The driver's device nodes, and nvidia-persistenced: what a reload or an update of the driver leaves undone.
 
 Programs as root make missing nodes at their start, those in containers cannot. nvidia-modprobe makes them, or
-nvidia-ctk where there is none; links in /dev/char, by which systemd's device rules name a node, only nvidia-ctk. They
-are gone after a boot, so that they are asked for only where the run on the node makes them at every boot
-(``reconverge: mend``). nvidia-persistenced is started where it is enabled, and restarted when it is the one from before
-an update: that disturbs nobody, because its clients are GPUs that are in use anyway.
+nvidia-ctk where there is none; links in /dev/char, by which systemd's device rules name a node, come from nvidia-ctk
+(and with a node that today's nvidia-modprobe makes). They are gone after a boot, so that they are asked for only where
+the run on the node makes them at every boot (``reconverge: mend``). nvidia-persistenced is started where it is enabled,
+and restarted when it is the one from before an update: that disturbs nobody, because what uses a GPU keeps it awake.
 Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system commands, nvidia-container-toolkit issue 48.
 """
 
