@@ -120,7 +120,6 @@ def test_a_rebuilt_wheel_reaches_three_machines_and_the_second_run_copies_nothin
     ("built", "env", "why"),
     [
         ({"tag": "cp310-cp310-linux_x86_64"}, ENV, "that is 3.11.2 and takes cp311-cp311-manylinux_2_36_"),
-        ({"libraries": {"l.so": shared_object([], ["GLIBC_2.99"])}}, ENV, "needs GLIBC_2.99, and the glibc there has"),
         ({"libraries": {"l.so": shared_object([], ["GLIBCXX_3.4.99"])}}, ENV, "needs GLIBCXX_3.4.99, and the libst"),
         ({"libraries": {"l.so": shared_object(["libcudart.so.12"])}}, ENV, "needs libcudart.so.12, which neither"),
         ({}, "/opt/none", "there is no /opt/none on this node; make it first"),
@@ -279,6 +278,13 @@ def test_what_somebody_else_installs_over_it_is_seen_by_one_exec(
     assert word(node) == "theirs"
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, word(node)) == (0, "ours"), result.explain()
+    # What pip cannot replace stays as it was, and pip's own reason is told.
+    record = node.run(f"ls {ENV}/lib/python3*/site-packages/torch-*.dist-info/RECORD").stdout.strip()
+    node.run(f"mv {record} /root/RECORD")
+    result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
+    assert (result.code, word(node)) == (1, "ours"), result.explain()
+    assert "pip could not install torch" in problem(result) and "RECORD file" in problem(result)
+    node.run(f"mv /root/RECORD {record}")
     # Installed by hand with its hash known, it is only taken down.
     node.run(f"rm /var/lib/gpuready/wheel-*; cp {path} /root/", check=False)
     before = received(node)

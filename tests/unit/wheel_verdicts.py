@@ -51,6 +51,13 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("wheels.works", "warn", node(nccl=[2, 10, 3]), NAMED, "NCCL 2.10.3 has no ncclRemoteError"),
     ("wheels.works", "pass", node(), NAMED, "torch 2.2.1 in /opt/train, CUDA 12.1, NCCL 2.19.3"),
     ("wheels.works", "pass", node(cuda=None, nccl=None, architectures=[]), NAMED, "torch 2.2.1 in /opt/train"),
+    (
+        "wheels.works",
+        "pass",
+        node(out=recorded("wheel-smoke.json")),
+        NAMED,
+        "torch 2.11.0 in /opt/train, CUDA 13.0, NCCL",
+    ),
     ("wheels.works", "pass", node(out="noise\n" + json.dumps(GOOD)), NAMED, "torch 2.2.1"),
 ]
 
