@@ -9,7 +9,7 @@ import pytest
 from gpuready.components.base import Reply, compare
 from gpuready.components.driver import BEFORE, UNATTENDED, Driver
 from gpuready.components.ledger import KEPT
-from gpuready.components.repository import Repository
+from gpuready.components.repository import SOURCE, Repository
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -46,8 +46,9 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
 
 
 def test_what_the_hold_wrote_is_not_the_repositorys_to_take_back() -> None:
-    spec, state = built({}, FRESH | {"files": {UNATTENDED: "ours\n", f"{KEPT}{UNATTENDED}.absent": ""}})
-    assert Repository().original(spec, state) == {}
+    files = dict.fromkeys((UNATTENDED, "/etc/apt/apt.conf.d/90gpuready-reconverge", SOURCE), "ours\n")
+    spec, state = built({}, FRESH | {"files": files | {f"{KEPT}{path}.absent": "" for path in files}})
+    assert list(Repository().original(spec, state)) == [f"repository.files.{SOURCE}"]
 
 
 def test_an_installation_is_asked_judged_done_and_held() -> None:

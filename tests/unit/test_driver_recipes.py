@@ -71,6 +71,12 @@ def test_madison_is_read() -> None:
              "nvidia-tesla-535-smi=535.274.02-1", "nvidia-tesla-535-kernel-dkms=535.274.02-1"],
         ),
         (
+            debian(installed=("libnvidia-tesla-535-cuda1", "libcuda1")), there("550.163.01-2", *DEBIANS)
+            | there("535.274.02-1", "libnvidia-tesla-535-cuda1"),
+            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
+             "nvidia-open-kernel-dkms=550.163.01-2", "libnvidia-tesla-535-cuda1-"],
+        ),
+        (
             debian(version="580.95.05"), there("580.95.05-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms"),
             ["nvidia-driver-cuda=580.95.05-1", "nvidia-kernel-open-dkms=580.95.05-1"],
         ),

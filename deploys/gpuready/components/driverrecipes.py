@@ -29,8 +29,8 @@ class Wanted:
     """What is to be installed: the driver's full version, its module's flavor, and for which kernels.
 
     ``maker``: of the driver that is there, which alone may be moved; empty where there is none. ``signed``: Secure Boot
-    takes nothing that is built here. ``installed``: packages of the driver that are there and stay, ``replaced``: those
-    with a module of the other flavor, which go.
+    takes nothing that is built here. ``installed``: packages of the driver that are there and move to that version, or
+    go where they have none of it; ``replaced``: those with a module of the other flavor, which go.
     """
 
     os: str
@@ -124,8 +124,10 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
             more = [*_named(recipe.get("also", ()), wanted), *wanted.installed]
             pins = [f"{name}={common[0]}" for name in (*required, *more) if common[0] in there.get(name, ())]
             pins += [*modules, *(headers(k) for k in kernels if k not in built_for)]
-            gone = [f"{name}-" for name in wanted.replaced]
-            return tuple(dict.fromkeys((*pins, *_fabric_manager(wanted, there), *gone)))
+            pins += _fabric_manager(wanted, there)
+            stays = {pin.partition("=")[0] for pin in pins}
+            gone = [f"{name}-" for name in (*wanted.installed, *wanted.replaced) if name not in stays]
+            return tuple(dict.fromkeys((*pins, *gone)))
         lacks = f"there is no {', '.join(missing)}" if missing else f"no {', '.join(required)} of one version"
         why.append(f"{recipe['name']}: {lacks}")
     has = sorted({_upstream(v) for versions in there.values() for v in versions} - {""})

@@ -15,7 +15,6 @@ from pathlib import Path
 from gpuready import resources
 from gpuready.components import aptsources, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
-from gpuready.components.driver import FILES as DRIVERS
 from gpuready.components.openpgp import KeyFileError, fingerprints
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
@@ -137,8 +136,12 @@ class Repository(Component):
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:
-    """What gpuready changed of apt's files, but for what the driver's hold wrote there."""
-    return tuple(path for path in ledger.paths(state, "/etc/apt") if path not in DRIVERS)
+    """What gpuready changed of apt's sources; other components have files of their own below /etc/apt."""
+    return tuple(
+        path
+        for path in ledger.paths(state, "/etc/apt")
+        if path in (KEYRING, SOURCE, PROXY) or path.startswith("/etc/apt/sources.list")
+    )
 
 
 def _backwards(diff: tuple[Change, ...]) -> bool:
