@@ -172,7 +172,7 @@ VERDICTS: list[Row] = [
     ("driver.nextboot", "warn", node(module(NOW), grub=('set default="1>2"',)), {}, "another boot entry"),
     ("driver.nextboot", "warn", node(module(NOW), grub=("saved_entry=gnulinux-advanced",)), {}, "another boot entry"),
     ("driver.nextboot", "pass", node(module(NOW), kernels=()), {}, f"{NOW} has nvidia"),
-    ("driver.nextboot", "unknown", node(dkms=("nvidia/1",), kernels=(), installed=()), {}, "no kernel in /boot"),
+    ("driver.nextboot", "skip", node(dkms=("nvidia/1",), kernels=(), installed=()), {}, "no kernel of its own"),
     ("driver.nextboot", "unknown", node(modules_unknown="modules: exit 1"), {}, "exit 1"),
     ("driver.nextboot", "unknown", node(*BOTH, of=UNREADABLE), {}, "could not be read"),
     ("driver.nextboot", "skip", node(marks=("operator_driver",)), {}, "driver container"),

@@ -31,7 +31,7 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         return verdict
     kernels, sure = nextboot.kernels(state)
     if not kernels:
-        return unknown("no kernel in /boot, and the one that runs has no modules here")
+        return skip("no kernel of its own: none in /boot, and the one that runs has no modules here")
     without = [kernel for kernel in kernels if state.boots.module(kernel) is None]
     if without:
         failed = "; ".join(state.boots.dkms_failed)
