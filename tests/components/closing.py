@@ -379,7 +379,7 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
 def _holds(state: NodeState, closed: Closed) -> NodeState:
     """apt-mark holds and lets go."""
     assert not isinstance(state.packages, Unknown)
-    marks = re.findall(r"^apt-mark (hold|unhold) (.*) >/dev/null", closed.script("driver-hold"), re.M)
+    marks = re.findall(r"^hold (hold|unhold) (.*)$", closed.script("driver-hold"), re.M)
     held = {name: word == "hold" for word, names in marks for name in shlex.split(names)}
     packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
     return state.model_copy(update={"packages": packages})

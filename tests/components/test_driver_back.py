@@ -40,8 +40,8 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
         f"driver.files.{UNATTENDED}": ("gpuready's, edited since", None),
     }
     (step,) = Driver().converge(found.diff, spec, state)
-    assert "apt-mark unhold libnvidia-ml1 >" in step.script
-    assert f"\nrestore {UNATTENDED} ''\n" in step.script and "apt-mark hold" not in step.script
+    assert "\nhold unhold libnvidia-ml1\n" in step.script
+    assert f"\nrestore {UNATTENDED} ''\n" in step.script and "\nhold hold" not in step.script
     assert step.script.endswith('rm -f "$BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
 
 
@@ -62,9 +62,9 @@ def test_an_installation_is_asked_judged_done_and_held() -> None:
     assert "install libcuda1=550.163.01-2 libnvidia-ml1=550.163.01-2" in simulate.script
     assert going.send(Reply(0, simulated)).name == "driver-install"
     hold = going.send(Reply(0, installed))
-    assert (hold.name, "apt-mark hold " + " ".join(sorted((*NAMES, "nvidia-alternative")))) in [
-        (hold.name, line.partition(" >")[0]) for line in hold.script.splitlines()
-    ], "what came along is held, too; dkms is not the driver's"
+    assert hold.name == "driver-hold"
+    wanted = "hold hold " + " ".join(sorted((*NAMES, "nvidia-alternative")))
+    assert wanted in hold.script.splitlines(), "what came along is held, too; dkms is not the driver's"
     with pytest.raises(StopIteration):
         going.send(Reply(0, ""))
 

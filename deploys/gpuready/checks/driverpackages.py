@@ -6,7 +6,7 @@ Sources: dpkg's Maintainer and rpm's Vendor, nvidia-installer's README, unattend
 from __future__ import annotations
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unread, warn
-from gpuready.components import driverset
+from gpuready.components import driverholds, driverset
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -63,7 +63,7 @@ def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     members = driverset.members(state.packages)
     if not members:
         return skip("no packages of the driver")
-    loose = [name for name, package in members.items() if not package.held]
+    loose = [name for name, package in members.items() if not driverholds.held(name, package, state)]
     if not loose:
         return passed(f"all {len(members)} packages of the driver are held")
     said = f"{', '.join(loose[:6])}{' and more' if len(loose) > 6 else ''} {'are' if len(loose) > 1 else 'is'} not held"
@@ -98,7 +98,7 @@ CHECKS = (
         Level.config,
         "An unattended upgrade replaces the driver's libraries while the old module stays loaded: from then on NVML "
         "says 'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
-        "apt-mark showhold; unattended-upgrade --dry-run --debug",
+        "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list",
         "driver: {policy: hold} in the spec, then apply",
         _held,
     ),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 
 from gpuready import resources
-from gpuready.components import driverinstall, driverrecipes, driverset, ledger, work
+from gpuready.components import driverholds, driverinstall, driverrecipes, driverset, ledger, work
 from gpuready.components.base import Applies, Change, Component, Disruption, NotComparable, Reply, Step, Steps, Value
 from gpuready.components.toolkit import gpu_containers
 from gpuready.spec.model import NodeSpec
@@ -46,18 +46,21 @@ class Driver(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if isinstance(state.packages, Unknown):
             raise NotComparable(state.packages.unknown)
-        if "apt-get" not in state.have:
-            raise NotComparable("driver.policy: only with apt so far; with dnf, `dnf versionlock add` holds packages")
+        driverholds.refuse(state)
+        apt = driverholds.by_apt(state)
+        if spec.driver.policy == "install" and not apt:
+            raise NotComparable("driver.policy: install knows apt alone so far; hold works with dnf, too")
         want = driverinstall.expected(spec, state) if spec.driver.policy == "install" else {}
         members = _members(state)
         if want and want["driver.version"] != driverinstall.actual(state)["driver.version"]:
             return want | {_KEPT_OUT: "kept out"}  # which packages are to be held is not known before they are there
         _refuse(members)
-        return want | {f"driver.{name}.held": True for name in members} | {_KEPT_OUT: "kept out"}
+        holds: dict[str, Value] = {f"driver.{name}.held": True for name in members}
+        return want | holds | ({_KEPT_OUT: "kept out"} if apt else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         members = _members(state)
-        found: dict[str, Value] = {f"driver.{name}.held": package.held for name, package in members.items()}
+        found: dict[str, Value] = {f"driver.{n}.held": driverholds.held(n, p, state) for n, p in members.items()}
         file = state.files.get(UNATTENDED)
         found[_KEPT_OUT] = None if file is None else "kept out" if file.data == _content(members) else "others kept out"
         return found | driverinstall.actual(state) | ledger.actual("driver", state, FILES)
@@ -136,6 +139,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
             judged=told.out,
             packages=tuple(_members(state)),
             holds_before=BEFORE,
+            apt="1",
             version=wanted.version,
             branch=wanted.branch,
             puts=puts,
@@ -159,7 +163,7 @@ def _hold(
     back: list[tuple[str, str, str]] | None = None,
 ) -> Step:
     """Holds, and the files beside them."""
-    lists = {"hold": list(hold), "unhold": list(unhold)}
+    lists = {"hold": list(hold), "unhold": list(unhold), "apt": "1" if driverholds.by_apt(state) else ""}
     script = resources.script("driver-hold", puts=puts, files=back or [], holds_before=BEFORE, **lists)
     summary = "take back the holds" if back else "hold the driver's packages"
     return Step("driver-hold", script, timeout=300, summary=summary)
