@@ -97,7 +97,7 @@ def test_promtool_takes_rules_and_counters(node: Machine) -> None:
     node.run("cat >/root/exporter", stdin=resources.script("rdma-exporter", sysfs="/root/sys", limit=5))
     assert node.run("sh /root/exporter | tee /root/answer | promtool check metrics").stdout == ""
     assert "rdma_hw_iw_in_rdma_writes_total" in node.run("cat /root/answer").stdout
-    assert "SUCCESS: 12 rules found" in node.run("promtool check rules /root/rules.yml").stdout
+    assert "SUCCESS: 14 rules found" in node.run("promtool check rules /root/rules.yml").stdout
     cases = (Path(__file__).parents[1] / "unit" / "data" / "prometheus-rules-test.yml").read_text("utf-8")
     node.run("cat >/root/rules-test.yml", stdin=cases)
     assert "SUCCESS" in node.run("cd /root && promtool test rules rules-test.yml").stdout

@@ -28,6 +28,7 @@ np_ecn_marked_roce_packets np_cnp_sent rx_icrc_encapsulated roce_adp_retrans roc
 BNXT = "rx_pkts rx_bytes tx_pkts tx_bytes active_qps"
 PORT = """excessive_buffer_overrun_errors link_downed link_error_recovery port_rcv_data port_rcv_errors port_rcv_packets
 port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error VL15_dropped"""
+RECONVERGE = (Path(__file__).parents[2] / "templates" / "reconverge.sh.j2").read_text("utf-8")
 #: Of Prometheus itself and of node_exporter.
 OTHERS = {"up", "node_textfile_mtime_seconds"}
 
@@ -42,7 +43,8 @@ def known(tmp_path: Path) -> set[str]:
     tree.device("irdma0", names=" ".join(IRDMA))
     tree.device("rxe0", names=RXE)
     tree.device("bnxt_re0", names=BNXT)
-    return {sample.name for sample in samples(said(tree))} | set(DCGM) | OTHERS
+    on_node = set(re.findall(r"^ +echo \"(gpuready_\w+)", RECONVERGE, re.M))
+    return {sample.name for sample in samples(said(tree))} | set(DCGM) | OTHERS | on_node
 
 
 def named(expression: str) -> set[str]:

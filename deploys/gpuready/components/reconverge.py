@@ -15,7 +15,7 @@ from typing import Any
 
 from gpuready import resources
 from gpuready.components import cdi, owners
-from gpuready.components.base import Applies, Change, Component, Step, Steps, Value
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -53,6 +53,8 @@ class Reconverge(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if spec.reconverge.on_driver_change == "off":
             return self.original(spec, state)
+        if not isinstance(state.units, Unknown) and UNIT in state.units and state.units[UNIT].load == "masked":
+            raise NotComparable(f"{UNIT} is masked: systemctl unmask {UNIT}, or say on_driver_change: off")
         want: dict[str, Value] = {_key(path): "current" for path in wanted(spec, state)}
         want["reconverge.enabled"] = True
         if cdi.loaded(state) and not begins(state):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuready import resources
+from gpuready.spec.connection import LOCAL
 from gpuready.spec.inventory import HostEntry
 from gpuready.spec.monitoring import address
 
@@ -44,5 +45,5 @@ def _listener(entry: HostEntry) -> str:
 
 
 def _target(entry: HostEntry, port: int, listens: str = "") -> str:
-    host = listens or entry.connection.address
+    host = listens or ("localhost" if entry.name == LOCAL else entry.connection.address)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
