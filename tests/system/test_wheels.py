@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,7 +21,7 @@ from gpuready import resources
 from gpuready.components.base import PENDING_EXIT
 from tests.lab import Lab, Machine
 from tests.system.faults import leftovers, problem, until
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import GPUREADY, Gpuready, Inventories, Result
 from tests.unit.wheelfiles import shared_object, wheel
 
 ENV = "/opt/train"
@@ -326,6 +328,34 @@ def test_remove_takes_back_what_was_new_and_says_what_it_cannot(
     assert records(node) == []
     again = gpuready("remove", "--yes", "--only", "wheels", inventory=where)
     assert (again.code, again.changed()) == (0, set()), again.explain()
+
+
+HERE = """
+mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work
+mount -t overlay overlay -o lowerdir=/var/lib,upperdir=/mnt/upper,workdir=/mnt/work /var/lib
+mount -t tmpfs tmpfs /run
+for n in 1 2; do
+  "$GPUREADY" apply --yes -i spec.yaml -i @local --only wheels --output json | tr -d '\\n'
+  echo; env/bin/python -IBc 'import torch; print(torch.WORD)'
+done
+ls -d /var/lib/gpuready/wheels
+"""
+
+
+def test_this_very_machine_gets_its_wheel_without_ssh(dist: Path) -> None:
+    """In a mount namespace of its own, where what is written in /var/lib and /run is memory that goes with the test."""
+    subprocess.run([sys.executable, "-m", "venv", dist / "env"], check=True)
+    path = build(dist, "here")
+    spec = {"hardware": {"gpus": "none"}, "torch_wheels": [{"wheel": path.name, "env": str(dist / "env")}]}
+    (dist / "spec.yaml").write_text(json.dumps({"all": {"vars": {"gpuready": spec}}}), "utf-8")
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", HERE]
+    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(dist)}
+    done = subprocess.run(words, cwd=dist, env=own, capture_output=True, text=True, timeout=240, check=False)
+    rows = done.stdout.splitlines()
+    assert len(rows) == 4, f"{done.stdout}\n{done.stderr}"
+    hosts = [json.loads(row)["hosts"]["@local"] for row in (rows[0], rows[2])]
+    assert [host["outcome"] for host in hosts] == ["changed", "ok"], f"{hosts}\n{done.stderr}"
+    assert (rows[1], rows[3], hosts[1]["execs"]) == ("here", "here", 1)
 
 
 def records(node: Machine) -> list[str]:

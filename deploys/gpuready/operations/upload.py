@@ -6,13 +6,17 @@ byte. The script says from which byte on it wants the file, so a copy that was c
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import subprocess
+import tempfile
 from pathlib import Path
 
 import gevent
 from paramiko import Channel, SSHClient, SSHException
 from pyinfra.api.host import Host
+from pyinfra.connectors.local import LocalConnector
 
 from gpuready.components.base import Reply, Step
 from gpuready.errors import ConvergeError
@@ -32,15 +36,12 @@ def upload(host: Host, step: Step) -> Reply:
 
     Raises :class:`ConnectionLost`, and :class:`ConvergeError` where the connection is none that carries files.
     """
-    client = getattr(host.connector, "client", None)
-    if not isinstance(client, SSHClient):
-        raise ConvergeError("files are copied over SSH only", remedy="use an inventory of SSH hosts for torch_wheels")
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
     harden(host)
     limit = gevent.Timeout(step.timeout)
     try:
         limit.start()
-        with _root_script(client, step.script) as channel:
+        with _root_script(host, step.script) as channel:
             said = _first_line(channel)
             if said is not None:
                 limit.cancel()
@@ -62,21 +63,74 @@ def upload(host: Host, step: Step) -> Reply:
         limit.close()
 
 
-def _root_script(client: SSHClient, script: str) -> Channel:
+class _Here:
+    """What stands for the channel on this very machine: a process."""
+
+    def __init__(self, command: str) -> None:
+        self._err = tempfile.TemporaryFile()  # noqa: SIM115
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(["sh", "-c", command], stdin=pipe, stdout=pipe, stderr=self._err)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+
+    def __enter__(self) -> _Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._err.close()
+
+    def sendall(self, data: bytes) -> None:
+        """To its stdin; OSError when it has ended."""
+        self._in.write(data)
+        self._in.flush()
+
+    def shutdown_write(self) -> None:
+        """End its stdin."""
+        with contextlib.suppress(OSError):
+            self._in.close()
+
+    def recv(self, _: int) -> bytes:
+        """A line of its stdout; none when it has ended."""
+        return self._out.readline()
+
+    def recv_stderr(self, size: int) -> bytes:
+        """What it said on stderr, once it has ended."""
+        if self._process.poll() is None:
+            self._process.wait()
+            self._err.seek(0)
+        return self._err.read(size)
+
+    def recv_exit_status(self) -> int:
+        """Its exit status."""
+        return self._process.wait()
+
+
+_Way = Channel | _Here
+
+
+def _root_script(host: Host, script: str) -> _Way:
     body = script.encode()
-    command = f'eval "$(dd bs=1 count={len(body)} 2>/dev/null)"'
+    word = shlex.quote(f'eval "$(dd bs=1 count={len(body)} 2>/dev/null)"')
+    command = f'if [ "$(id -u)" = 0 ]; then exec sh -c {word}; else exec sudo -n -H sh -c {word}; fi'
+    client = getattr(host.connector, "client", None)
+    if isinstance(host.connector, LocalConnector):
+        here = _Here(command)
+        here.sendall(body)
+        return here
+    if not isinstance(client, SSHClient):
+        raise ConvergeError("files are copied over SSH only", remedy="use an inventory of SSH hosts for torch_wheels")
     transport = client.get_transport()
     if transport is None:
         raise SSHException("there is no connection any more")
     channel = transport.open_session()
-    word = shlex.quote(command)
-    outer = f'if [ "$(id -u)" = 0 ]; then exec sh -c {word}; else exec sudo -n -H sh -c {word}; fi'
-    channel.exec_command(f"sh -c {shlex.quote(outer)}")
+    channel.exec_command(f"sh -c {shlex.quote(command)}")
     channel.sendall(body)
     return channel
 
 
-def _first_line(channel: Channel) -> str | None:
+def _first_line(channel: _Way) -> str | None:
     """From which byte on; None where the script ended without asking. What a login script prints is passed over."""
     text = b""
     while chunk := channel.recv(4096):
@@ -86,7 +140,7 @@ def _first_line(channel: Channel) -> str | None:
     return None
 
 
-def _send(channel: Channel, path: Path, start: int) -> None:
+def _send(channel: _Way, path: Path, start: int) -> None:
     try:
         with path.open("rb") as file:
             file.seek(start)
@@ -102,7 +156,7 @@ def _send(channel: Channel, path: Path, start: int) -> None:
         raise ConvergeError(f"{path}: {e.strerror or e}") from None
 
 
-def _ended(channel: Channel) -> Reply:
+def _ended(channel: _Way) -> Reply:
     out, err = (_rest(read) for read in (channel.recv, channel.recv_stderr))
     rc = channel.recv_exit_status()
     if rc < 0:
