@@ -61,7 +61,7 @@ def ssh() -> list[str]:
         "StrictHostKeyChecking": "yes",
         "ControlMaster": "no",
         "ControlPath": "none",
-        "ConnectTimeout": "10",
+        "ConnectTimeout": "30",
         "LogLevel": "ERROR",
         "KexAlgorithms": "curve25519-sha256",  # the default, safe from quantum computers, costs 65 ms of CPU time more
     }

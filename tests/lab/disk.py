@@ -36,18 +36,19 @@ _GENERATORS = (
     "cryptsetup getty gpt-auto hibernate-resume integritysetup rc-local run ssh system-update sysv tpm2 veritysetup"
 )
 _FSTAB = "/dev/vda1 / ext4 errors=remount-ro 0 1\n"
+# panic=1: QEMU without KVM now and then trips two processors over code that the kernel patches; it boots again then.
 _GRUB = """\
 GRUB_DEFAULT=0
 GRUB_TIMEOUT=0
 GRUB_RECORDFAIL_TIMEOUT=0
 GRUB_DISTRIBUTOR=Debian
 GRUB_CMDLINE_LINUX_DEFAULT="quiet"
-GRUB_CMDLINE_LINUX="console=ttyS0 net.ifnames=0"
+GRUB_CMDLINE_LINUX="console=ttyS0 net.ifnames=0 panic=1"
 GRUB_TERMINAL=serial
 """
 # Until the VM runs update-grub for the first time: to look for the root disk it has to be running.
 _GRUB_CFG = """\
-linux /vmlinuz root=/dev/vda1 ro console=ttyS0 net.ifnames=0 quiet
+linux /vmlinuz root=/dev/vda1 ro console=ttyS0 net.ifnames=0 panic=1 quiet
 initrd /initrd.img
 boot
 """

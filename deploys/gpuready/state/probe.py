@@ -12,9 +12,10 @@ from gpuready.spec.rdma import FAMILIES
 from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 
-#: Seconds after which a command that hangs on the node is abandoned, and after which the whole exec is.
+#: Seconds after which a command that hangs on the node is abandoned, and after which the whole exec is: a node on which
+#: everything takes a hundred times as long still answers.
 LIMIT = 5
-TIMEOUT = 15
+TIMEOUT = 30
 
 
 @functools.cache
