@@ -13,7 +13,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.lab import access, cache, disk, driver, host, image, inventory, network, node, packages, repository, seed
+from tests.lab import (
+    access,
+    cache,
+    disk,
+    driver,
+    host,
+    image,
+    inventory,
+    network,
+    node,
+    packages,
+    qemu,
+    repository,
+    seed,
+)
 from tests.lab.host import LabError, run_root
 from tests.lab.machine import Machine
 from tests.lab.node import Node, Record
@@ -56,6 +70,10 @@ class Lab:
         host.ensure_packages(disk.HOST_PACKAGES)
         for distro in distros:
             self._disk(distro)
+
+    def kvm(self) -> bool:
+        """Whether virtual machines run at the processor's own speed here."""
+        return qemu.accelerator(self._disk(VM_DISTROS[0]) / "vmlinuz") == "kvm"
 
     def _disk(self, distro: str) -> Path:
         """The directory with the disk that virtual machines of a distribution start from."""
