@@ -307,6 +307,7 @@ SPECS = {
         "driver: {policy: install, version: '570'}", 1, "driver.version", "570", "a full version such as"
     ),
     "driver without version": spec("driver: {policy: install}", 1, "driver.policy", "install together with version"),
+    "driver flavor held": spec("driver: {policy: hold, flavor: open}", 1, "driver.flavor", "with policy: install"),
     "driver version held": spec(
         "driver: {policy: hold, version: 570.86.15}", 1, "driver.version", "with policy: install"
     ),

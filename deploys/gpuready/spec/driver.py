@@ -34,7 +34,9 @@ class Driver(Section):
         if self.policy == "install" and self.version is None:
             at = {"at": "policy", "allowed": "install together with version"}
             raise PydanticCustomError("version", "nothing says which version", at)
-        if self.policy != "install" and self.version is not None:
-            at = {"at": "version", "allowed": "with policy: install"}
-            raise PydanticCustomError("version", f"policy: {self.policy} installs nothing", at)
+        asked = {"version": self.version, "flavor": self.flavor, "fabric_manager": self.fabric_manager}
+        for name, value in asked.items() if self.policy != "install" else ():
+            if value not in (None, "auto", "match"):
+                at = {"at": name, "allowed": "with policy: install"}
+                raise PydanticCustomError("version", f"policy: {self.policy} installs nothing", at)
         return self
