@@ -112,3 +112,20 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     (tmp_path / "systemd").rmdir()  # in a chroot, or an image that is being built
     hook()
     assert len(calls()) == 2
+
+
+def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
+    """The real guard, with a shorter breath; what hangs ignores all signals that can be ignored."""
+    (tmp_path / "w").mkdir()
+    for name in ("found", "before", "mended", "failed"):
+        (tmp_path / "w" / name).touch()
+    head = f"KEEP={tmp_path}; W={tmp_path}/w; MODE=mend; DIRECTORY=/nowhere; BEGAN=1; DRIVER=580.1; DOG=\n"
+    guard = SCRIPT[SCRIPT.index("  guard() {") : SCRIPT.index("  guard\n")].replace("sleep 900", "sleep 0.3")
+    parts = "\n".join(function(name) for name in ("text", "rows", "tell"))
+    began = time.monotonic()
+    done = subprocess.run(
+        ["sh", "-c", f"{head}{parts}\n{guard}\nguard\ntrap '' TERM HUP INT\nsleep 5"], timeout=30, check=False
+    )
+    assert (done.returncode, time.monotonic() - began < 4) == (-9, True)
+    said = json.loads((tmp_path / "reconverge.json").read_text())
+    assert (said["outcome"], said["driver"], said["reason"][:10]) == ("failed", "580.1", "no end wit")

@@ -28,6 +28,8 @@ def _last(spec: NodeSpec, state: NodeState) -> Verdict:
     if since:
         return fail(f"it has not run since {since}", f"gpuready apply; or systemctl start {UNIT}", f"see {RESULT}")
     outcome, reason = str(said.get("outcome")), str(said.get("reason"))
+    if outcome == "idle":
+        return warn("no driver was loaded when it ran", f"systemctl start {UNIT}")
     if outcome == "stale":
         return warn(
             f"it found, and left: {reason[:300]}", "gpuready explain says of each what it is", _told(said.get("left"))
