@@ -9,7 +9,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,11 +61,13 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path / "sys")
 
 
-def said(tree: Tree, *args: str, awk: str = "awk", stdin: str = "", locks: Path | None = None) -> str:
-    """What the script prints; a device may hang for one second."""
+def said(tree: Tree, *args: str, awk: str = "awk", stdin: str = "", locks: Path | None = None, limit: int = 1) -> str:
+    """What the script prints; a device may hang for ``limit`` seconds."""
     script = tree.root.parent / "exporter"
-    text = resources.script("rdma-exporter", sysfs=str(tree.root), limit=1)
-    script.write_text(re.sub(r"\bawk (?=['-])", f"{awk} ", text), "ascii")
+    text = resources.script("rdma-exporter", sysfs=str(tree.root), limit=limit)
+    new = script.with_suffix(".new")
+    new.write_text(re.sub(r"\bawk (?=['-])", f"{awk} ", text), "ascii")
+    new.replace(script)  # a shell may still be reading the old one
     run = ["sh", str(script), *args]
     env = {**os.environ, **({"RUNTIME_DIRECTORY": str(locks)} if locks else {})}
     done = subprocess.run(run, input=stdin.encode(), capture_output=True, check=False, timeout=20, env=env)
@@ -227,6 +232,43 @@ def test_a_device_that_hangs_for_good_gets_no_second_reader(tree: Tree, tmp_path
     wait_gone(before, 10)
     stuck.unlink()
     assert values(said(tree, locks=locks))["rdma_hw_good_total{d0/1}"] == 1
+
+
+def test_two_scrapes_at_once_both_have_the_counters(tree: Tree, tmp_path: Path) -> None:
+    """As of two Prometheus servers: the second waits for its turn."""
+    slow = tree.device("d0", names="good") / "hw_counters/slow"
+    os.mkfifo(slow)
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(said, tree, locks=locks, limit=10)
+        wait_until(lambda: readers(slow))
+        second = pool.submit(said, tree, locks=locks, limit=10)
+        wait_until(lambda: second.done() or waiting(locks / "d0"))
+        with slow.open("w") as answer:
+            tree.write("slow", "7").replace(slow)
+            answer.write("7\n")
+    for told in (first, second):
+        found = values(told.result())
+        assert (found["rdma_hw_slow_total{d0/1}"], found["rdma_exporter_devices{}"]) == (7, 1)
+        assert found["rdma_exporter_read_errors{d0}"] == 0
+
+
+def wait_until(test: Callable[[], object]) -> None:
+    """Poll until it holds, for at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while not test():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def waiting(lock: Path) -> bool:
+    """Whether a flock has this file open."""
+    for pid in matching(lambda argv: argv[:1] == ["flock"]):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/fd/9").readlink() == lock:
+                return True
+    return False
 
 
 def readers(file: Path) -> list[int]:
