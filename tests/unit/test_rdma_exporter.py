@@ -319,6 +319,20 @@ def test_textfile(tree: Tree, tmp_path: Path) -> None:
     assert values((folder / "rdma.prom").read_text("ascii"))["rdma_hw_good_total{d0/1}"] == 1
 
 
+@pytest.mark.parametrize("name", ["rdma.prom.new", "rdma.prom"])
+@pytest.mark.parametrize("kind", ["file", "directory", "nothing"])
+def test_textfile_follows_no_link(tree: Tree, tmp_path: Path, name: str, kind: str) -> None:
+    """Who may write into the directory may leave a link there; the script is root's."""
+    for path in (folder := tmp_path / "textfile", other := tmp_path / "other"):
+        path.mkdir()
+    (other / "file").write_text("theirs\n", "ascii")
+    (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
+    assert said(tree, "textfile", str(folder)) == ""
+    assert [(path.name, path.read_text("ascii")) for path in other.iterdir()] == [("file", "theirs\n")]
+    assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("rdma.prom", False)]
+    assert values((folder / "rdma.prom").read_text("ascii")) == {"rdma_exporter_devices{}": 0}
+
+
 def test_nothing_is_left_in_tmp(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.device("d0", names="good")
     (tmp_path / "tmp").mkdir()

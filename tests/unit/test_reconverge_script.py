@@ -114,6 +114,23 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     assert len(calls()) == 2
 
 
+@pytest.mark.parametrize("name", [".gpuready.prom.new", "gpuready.prom"])
+@pytest.mark.parametrize("kind", ["file", "directory", "nothing"])
+def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: str, kind: str) -> None:
+    """Who may write into the directory may leave a link there; the script is root's."""
+    for path in (work := tmp_path / "w", folder := tmp_path / "textfile", other := tmp_path / "other"):
+        path.mkdir()
+    for file in ("found", "before", "mended", "failed"):
+        (work / file).touch()
+    (other / "file").write_text("theirs\n")
+    (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
+    head = f"KEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
+    assert run("sh", head + "\n".join(function(name) for name in ("text", "rows", "tell")) + "\ntell") == ""
+    assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
+    assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]
+    assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
+
+
 def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
     """The real guard, with a shorter breath; what hangs ignores all signals that can be ignored."""
     (tmp_path / "w").mkdir()
