@@ -131,6 +131,27 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
     assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "lib/x86_64-linux-gnu",
+        "lib/aarch64-linux-gnu/nvidia/current",
+        "lib/x86_64-linux-gnu/nvidia/tesla-535",
+        "lib64",
+        "lib",
+    ],
+)
+def test_the_drivers_libraries_are_found(shell: str, folder: str, tmp_path: Path) -> None:
+    """Where Debian (three packagings), RHEL and NVIDIA's own installer put them."""
+    (tmp_path / folder).mkdir(parents=True)
+    files = [tmp_path / folder / f"{library}.so.535.216.03" for library in ("libcuda", "libnvidia-ml")]
+    for file in files:
+        file.touch()
+    script = function("stamp").replace("/usr/lib", f"{tmp_path}/lib").replace("/proc/driver", f"{tmp_path}/none")
+    assert run(shell, script + '\nstamp; printf %s "$NOW"').split() == [str(file) for file in files]
+
+
 def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
     """The real guard, with a shorter breath; what hangs ignores all signals that can be ignored."""
     (tmp_path / "w").mkdir()
