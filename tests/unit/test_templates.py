@@ -38,6 +38,7 @@ PARTS = {
     "idle": {},
     "netns": {},
     "wheel-env": {},
+    "within": {},
     "workspace": {"what": "part"},
 }
 NUMBERS = {"limit"}

@@ -162,7 +162,7 @@ class Verify(Section):
     image: Image | None = None
     """The image of the smoke container; it must be on the node, it is never pulled."""
     torch: Path | None = None
-    """The python of an environment with PyTorch on the node: it multiplies and reduces on the GPU, as root."""
+    """The python of an environment with PyTorch on the node: its owner multiplies and reduces on the GPU."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failures to accept."""
     thresholds: Thresholds = Thresholds()

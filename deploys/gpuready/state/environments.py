@@ -49,7 +49,7 @@ def environment(rc: int, text: str, users: str) -> Environment:
     """From the answer of templates/wheel-look.py.j2; one that is no answer is its trouble."""
     last = text.strip().rpartition("\n")[2]
     if rc:
-        return Environment(trouble=last[:300] or f"its python ended with {rc} and no message")
+        return Environment(trouble=last[:600] or f"its python ended with {rc} and no message")
     try:
         told: dict[str, Any] = json.loads(last)
         return Environment(**told, users=tuple(users.splitlines()))

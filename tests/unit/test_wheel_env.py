@@ -1,0 +1,98 @@
+"""As whom an environment's Python is run, by the shell functions that decide it, on real files of several owners."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuready import resources
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
+PACKAGES = "lib/python3.11/site-packages"
+ALICE = 12345
+
+
+@pytest.fixture
+def env() -> Iterator[Path]:
+    """A venv of root's in a directory that everybody may enter, its Python a program that says who runs it."""
+    with tempfile.TemporaryDirectory() as place:  # below /tmp, which is sticky
+        Path(place).chmod(0o755)
+        made = Path(place) / "env"
+        (made / PACKAGES / "torch").mkdir(parents=True)
+        (made / PACKAGES / "torch" / "__init__.py").touch()
+        (made / "bin").mkdir()
+        (made / "bin" / "python").write_text("#!/bin/sh\nid -u\n", "utf-8")
+        (made / "bin" / "python").chmod(0o755)
+        (made / "pyvenv.cfg").touch()
+        yield made
+
+
+def asked(env: Path, shell: str = "sh") -> str:
+    """Who ran its Python, or why nobody did."""
+    script = resources.script("wheel-env") + '\nif usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
+    words = [shell, "-c", script, "-", str(env)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("shell", [s for s in ("dash", "bash") if shutil.which(s)])
+def test_what_is_all_of_roots_is_run_by_root_and_what_is_anothers_by_that_one(env: Path, shell: str) -> None:
+    (env / "lib64").symlink_to("lib")
+    assert asked(env, shell) == "0"
+    link = env.parent / "train"
+    link.symlink_to("env")
+    assert asked(link, shell) == "0"
+    subprocess.run(["chown", "-R", str(ALICE), env], check=True)
+    assert asked(env, shell) == asked(link, shell) == str(ALICE)
+
+
+@pytest.mark.parametrize(
+    "path", [".", "bin", "bin/python", "lib", PACKAGES, f"{PACKAGES}/torch", f"{PACKAGES}/torch/__init__.py", ".."]
+)
+@pytest.mark.parametrize("mode", [0o2775, 0o757])
+def test_root_runs_nothing_where_another_may_write(env: Path, path: str, mode: int) -> None:
+    (env / path).chmod(mode)
+    assert f"others can change {(env / path).resolve()} (root:root, mode {mode:o})" in asked(env)
+
+
+def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None:
+    env.parent.chmod(0o1777)
+    assert asked(env) == "0"
+    (env / PACKAGES).chmod(0o1777)
+    assert f"others can change {env / PACKAGES} " in asked(env)
+
+
+@pytest.mark.parametrize("path", ["bin/python", "lib", f"{PACKAGES}/torch/__init__.py", ".."])
+def test_root_runs_nothing_that_is_anothers(env: Path, path: str) -> None:
+    os.chown(env / path, ALICE, 0)
+    assert f"others can change {(env / path).resolve()} " in asked(env)
+
+
+def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
+    theirs = env.parent / "alice"
+    (theirs / "bin").mkdir(parents=True)
+    shutil.move(env / "bin" / "python", theirs / "bin" / "python3.11")  # the file itself is root's
+    os.chown(theirs, ALICE, 0)
+    (env / "bin" / "python").symlink_to(theirs / "bin" / "python3.11")
+    assert f"others can change {theirs} " in asked(env)
+    (env / "bin" / "python").unlink()
+    shutil.move(theirs / "bin" / "python3.11", env / "bin" / "python")
+    assert asked(env) == "0"
+    # As pip writes it where somebody works on a package (pip install --editable).
+    (env / PACKAGES / "editable.pth").write_text(f"import site\n{theirs}\n", "utf-8")
+    assert f"others can change {theirs} " in asked(env)
+    (env / PACKAGES / "editable.pth").unlink()
+    (env / PACKAGES / "triton").symlink_to(theirs)
+    assert f"others can change {theirs} " in asked(env)
+    (env / PACKAGES / "triton").unlink()
+    # A link that is another's can lead elsewhere in a moment.
+    (env.parent / "link").symlink_to("env")
+    os.chown(env.parent / "link", ALICE, 0, follow_symlinks=False)
+    assert f"others can change {env.parent / 'link'} " in asked(env.parent / "link")
