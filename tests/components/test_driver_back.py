@@ -60,7 +60,8 @@ def test_an_installation_is_asked_judged_done_and_held() -> None:
     simulate = going.send(Reply(0, MADISON))
     assert (simulate.name, simulate.survives) == ("driver-simulate", False), "it changes nothing"
     assert "install libcuda1=550.163.01-2 libnvidia-ml1=550.163.01-2" in simulate.script
-    assert going.send(Reply(0, simulated)).name == "driver-install"
+    install = going.send(Reply(0, f"{simulated}Remv nvidia-kernel-dkms [550.163.01-2]\n"))
+    assert (install.name, install.summary) == ("driver-install", "install driver 550.163.01, remove nvidia-kernel-dkms")
     hold = going.send(Reply(0, installed))
     assert hold.name == "driver-hold"
     wanted = "hold hold " + " ".join(sorted((*NAMES, "nvidia-alternative")))

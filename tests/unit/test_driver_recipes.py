@@ -142,8 +142,8 @@ Inst dkms (3.2.2-1 Debian:13 [all])
 
 
 def test_an_installation_and_nothing_else_is_fine() -> None:
-    judge(FINE, debian(), OLD)
-    judge("", debian(), packages("libcuda1"))
+    assert judge(FINE, debian(), OLD) == ("nvidia-tesla-470-alternative",), "what goes is told"
+    assert judge("", debian(), packages("libcuda1")) == ()
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,9 @@ def test_an_installation_and_nothing_else_is_fine() -> None:
     [
         ("Remv gdm3 [48.0-2]", "apt would remove gdm3 as well"),
         ("Purg nvidia-container-toolkit [1.20.0-1]", "remove nvidia-container-toolkit"),
+        ("Remv nvidia-mig-manager [0.10.0]", "remove nvidia-mig-manager"),
+        ("Remv nvidia-system-core [24.01-1]", "remove nvidia-system-core"),
+        ("Remv libnvidia-nscq", "remove libnvidia-nscq"),
         ("Inst libc6 [2.36-9] (2.41-12 Debian:13 [amd64]) []", "move libc6 to 2.41-12"),
         ("Inst nvidia-container-toolkit [1.20.0-1] (1.21.0-1 x [amd64])", "move nvidia-container-toolkit"),
         ("Inst libnvidia-ml1 (560.35.03-1 x [amd64])", "beside 550.163.01 there would be libnvidia-ml1 560.35.03-1"),

@@ -129,7 +129,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     preferences = puts[0][2]
     simulation = resources.script("driver-simulate", pins=pins, preferences=preferences)
     told = yield Step("driver-simulate", simulation, timeout=300, survives=False, summary="what would apt do?")
-    driverrecipes.judge(told.out, wanted, _members(state))
+    gone = driverrecipes.judge(told.out, wanted, _members(state))
     done = yield Step(
         "driver-install",
         resources.script(
@@ -149,7 +149,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
             nouveau="1" if len(puts) > 1 else "",
         ),
         timeout=3600,
-        summary=f"install driver {wanted.version}",
+        summary=f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else ""),
     )
     rows = (line.split("\t") for line in done.out.splitlines())
     return driverset.members({row[0]: Package(version=row[1], arch="") for row in rows if len(row) == 2})

@@ -21,7 +21,7 @@ from gpuready.state.model import Package
 
 Available = dict[str, list[str]]
 _INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \((\S+)")
-_REMOVE = re.compile(r"(?:Remv|Purg) (\S+)")
+_REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 
 
 @dataclass(frozen=True)
@@ -161,14 +161,18 @@ def _upstream(version: str) -> str:
     return driverset.version(Package(version=version, arch=""))
 
 
-def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> None:
-    """What apt would do is this driver's installation and nothing else, or :class:`ConvergeError`."""
+def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tuple[str, ...]:
+    """The packages that apt would remove; raises :class:`ConvergeError` where it would do more than this installation.
+
+    What may go is told by name and version, like all of the driver's set: tools of NVIDIA's own bear its name, too.
+    """
     becomes = {name: package.version for name, package in driverset.members(packages).items()}
-    other = []
+    other, goes = [], []
     for line in simulated.splitlines():
         if gone := _REMOVE.match(line):
             becomes.pop(gone[1], None)
-            if not driverset.is_named(gone[1]):
+            goes.append(gone[1])
+            if not (driverset.is_named(gone[1]) and _upstream(gone[2] or "")):
                 other.append(f"remove {gone[1]}")
         elif new := _INSTALL.match(line):
             if driverset.is_named(new[1]) and _upstream(new[3]):
@@ -183,3 +187,4 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> No
         raise ConvergeError(
             f"beside {wanted.version} there would be {', '.join(wrong[:6])}; nothing was changed: purge those first"
         )
+    return tuple(goes)
