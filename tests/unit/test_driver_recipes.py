@@ -95,6 +95,16 @@ def test_madison_is_read() -> None:
             [*(f"{name}=580.95.05-0ubuntu1" for name in NVIDIAS), *HEADERS],
         ),
         (
+            # Companions come from a build of their own, with another revision; what has none of that version goes.
+            ubuntu(maker="NVIDIA's repository", installed=("nvidia-imex-580", "cuda-drivers-580", "nvidia-utils-580",
+                   "libnvidia-fbc1-580")),
+            NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]}
+            | {"cuda-drivers-580": ["580.95.05-0ubuntu2", "580.95.05-0ubuntu1"]}
+            | there("580.105.08-0ubuntu1", "libnvidia-fbc1-580"),
+            [*(f"{name}=580.95.05-0ubuntu1" for name in (*NVIDIAS, "cuda-drivers-580")), *HEADERS,
+             "nvidia-imex-580=580.95.05-1", "libnvidia-fbc1-580-"],
+        ),
+        (
             ubuntu(version="610.43.02", maker="NVIDIA's repository", fabric_manager=True),
             there("610.43.02-1ubuntu1", "nvidia-utils", "libnvidia-compute", "nvidia-dkms-open", "libnvidia-nscq",
                   "nvidia-fabricmanager") | HEADERS,

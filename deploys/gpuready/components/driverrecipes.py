@@ -121,13 +121,13 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
         missing = [name for name in modules if name not in there] if common else []
         missing += [headers(k) for k in kernels if k not in built_for and headers(k) not in there] if common else []
         if common and not missing:
-            more = [*_named(recipe.get("also", ()), wanted), *wanted.installed]
-            pins = [f"{name}={common[0]}" for name in (*required, *more) if common[0] in there.get(name, ())]
-            pins += [*modules, *(headers(k) for k in kernels if k not in built_for)]
-            pins += _fabric_manager(wanted, there)
-            stays = {pin.partition("=")[0] for pin in pins}
-            gone = [f"{name}-" for name in (*wanted.installed, *wanted.replaced) if name not in stays]
-            return tuple(dict.fromkeys((*pins, *gone)))
+            more = [*required, *_named(recipe.get("also", ()), wanted), *wanted.installed]
+            pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
+            pins |= {name: name for name in (*modules, *(headers(k) for k in kernels if k not in built_for))}
+            pins |= _fabric_manager(wanted, there)
+            pins |= {n: pin for n, pin in _fitting(wanted.installed, wanted, there).items() if n not in pins}
+            gone = [f"{name}-" for name in (*wanted.installed, *wanted.replaced) if name not in pins]
+            return (*pins.values(), *gone)
         lacks = f"there is no {', '.join(missing)}" if missing else f"no {', '.join(required)} of one version"
         why.append(f"{recipe['name']}: {lacks}")
     has = sorted({_upstream(v) for versions in there.values() for v in versions} - {""})
@@ -139,16 +139,19 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
     )
 
 
-def _fabric_manager(wanted: Wanted, there: Available) -> list[str]:
+def _fitting(names: Iterable[str], wanted: Wanted, there: Available) -> dict[str, str]:
+    """Those that are to be had at the wanted version, whatever their revision: companions are built on their own."""
+    fits = ((n, [v for v in there.get(n, ()) if _upstream(v) == wanted.version]) for n in names)
+    return {name: f"{name}={versions[0]}" for name, versions in fits if versions}
+
+
+def _fabric_manager(wanted: Wanted, there: Available) -> dict[str, str]:
     if not wanted.fabric_manager:
-        return []
-    pins = []
+        return {}
+    pins: dict[str, str] = {}
     for key in ("fabric_manager", "nscq"):
-        fits = [
-            f"{n}={v}" for n in _named(_data()[key], wanted) for v in there.get(n, ()) if _upstream(v) == wanted.version
-        ]
-        pins += fits[:1]
-    if not pins or "fabricmanager" not in pins[0]:
+        pins |= dict([*_fitting(_named(_data()[key], wanted), wanted, there).items()][:1])
+    if not any("fabricmanager" in name for name in pins):
         raise ConvergeError(
             f"no fabric manager {wanted.version} is in the repositories, and the GPUs behind NVSwitches need exactly "
             "that one; nothing was changed",
