@@ -18,7 +18,8 @@ from gpuready.state.environments import environment
 from gpuready.state.model import NodeState
 from gpuready.state.records import Records
 
-TIMEOUT = 90
+#: Seconds for each environment: what templates/wheel-look.sh.j2 waits for, 70 and 40, and the rest.
+TIMEOUT = 120
 
 
 def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
