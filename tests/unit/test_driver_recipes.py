@@ -13,7 +13,7 @@ from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.boots import Module
 from gpuready.state.model import OS, Driver, NodeState, Package
-from tests.unit.driver_verdicts import DEBIAN, MOUNTED, NVIDIA, UBUNTU, node, packages
+from tests.unit.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages
 
 KERNEL = "6.8.0-90-generic"
 DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
@@ -197,6 +197,11 @@ def install(version: str = "580.95.05", **driver: Any) -> NodeSpec:
     return NodeSpec.model_validate({"driver": {"policy": "install", "version": version, **driver}})
 
 
+PREBUILT = Module(kernel=NOW, path=f"/lib/modules/{NOW}/kernel/nvidia-580srv/nvidia.ko", version="580.95.05")
+
+FRESH: dict[str, Any] = {"driver": Driver(pci=(H200,)), "os": OS(id="ubuntu")}
+
+
 @pytest.mark.parametrize(
     ("state", "spec", "flavor"),
     [
@@ -208,10 +213,28 @@ def install(version: str = "580.95.05", **driver: Any) -> NodeSpec:
         (bare(T4, of=packages("nvidia-kernel-dkms")), install(), "proprietary"),
         (bare(of=packages("nvidia-open-kernel-dkms")), install(), "open"),
         (bare(H200), install(flavor="proprietary"), "proprietary"),
+        # Ubuntu's desktop packages with a prebuilt module, and no package but the module says it.
+        (bare(H200, of=packages("nvidia-driver-580-server", "nvidia-utils-580-server")), install(), "proprietary"),
+        (bare(H200, of=packages("nvidia-kernel-source-580-server-open")), install("550.163.01"), "open"),
+        (node(PREBUILT, of=packages("nvidia-utils-580"), **FRESH), install(), "proprietary"),
+        (node(PREBUILT, of={}, **FRESH), install(), "open"),
     ],
 )
 def test_the_flavor_fits_the_gpu(state: NodeState, spec: NodeSpec, flavor: str) -> None:
     assert driverinstall.expected(spec, state)["driver.module"] == flavor
+
+
+@pytest.mark.parametrize("b", ["-580", "-580-server", ""])
+def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
+    carries = [f"nvidia-{each}{b}" for each in ("kernel-source", "dkms", "headless", "headless-no-dkms")]
+    carries += [f"nvidia-driver{b}"] if b else []
+    neither = [f"nvidia-utils{b}", f"libnvidia-compute{b}", f"nvidia-kernel-common{b}", f"nvidia-compute-utils{b}"]
+    for now, other in ((carries, "open"), ([f"{name}-open" for name in carries], "proprietary")):
+        state = bare(H200, os="ubuntu", of=packages(*now, *neither, maker=UBUNTU))
+        wanted = driverinstall.wanted(install(flavor=other), state)
+        assert (set(wanted.replaced), set(wanted.installed)) == (set(now), set(neither))
+        there = {name: ["580.95.05-1"] for name in names(wanted)}
+        assert {f"{name}-" for name in now} <= {*choose(wanted, there, ())}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric Manager's user gu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from gpuready import resources
 from gpuready.compat import tables
@@ -16,7 +17,7 @@ from gpuready.components import driverset, nextboot
 from gpuready.components.base import Change, Disruption, NotComparable, Value
 from gpuready.components.driverrecipes import Wanted
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Package
 
 PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
 NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"
@@ -27,8 +28,12 @@ RUNNING = "driver.running"
 #: Keys that a transaction of packages closes.
 HEAVY = frozenset({"driver.version", "driver.module", "driver.fabric-manager", "driver.nouveau"})
 _SWITCH = "0x068000"
-_OPEN = re.compile(r"nvidia-open-kernel|kernel-open-dkms|nvidia-dkms-(\d+-(server-)?)?open|nvidia-headless-.*-open")
-_BUILT = re.compile(r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?dkms|nvidia-dkms|nvidia-headless")
+#: Packages that bring a module of one flavor, or demand it, and conflict with those of the other one.
+_FLAVORED = re.compile(
+    r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
+    r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
+    r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
+)
 #: Of the recipes, those whose module comes signed; elsewhere it is built on the node.
 _SIGNED_ON = "ubuntu"
 
@@ -64,12 +69,11 @@ def actual(state: NodeState) -> dict[str, Value]:
     packages = state.packages if isinstance(state.packages, dict) else {}
     members = driverset.members(packages)
     broken = [name for name, package in members.items() if not package.configured]
-    built = [name for name in members if _BUILT.match(name)]
     managers = [p for name, p in members.items() if re.match(r"nvidia-fabric-?manager", name)]
     pin = re.search(r"^Pin: version (\S+)-\*$", state.files[PIN].text, re.M) if PIN in state.files else None
     return {
         "driver.version": ", ".join([*versions(state), *(f"{name} half-configured" for name in broken)]) or None,
-        "driver.module": ("open" if any(_OPEN.match(name) for name in built) else "proprietary") if built else None,
+        "driver.module": _module(members, state),
         "driver.pin": pin[1] if pin else None,
         "driver.nouveau": "kept away" if nextboot.nouveau_kept_away(state) else None,
         "driver.fabric-manager": driverset.version(managers[0]) if managers else None,
@@ -85,7 +89,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
     kernels = {state.kernel, *nextboot.kernels(state)[0]} & set(state.boots.installed)
     said = [owner.name for owner in driverset.owners(state)]
     makers = [name.removeprefix("packages of ") for name in said if name.startswith("packages of ")]
-    other = [name for name in members if _BUILT.match(name) and bool(_OPEN.match(name)) != (flavor == "open")]
+    other = [name for name in members if _carries(name) not in ("", flavor)]
     return Wanted(
         os=state.os.id,
         version=spec.driver.version or "",
@@ -132,6 +136,20 @@ def _architectures(state: NodeState) -> list[str]:
     ids = [line.split()[2] for line in _gpus(state) if len(line.split()) > 2]
     found = {tables.architecture(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
     return sorted(found - {""})
+
+
+def _carries(name: str) -> str:
+    """The flavor that a package of that name belongs to, or nothing."""
+    name = driverset.plain(name)
+    return ("open" if "open" in name.split("-") else "proprietary") if _FLAVORED.fullmatch(name) else ""
+
+
+def _module(members: Mapping[str, Package], state: NodeState) -> str | None:
+    """The flavor of the packages; where none of them says it, of the module that the running kernel has."""
+    if said := {_carries(name) for name in members} - {""}:
+        return "open" if "open" in said else "proprietary"
+    there = state.boots.module(state.kernel) if members else None
+    return ("open" if there.open else "proprietary") if there else None
 
 
 def _flavor(spec: NodeSpec, state: NodeState) -> str:
