@@ -151,6 +151,58 @@ Inst dkms (3.2.2-1 Debian:13 [all])
 """
 
 
+OLDER = f"linux-modules-nvidia-570-server-open-{KERNEL}"
+#: What a node with prebuilt modules of branch 570 is asked, and what apt would do about it (names as of Ubuntu 24.04).
+MOVED = f"""Remv linux-modules-nvidia-570-server-open-generic [6.8.0-90.91+1]
+Remv {OLDER} [6.8.0-90.91+1]
+Remv linux-signatures-nvidia-6.8.0-90-generic [6.8.0-90.91+1]
+Remv nvidia-kernel-common-570-server [570.195.03-0ubuntu0.24.04.1]
+Inst linux-objects-nvidia-580-server-{KERNEL} [6.8.0-90.91] (6.8.0-90.91+1 Ubuntu:24.04 [amd64])
+Inst nvidia-kernel-common-580-server ({ARCHIVE} Ubuntu:24.04 [amd64])
+"""
+
+
+def test_prebuilt_modules_follow_to_another_branch() -> None:
+    meta = "linux-modules-nvidia-580-server-open-generic"
+    has = UBUNTUS | SIGNED | {meta: ["6.8.0-91.92+1", "6.8.0-90.91+1"]}
+    old = ("linux-modules-nvidia-570-server-open-generic", OLDER)
+    wanted = ubuntu(prebuilt=old, release="24.04")
+    pins = choose(wanted, has, ())
+    assert set(pins) >= {*SIGNED, f"{meta}=6.8.0-90.91+1", *(f"{name}-" for name in old)}
+    assert meta in names(wanted), "apt was asked"
+    assert judge(MOVED, wanted, packages("nvidia-kernel-common-570-server", version="570.195.03-0ubuntu0.24.04.1"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "meta", "version", "taken"),
+    [
+        ("6.8.0-90-generic", "generic", "6.8.0-90.91+1", True),
+        ("6.14.0-33-generic", "generic-hwe-24.04", "6.14.0-33.33~24.04.1+1", True),
+        ("6.8.0-1012-aws", "aws", "6.8.0-1012.13", True),
+        ("6.8.0-1012-aws", "aws-lts-24.04", "6.8.0-1012.13", True),
+        ("6.8.0-9-generic", "generic", "6.8.0-90.91+1", False),
+        ("6.8.0-90-generic", "generic", "6.8.0-91.92+1", False),
+    ],
+)
+def test_the_next_kernel_has_its_module_and_none_is_brought_for_it(
+    kernel: str, meta: str, version: str, taken: bool
+) -> None:
+    name = f"linux-modules-nvidia-580-server-open-{meta}"
+    has = UBUNTUS | {f"linux-modules-nvidia-580-server-open-{kernel}": [version], name: [version]}
+    wanted = ubuntu(kernels=(kernel,), release="24.04")
+    assert (f"{name}={version}" in choose(wanted, has, ())) is taken
+    kept = ubuntu(kernels=(kernel,), release="24.04", prebuilt=(name,))
+    assert not [pin for pin in choose(kept, has, ()) if pin.startswith(name)], "what is there stays as it is"
+
+
+def test_prebuilt_modules_of_the_other_flavor_go() -> None:
+    closed = (f"linux-modules-nvidia-580-server-{KERNEL}", "linux-modules-nvidia-580-server-generic")
+    assert set(choose(ubuntu(prebuilt=closed), UBUNTUS | SIGNED, ())) >= {f"{name}-" for name in closed}
+    of = packages("nvidia-utils-580-server", maker=UBUNTU) | packages(*closed, version="6.8.0-90.91", maker=UBUNTU)
+    wanted = driverinstall.wanted(install(), bare(H200, of=of, os="ubuntu"))
+    assert (wanted.prebuilt, wanted.installed) == (tuple(sorted(closed)), ("nvidia-utils-580-server",))
+
+
 def test_an_installation_and_nothing_else_is_fine() -> None:
     assert judge(FINE, debian(), OLD) == ("nvidia-tesla-470-alternative",), "what goes is told"
     assert judge("", debian(), packages("libcuda1")) == ()

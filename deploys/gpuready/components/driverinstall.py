@@ -98,6 +98,8 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
         maker=makers[0] if makers else "",
         installed=tuple(name for name in members if name not in other),
         replaced=tuple(other),
+        prebuilt=tuple(sorted({driverset.plain(n) for n in packages if n.startswith("linux-modules-nvidia-")})),
+        release=state.os.version_id,
         signed=_signed_only(state),
         fabric_manager=_wants_fabric_manager(spec, state),
     )

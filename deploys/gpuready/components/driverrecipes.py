@@ -24,13 +24,21 @@ _INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \((\S+)")
 _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 
 
+#: Modules that come built and signed: KIND is the branch and flavor, SUFFIX the kernel, or the name of a package that
+#: follows the kernels.
+_PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
+#: What follows the kernel: its version is the kernel's, and it demands the driver's own packages of one version.
+_FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is to be installed: the driver's full version, its module's flavor, and for which kernels.
 
     ``maker``: of the driver that is there, which alone may be moved; empty where there is none. ``signed``: Secure Boot
     takes nothing that is built here. ``installed``: packages of the driver that are there and move to that version, or
-    go where they have none of it; ``replaced``: those with a module of the other flavor, which go.
+    go where they have none of it; ``replaced``: those with a module of the other flavor, which go. ``prebuilt``:
+    packages of such modules that are there; ``release``: of Ubuntu, which the packages that follow a kernel may bear.
     """
 
     os: str
@@ -42,6 +50,8 @@ class Wanted:
     fabric_manager: bool = False
     installed: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    prebuilt: tuple[str, ...] = ()
+    release: str = ""
 
     @property
     def branch(self) -> str:
@@ -80,6 +90,38 @@ def _modules(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
     return [n.replace("{k}", k) for k in wanted.kernels for n in _named([pattern], wanted)] if pattern else []
 
 
+def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
+    """Packages that bring the module of each new kernel: as those that are there, and by the kernels' names."""
+    kind = _kind(recipe, wanted)
+    old = [m["suffix"] for name in wanted.prebuilt if (m := _PREBUILT.fullmatch(name)) and not m["suffix"][0].isdigit()]
+    flavours = [kernel.split("-", 2)[2] for kernel in wanted.kernels if kernel.count("-") > 1]
+    new = [f"{f}{more}" for f in flavours for more in ("", f"-hwe-{wanted.release}", f"-lts-{wanted.release}")]
+    return [f"linux-modules-nvidia-{kind}-{suffix}" for suffix in dict.fromkeys((*old, *new))] if kind else []
+
+
+def _kind(recipe: Mapping[str, Any], wanted: Wanted) -> str:
+    """Branch and flavor of the recipe's prebuilt modules; empty where it builds them."""
+    pattern = recipe.get("signed", {}).get(wanted.flavor, "").replace("{b}", wanted.branch)
+    found = _PREBUILT.fullmatch(pattern)
+    return found["kind"] if found else ""
+
+
+def _following(recipe: Mapping[str, Any], wanted: Wanted, there: Available) -> dict[str, str]:
+    """Of the followers those for a kernel that is installed: one for a newer kernel would bring that kernel along."""
+    pins: dict[str, str] = {}
+    for name in _followers(recipe, wanted):
+        abis = ((v, re.match(r"\d+\.\d+\.\d+-\d+(?=\.)", v)) for v in there.get(name, ()))
+        fits = [v for v, abi in abis if abi and any(k.startswith(f"{abi[0]}-") for k in wanted.kernels)]
+        pins |= {name: f"{name}={fits[0]}"} if fits and name not in wanted.prebuilt else {}
+    return pins
+
+
+def _outdated(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
+    """Prebuilt modules of another branch or flavor, which modprobe would find beside the new ones."""
+    kind = _kind(recipe, wanted)
+    return [n for n in wanted.prebuilt if kind and (m := _PREBUILT.fullmatch(n)) and m["kind"] != kind]
+
+
 def headers(kernel: str) -> str:
     """The package without which DKMS builds nothing for that kernel."""
     return f"linux-headers-{kernel}"
@@ -91,7 +133,7 @@ def names(wanted: Wanted) -> tuple[str, ...]:
     for recipe in _recipes(wanted):
         for key in ("user", wanted.flavor, "also"):
             found |= dict.fromkeys(_named(recipe.get(key, ()), wanted))
-        found |= dict.fromkeys(_modules(recipe, wanted))
+        found |= dict.fromkeys((*_modules(recipe, wanted), *_followers(recipe, wanted)))
     for key in ("fabric_manager", "nscq"):
         found |= dict.fromkeys(_named(_data()[key], wanted) if wanted.fabric_manager else ())
     return (*dict.fromkeys((*found, *wanted.installed)), *(headers(kernel) for kernel in wanted.kernels))
@@ -124,9 +166,10 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
             more = [*required, *_named(recipe.get("also", ()), wanted), *wanted.installed]
             pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
             pins |= {name: name for name in (*modules, *(headers(k) for k in kernels if k not in built_for))}
-            pins |= _fabric_manager(wanted, there)
+            pins |= _following(recipe, wanted, there) | _fabric_manager(wanted, there)
             pins |= {n: pin for n, pin in _fitting(wanted.installed, wanted, there).items() if n not in pins}
-            gone = [f"{name}-" for name in (*wanted.installed, *wanted.replaced) if name not in pins]
+            old = (*wanted.installed, *wanted.replaced, *_outdated(recipe, wanted))
+            gone = [f"{name}-" for name in old if name not in pins]
             return (*pins.values(), *gone)
         lacks = f"there is no {', '.join(missing)}" if missing else f"no {', '.join(required)} of one version"
         why.append(f"{recipe['name']}: {lacks}")
@@ -175,12 +218,14 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
         if gone := _REMOVE.match(line):
             becomes.pop(gone[1], None)
             goes.append(gone[1])
-            if not (driverset.is_named(gone[1]) and _upstream(gone[2] or "")):
+            if not (_FOLLOWS.match(gone[1]) or (driverset.is_named(gone[1]) and _upstream(gone[2] or ""))):
                 other.append(f"remove {gone[1]}")
         elif new := _INSTALL.match(line):
             if driverset.is_named(new[1]) and _upstream(new[3]):
                 becomes[new[1]] = new[3]
-            elif new[2] and not new[1].startswith(("nvidia-modprobe", "nvidia-persistenced", "linux-modules-nvidia-")):
+            elif new[2] and not (
+                _FOLLOWS.match(new[1]) or new[1].startswith(("nvidia-modprobe", "nvidia-persistenced"))
+            ):
                 other.append(f"move {new[1]} to {new[3]}")
     if other:
         more = f" and {len(other) - 4} more" if len(other) > 4 else ""
