@@ -121,6 +121,13 @@ VERDICTS: list[Row] = [
     ),
     (
         "driver.packages",
+        "pass",
+        node(of=SET | packages("nvidia-utils-535-server", version="535.309.01-0ubuntu1", transitional=True)),
+        {},
+        "3 packages, all of 550.163.01",
+    ),
+    (
+        "driver.packages",
         "fail",
         node(of=SET | packages("libnvidia-ml1", version="535.247.01-1")),
         {},

@@ -252,6 +252,8 @@ libcuda1\ti386\t550.163.01-2\tii
 libgldispatch0-nvidia\t\t\tun 
 docker-ce\tamd64\t\thn 
 nvidia-driver\tamd64\t550\tiHR
+libnvidia-ml1\tamd64\t550.163.01-2\tii \tDebian <x@debian.org>\tNVIDIA Management Library
+nvidia-utils-535-server\tamd64\t535.309.01-0ubuntu1\tii \tme <me@example.com>\tTransitional package for 580
 """  # noqa: W291
 
 
@@ -264,6 +266,10 @@ def test_packages() -> None:
         "libcuda1": Package(version="550.163.01-2", arch="amd64"),
         "libcuda1:i386": Package(version="550.163.01-2", arch="i386"),
         "nvidia-driver": Package(version="550", arch="amd64", configured=False),
+        "libnvidia-ml1": Package(version="550.163.01-2", arch="amd64", maker="Debian <x@debian.org>"),
+        "nvidia-utils-535-server": Package(
+            version="535.309.01-0ubuntu1", arch="amd64", maker="me <me@example.com>", transitional=True
+        ),
     }
 
 

@@ -67,8 +67,12 @@ def is_named(name: str) -> bool:
 
 
 def members(packages: Mapping[str, Package]) -> dict[str, Package]:
-    """The driver's packages among those that are installed, by name."""
-    return {name: package for name, package in sorted(packages.items()) if is_named(name) and version(package)}
+    """The driver's packages among those that are installed, by name.
+
+    A transitional one keeps the version with which it became empty, beside the driver that took its place.
+    """
+    there = ((name, package) for name, package in sorted(packages.items()) if not package.transitional)
+    return {name: package for name, package in there if is_named(name) and version(package)}
 
 
 def maker(package: Package) -> str:

@@ -60,13 +60,17 @@ class File(_Model):
 
 
 class Package(_Model):
-    """An installed package: full version, whether apt holds it, and who made it (dpkg's Maintainer, rpm's Vendor)."""
+    """An installed package: full version, whether apt holds it, and who made it (dpkg's Maintainer, rpm's Vendor).
+
+    ``transitional``: it is empty and only demands the package that took its place; so its summary says (dpkg alone).
+    """
 
     version: str
     arch: str
     held: bool = False
     configured: bool = True
     maker: str = ""
+    transitional: bool = False
 
 
 class Unit(_Model):

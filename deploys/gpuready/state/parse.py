@@ -162,12 +162,19 @@ def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
     found: dict[str, Package] = {}
     for line in text.splitlines():
         fields = line.split("\t")
-        if len(fields) not in (4, 5) or len(fields[3]) < 2 or fields[3][1] in "nc":
+        if len(fields) not in (4, 5, 6) or len(fields[3]) < 2 or fields[3][1] in "nc":
             continue
-        name, arch, version, status, maker = (*fields, "")[:5]
+        name, arch, version, status, maker, told = (*fields, "", "")[:6]
         key = name if name not in found else f"{name}:{arch}"
         held, configured = status[0] == "h", status[1] == "i"
-        found[key] = Package(version=version, arch=arch, held=held, configured=configured, maker=maker)
+        found[key] = Package(
+            version=version,
+            arch=arch,
+            held=held,
+            configured=configured,
+            maker=maker,
+            transitional="transitional" in told.lower(),
+        )
     return found
 
 
