@@ -164,7 +164,7 @@ def test_one_version_is_installed_in_one_transaction(node: Node) -> None:
     assert node.packages() == before and not [f for f in FILES if (machine.root / f[1:]).exists()]
 
     machine.run(f"mkdir -p /lib/modules/{NEXT}/build; touch /lib/modules/{NEXT}/build/Makefile")
-    install_module(machine, NEXT, nvidia_current=module(version=version))
+    install_module(machine, NEXT, nvidia_current_open=module(version=version))  # Debian's name of the open one
     planned = install("plan").diff("driver")
     result = install()
     assert result.code == 0, result.explain()

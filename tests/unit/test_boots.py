@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from gpuready.components import driverset, nextboot
@@ -10,6 +13,7 @@ from gpuready.state.parse import parse
 from tests.unit.driver_verdicts import DEBIAN, NEXT, NOW, NVIDIA, UBUNTU, module, node
 from tests.unit.probe_answers import lines
 
+TEMPLATES = Path(__file__).parents[2] / "templates"
 #: As modinfo prints two files in one call; the first is Debian's proprietary module, unsigned.
 MODINFO = f"""nouveau: {NEXT}
 older: /boot/initrd.img-{NOW}
@@ -143,3 +147,30 @@ def test_who_made_a_package(maker: str, said: str) -> None:
     packages = parse(answer).packages
     assert isinstance(packages, dict)
     assert driverset.maker(packages["libcuda1"]) == said
+
+
+#: What the module is called: upstream, by Debian's current, open and tesla packages, and by what comes for old cards.
+@pytest.mark.parametrize(
+    "name", ["nvidia", "nvidia-current", "nvidia-current-open", "nvidia-tesla-535", "nvidia-legacy-390xx"]
+)
+def test_every_name_of_the_module_is_known(name: str, tmp_path: Path) -> None:
+    place = tmp_path / NEXT
+    (place / "updates").mkdir(parents=True)
+    listed = [f"updates/{each}.ko" for each in (name, f"{name}-uvm", "nvidiafb")]
+    for each in listed:
+        (place / each).touch()
+    (place / "modules.dep").write_text("".join(f"{each}:\n" for each in listed))
+    script = (TEMPLATES / "driver-look.sh.j2").read_text().partition("#}")[2]
+    script = (
+        script.replace("/lib/modules", str(tmp_path)) + 'modinfo() { printf "filename: %s\n" "$@"; }; driver_modules\n'
+    )
+    said = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True).stdout
+    (found,) = read(modules=said).boots.modules
+    assert found.path == str(place / listed[0])
+
+
+def test_debians_open_module_is_known_wherever_its_other_one_is() -> None:
+    lines = [line for path in TEMPLATES.glob("*.sh.j2") for line in path.read_text().splitlines()]
+    asks = [i for i, line in enumerate(lines) if "modinfo" in line and "nvidia-current" in line]
+    assert len(asks) == 3, "the probe, an installation, a reboot"
+    assert all("current-open" in "".join(lines[i : i + 2]) for i in asks)
