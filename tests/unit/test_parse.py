@@ -390,7 +390,7 @@ def test_a_container_name_with_unicode_line_breaks_is_one_line() -> None:
 
 
 def test_tools() -> None:
-    text = "nvidia-ctk\t/usr/bin/nvidia-ctk\tNVIDIA Container Toolkit CLI version 1.20.0\ndockerd\t/usr/bin/dockerd\t\n"
+    text = "nvidia-ctk\t/usr/bin/nvidia-ctk\tNVIDIA Container Toolkit CLI version 1.20.0\ndockerd\t/usr/bin/dockerd\n"
     assert parse(lines(outs={"versions": text})).tools == {
         "nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line="NVIDIA Container Toolkit CLI version 1.20.0"),
         "dockerd": Tool(path="/usr/bin/dockerd"),

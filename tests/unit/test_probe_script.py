@@ -219,6 +219,47 @@ def test_a_version_that_hangs_costs_the_versions_only(run: Run, node: Callable[.
     assert state.kernel
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_libraries_are_followed_by_one_process(run: Run, node: Callable[..., str], tmp_path: Path, shell: str) -> None:
+    """Three directories that are one, a link that leads nowhere, and what the cache names elsewhere or by mistake."""
+    for folder in (real := tmp_path / "real", apart := tmp_path / "apart"):
+        folder.mkdir()
+    (tmp_path / "linked").symlink_to(real)
+    whole = real / "libcuda.so.580.95.05"
+    for file in (whole, apart / "libnvidia-ml.so.1"):
+        file.touch()
+    (real / "libcuda.so.1").symlink_to(whole.name)
+    (real / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.550.1")
+    (real / "libcuda.so").symlink_to("/nowhere/at/all")
+    (tmp_path / "ld.so.conf").write_text(f"# of the driver\n{real}\n  {tmp_path}/linked/ # again\n{tmp_path}/none\n")
+    (tmp_path / "ld.so.cache").touch()
+    rows = "".join(f"\tlibnvidia-ml.so.1 (libc6,x86-64) => {path}/libnvidia-ml.so.1\n" for path in (apart, "/phantom"))
+    (tmp_path / "cached").write_text(f"2 libs found in cache `/etc/ld.so.cache'\n{rows}")
+    (tmp_path / "ldconfig").write_text(f"#!/bin/sh\ncat {tmp_path}/cached\n")
+    (tmp_path / "ldconfig").chmod(0o755)
+    program = f'#!/bin/sh\ncase $* in *libcuda*) echo "$#" >>{tmp_path}/calls ;; esac\nexec /usr/bin/readlink "$@"\n'
+    script = node(program, "readlink").replace("=/sbin/ldconfig", f"={tmp_path}/ldconfig")
+    state = parse(run(script.replace("/etc/ld.so.c", f"{tmp_path}/ld.so.c"), shell))
+    assert not isinstance(state.linker, Unknown)
+    assert {path: to for path, to in state.linker.libs.items() if path.startswith(str(tmp_path))} == {
+        **{f"{folder}/libcuda.so.1": str(whole) for folder in (real, f"{tmp_path}/linked/")},
+        **{f"{folder}/{whole.name}": str(whole) for folder in (real, f"{tmp_path}/linked/")},
+        **{f"{folder}/libnvidia-ml.so.1": f"{real}/libnvidia-ml.so.550.1" for folder in (real, f"{tmp_path}/linked/")},
+        f"{real}/libcuda.so": "",
+        f"{tmp_path}/linked//libcuda.so": "",
+        f"{apart}/libnvidia-ml.so.1": f"{apart}/libnvidia-ml.so.1",
+    }
+    calls = (tmp_path / "calls").read_text().split()
+    assert (len(calls), calls.count("2")) == (3, 2), "one for all, and one for each that leads nowhere"
+
+
+def test_where_a_tool_is(run: Run, node: Callable[..., str], tmp_path: Path) -> None:
+    state = parse(run(node("#!/bin/sh\nexit 9\n", "nvidia-container-runtime")))
+    assert not isinstance(state.tools, Unknown)
+    found = state.tools["nvidia-container-runtime"]
+    assert (found.path, found.version_line) == (f"{tmp_path}/nvidia-container-runtime", "")
+
+
 def test_a_child_that_keeps_its_output_open_does_not_hold_the_probe(
     run: Run, node: Callable[..., str], tmp_path: Path
 ) -> None:

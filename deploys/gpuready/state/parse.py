@@ -224,7 +224,7 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
     if text is None or isinstance(text, Unknown):
         return text if isinstance(text, Unknown) and "abandoned" in text.unknown else {}
     rows = (line.split("\t", 2) for line in text.splitlines())
-    return {row[0]: Tool(path=row[1], version_line=row[2]) for row in rows if len(row) == 3}
+    return {row[0]: Tool(path=row[1], version_line="".join(row[2:])) for row in rows if len(row) > 1}
 
 
 def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> Driver:
