@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,8 @@ def values(name: str, value: str) -> dict[str, Any]:
             found[variable] = [(value, value)]
         elif variable in NUMBERS:
             found[variable] = 5
+        elif variable == "limits":
+            found[variable] = defaultdict(lambda: 5)
         elif variable == "survives":
             found[variable] = True
         else:

@@ -14,11 +14,12 @@ from gpuready.components.monitoring import scrape
 from gpuready.operations.transport import run_script
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.state.active import IMAGE, LIMITS, answers, longest
+from gpuready.state.model import NodeState, Unknown
 from gpuready.state.records import Records
 
-TIMEOUT = 240
-IMAGE_TIMEOUT = 120
+#: Seconds of an exec that only reads images, beside what they take.
+_SHORT = 60
 #: How the new container asks for all GPUs: the second way is the one that a hardened toolkit still hears.
 _ASK = {
     False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
@@ -29,6 +30,7 @@ _ASK = {
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
+    smi = state.driver.smi
     values: dict[str, Any] = {
         "image": image,
         "cuinit": cuinit(state.machine),
@@ -39,15 +41,17 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
+        "limits": LIMITS,
+        "hung": "1" if isinstance(smi, Unknown) and "no answer" in smi.unknown else "",
         "scrape": scrape(spec),
         "initramfs": state.boots.older_initramfs,
         "images": [one.ref for one in named(spec.images)]
         if spec.verify.level != "config" and has_driver(state)
         else [],
     }
-    limit = TIMEOUT + IMAGE_TIMEOUT * (len(values["images"]) + len(values["environments"]))
+    limit = longest(len(values["environments"]), len(values["images"]))
     records = Records(run_script(host, resources.script("active", **values), limit))
-    return state.model_copy(update={"active": {"done": True, **_answers(records)}})
+    return state.model_copy(update={"active": {"done": True, **answers(records)}})
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
@@ -56,9 +60,5 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     if not images:
         return state
     script = resources.script("read-images", images=images)
-    records = Records(run_script(host, script, TIMEOUT + IMAGE_TIMEOUT * len(images)))
-    return state.model_copy(update={"active": _answers(records)})
-
-
-def _answers(records: Records) -> dict[str, Any]:
-    return {name: {"rc": rc, "out": out} for name, (rc, out) in records.runs.items()}
+    records = Records(run_script(host, script, _SHORT + IMAGE * len(images)))
+    return state.model_copy(update={"active": answers(records)})
