@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuready import resources
 from gpuready.components.base import Reply, compare
 from gpuready.components.driver import BEFORE, UNATTENDED, Driver
 from gpuready.components.ledger import KEPT
@@ -77,3 +80,96 @@ def test_nothing_is_installed_when_apt_would_do_more() -> None:
     going.send(Reply(0, MADISON))
     with pytest.raises(ConvergeError, match="apt would remove gdm3 as well; nothing was changed"):
         going.send(Reply(0, "Remv gdm3 [48.0-2]\n"))
+
+
+def sh(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False, timeout=30)
+
+
+LOADED = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "gdrdrv", "nvidia_peermem")
+
+
+def load(sys: Path, modprobe: str = "", rmmod: str = "") -> subprocess.CompletedProcess[str]:
+    """The script that reloads the module, on these directories in place of the kernel's modules."""
+    for name in LOADED:
+        (sys / name).mkdir()
+    (sys / "nvidia/version").write_text("535.1.1\n")
+    kernel = f"""
+rmmod() {{ case $1 in "{rmmod}") echo "rmmod: $1 is in use" >&2; return 1 ;; esac; rm -r "{sys}/$1"; }}
+modprobe() {{
+  m=$(echo "$1" | tr - _); case $m in "{modprobe}") return 1 ;; esac
+  mkdir "{sys}/$m" && {{ [ $m != nvidia ] || echo 550.1.1 >"{sys}/$m/version"; }} && echo $m >>"{sys}/order"
+}}
+"""
+    script = resources.script("driver-load", version="550.1.1", stuck=str(sys / "d/stuck"), work=())
+    script = script.replace("/sys/module", str(sys)).replace("/run/systemd/system", "/nonexistent")
+    return sh(kernel + script.replace("idle restart gpu", ":").replace("command -v nvidia-modprobe", "false"))
+
+
+def test_a_reload_brings_back_every_module_that_it_took_out(tmp_path: Path) -> None:
+    done = load(tmp_path)
+    assert done.returncode == 0, done.stderr
+    order = (tmp_path / "order").read_text().split()
+    assert sorted(order) == sorted(LOADED)
+    assert order.index("nvidia_modeset") < order.index("nvidia_drm"), "which needs it"
+
+
+def test_a_module_that_does_not_come_back_is_named(tmp_path: Path) -> None:
+    done = load(tmp_path, modprobe="gdrdrv")
+    assert (done.returncode, "were loaded before, are not: gdrdrv (" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_reload_that_ends_halfway_brings_back_what_it_took_out(tmp_path: Path) -> None:
+    done = load(tmp_path, rmmod="nvidia_uvm")
+    assert (done.returncode, "nvidia_uvm cannot be unloaded" in done.stderr) == (77, True), done.stderr
+    assert all((tmp_path / name).is_dir() for name in LOADED)
+
+
+TRANSACTION = """
+die() {{ echo "$*" >&2; exit 1; }}
+T={there}; JUDGED=fine; N=0
+would() {{ cat "$T/would"; }}
+install() {{ N=$((N+1)); echo "$N $* $LOCK" >>"$T/log"; case $N in {installs} esac; }}
+record_holds() {{ :; }}
+idle() {{ :; }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("installs", "said", "log"),
+    [
+        ('2) echo "E: Could not get lock /var/lib/dpkg/lock-frontend"; return 100 ;;', "", 3),
+        ("1) echo other >$T/would ;;", "changed while the packages were fetched; nothing was changed", 1),
+        (
+            '2) echo "E: Could not get lock"; echo other >$T/would; return 100 ;;',
+            "no package was changed, run again",
+            2,
+        ),
+        ('2) echo "E: Sub-process dpkg returned an error code (1)"; return 100 ;;', "apt-get install failed", 2),
+    ],
+)
+def test_apt_does_what_was_judged_however_long_it_waits(installs: str, said: str, log: int, tmp_path: Path) -> None:
+    spec, state = built(INSTALL, FRESH)
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    next(going)
+    going.send(Reply(0, MADISON))
+    script = going.send(Reply(0, "Inst nvidia-smi (550.163.01-2 x [amd64])\n")).script
+    assert "nvidia-fabricmanager" not in script
+    lines = script.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("judged()"))
+    last = next(i for i, line in enumerate(lines) if line == 'cat "$T/said" >&2')
+    part = [line for line in lines[first : last + 1] if not line.startswith(("same ", "put "))]
+    (tmp_path / "would").write_text("fine\n")
+    done = sh(TRANSACTION.format(there=tmp_path, installs=installs) + "\n".join(part))
+    assert (done.returncode, said in done.stderr) == (1 if said else 0, True), done.stderr
+    assert len((tmp_path / "log").read_text().splitlines()) == log
+
+
+def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> None:
+    spec, state = built(INSTALL, FRESH | {"driver": {"pci": ["0000:07:00.0 0x068000 0x22a3"]}})
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    next(going)
+    going.send(Reply(0, f"{MADISON} nvidia-fabricmanager | 550.163.01-1 | http://x cuda amd64 Packages\n"))
+    script = going.send(Reply(0, "")).script
+    assert script.index("install --download-only") < script.index("systemctl enable nvidia-fabricmanager")
+    assert '[ "$v" != 550.163.01 ] || systemctl start nvidia-fabricmanager' in script

@@ -147,6 +147,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
             work=work.words(spec),
             kernels=wanted.kernels,
             nouveau="1" if len(puts) > 1 else "",
+            fabric_manager="1" if wanted.fabric_manager else "",
         ),
         timeout=3600,
         summary=f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else ""),
