@@ -31,10 +31,7 @@ class Devices(Component):
     part = "driver"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        if not loaded(state):
-            return Applies(False, "no NVIDIA driver is loaded")
-        # Without a GPU nvidia-modprobe and nvidia-ctk make no node at all.
-        return Applies(bool(state.driver.gpus), "a driver is loaded" if state.driver.gpus else "the driver has no GPU")
+        return Applies(bool(loaded(state)), "a driver is loaded" if loaded(state) else "no NVIDIA driver is loaded")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {"devices.missing": ()}
