@@ -8,7 +8,7 @@ from __future__ import annotations
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unread, warn
 from gpuready.components import driverholds, driverset
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState, Package, Unknown
 
 _RUNFILE = "NVIDIA's .run installer"
 
@@ -35,13 +35,18 @@ def _way_out(names: list[str]) -> str:
     return "keep one: purge the packages (apt-get purge, dnf remove), or take away what is mounted over them"
 
 
-def _set(spec: NodeSpec, state: NodeState) -> Verdict:
-    """All packages of the driver are of one version, and configured."""
+def _members(state: NodeState) -> dict[str, Package] | Verdict:
+    """The driver's packages, or why there is nothing to judge."""
     if isinstance(state.packages, Unknown):
         return unread(state.packages) if state.have else skip("no packages on this node")
-    members = driverset.members(state.packages)
-    if not members:
-        return skip("no packages of the driver")
+    return driverset.members(state.packages) or skip("no packages of the driver")
+
+
+def _set(spec: NodeSpec, state: NodeState) -> Verdict:
+    """All packages of the driver are of one version, and configured."""
+    members = _members(state)
+    if isinstance(members, Verdict):
+        return members
     versions: dict[str, list[str]] = {}
     for name, package in members.items():
         versions.setdefault(driverset.version(package), []).append(name)
@@ -58,11 +63,9 @@ def _set(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     """Nothing moves the driver by itself."""
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages) if state.have else skip("no packages on this node")
-    members = driverset.members(state.packages)
-    if not members:
-        return skip("no packages of the driver")
+    members = _members(state)
+    if isinstance(members, Verdict):
+        return members
     loose = [name for name, package in members.items() if not driverholds.held(name, package, state)]
     if not loose:
         return passed(f"all {len(members)} packages of the driver are held")

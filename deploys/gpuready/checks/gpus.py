@@ -116,5 +116,6 @@ ANSWERS = Check(
 )
 
 
-def check(id: str, cause: str, confirm: str, fix: str, judge: Judge) -> Check:
-    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, after=ROOTS)
+def check(id: str, cause: str, confirm: str, fix: str, judge: Judge, *after: str, active: bool = False) -> Check:
+    """A check of GPUs that answer; ``after`` names its further roots."""
+    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, active=active, after=(*ROOTS, *after))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.checks.gpus import RESET, ROOTS
+from gpuready.checks.base import Verdict, fail, passed, skip, unknown, warn
+from gpuready.checks.gpus import RESET, check
 from gpuready.checks.nvswitch import switched
 from gpuready.checks.tables import limit
 from gpuready.spec.model import NodeSpec
@@ -32,24 +32,24 @@ _WORDS = {
 
 
 def _asked(state: NodeState) -> dict[int, Links] | Verdict:
-    answers = [state.active.get(name) for name in ("nvlink", "nvlink_errors")]
-    if None in answers:
+    answers = [state.active[name] for name in ("nvlink", "nvlink_errors") if name in state.active]
+    if len(answers) < 2:
         return skip("there is no nvidia-smi, or no driver is loaded")
     for answer in answers:
-        if "unknown" in (answer or {}):
-            return unknown((answer or {})["unknown"])
+        if "unknown" in answer:
+            return unknown(answer["unknown"])
     status, counters = (_out(answer) for answer in answers)
     found = links(status, counters)
     if not any(gpu.speed for gpu in found.values()):
-        failed = [answer for answer in answers if (answer or {}).get("rc")]
+        failed = [answer for answer in answers if answer.get("rc")]
         told = _out(failed[0]).strip()[:200] if failed else ""
         quiet = not failed or "not supported" in told.lower()
         return skip("no GPU here has NVLink") if quiet else unknown(f"nvidia-smi nvlink: {told or 'no answer'}")
     return found
 
 
-def _out(answer: Mapping[str, Any] | None) -> str:
-    return str((answer or {}).get("out", ""))
+def _out(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("out", ""))
 
 
 def _status(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -87,7 +87,7 @@ def _errors(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _asked(state)
     if isinstance(found, Verdict):
         return found
-    if not _out(state.active.get("nvlink_errors")).strip():
+    if not _out(state.active["nvlink_errors"]).strip():
         return skip("its error counters are not told")
     most = {name: limit("nvlink_errors", spec.verify.thresholds, name) for name in {g.name for g in found.values()}}
     over = [
@@ -129,33 +129,32 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"{summary}; no NVLink joins them", evidence)
 
 
-def _check(id: str, cause: str, confirm: str, fix: str, judge: Any, *after: str) -> Check:
-    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, active=True, after=(*ROOTS, *after))
-
-
 CHECKS = (
-    _check(
+    check(
         "gpu.nvlink",
         "Links of a GPU are not up: NCCL takes fewer of them or PCIe, and the whole job waits for that GPU.",
         "nvidia-smi nvlink -s; nvidia-smi topo -m",
         "with NVSwitch: see gpu.fabric, reset all GPUs; with a bridge: seat it anew; then have GPU or bridge exchanged",
         _status,
         "gpu.fabric",
+        active=True,
     ),
-    _check(
+    check(
         "gpu.nvlink_errors",
         "NVLink counts errors. Packets that were sent anew cost time; a link that had to recover has stopped a job. "
         "The counters begin at 0 when the driver is loaded.",
         "nvidia-smi nvlink -e; dmesg | grep -E 'Xid.*: (74|14[4-9]|150),'",
         "drain the node, reset all GPUs; if the count grows again, have GPU, baseboard or bridge inspected",
         _errors,
+        active=True,
     ),
-    _check(
+    check(
         "gpu.p2p",
         "GPUs that NVLink joins cannot reach each other's memory: an IOMMU or ACS in the way, MIG that is on, or a "
         "driver without it. NCCL copies through the host instead.",
         "nvidia-smi topo -p2p r; nvidia-smi topo -m; NCCL_DEBUG=INFO: 'via P2P' or 'via SHM'",
         "switch MIG off on both; on bare metal switch ACS off or the IOMMU to pass-through (iommu=pt); then reboot",
         _peers,
+        active=True,
     ),
 )

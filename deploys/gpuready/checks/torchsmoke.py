@@ -40,25 +40,25 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _wrong(told: Mapping[str, Any], spec: NodeSpec) -> Verdict | None:
     said = "; ".join(map(str, told.get("warnings", [])))
-    if error := _error(told, "torch"):
+    if error := error_in(told, "torch"):
         return fail(f"{spec.verify.torch} cannot import torch: {error}", "name the environment's own python")
     name = f"torch {told['torch']}"
     if told.get("cuda") is None:
         return fail(f"{name} was built without CUDA", "install a build for CUDA: its version ends in +cuNNN")
     if told.get("available") is not True:
-        return fail(f"{name} sees no GPU: {said or _error(told, 'available') or 'it gives no reason'}"[:400])
+        return fail(f"{name} sees no GPU: {said or error_in(told, 'available') or 'it gives no reason'}"[:400])
     want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else None
     if want is not None and told.get("count") != want:
         return fail(f"{name} sees {told.get('count')} of {want} GPUs", "CUDA_VISIBLE_DEVICES, MIG, or a lost GPU")
     for key, right, what in (("product", _PRODUCT, "a product"), ("reduced", _REDUCED, "an all-reduce by NCCL")):
-        if error := _error(told, key):
+        if error := error_in(told, key):
             built = ", ".join(told.get("architectures") or ())
             return fail(f"{name}: {what} on the GPU failed: {error}"[:400], evidence=f"built for {built}")
         if told.get(key) != right:
             return fail(
                 f"{name}: {what} on the GPU is {told.get(key)}, not {right}", "the GPU computes wrongly: drain it"
             )
-    if error := _error(told, "triton"):
+    if error := error_in(told, "triton"):
         return fail(f"{name}: Triton finds no libcuda: {error}"[:400], "see libcuda.triton")
     return None
 
@@ -73,7 +73,8 @@ def _rather_old(told: Mapping[str, Any]) -> Verdict | None:
     return None
 
 
-def _error(told: Mapping[str, Any], key: str) -> str:
+def error_in(told: Mapping[str, Any], key: str) -> str:
+    """The error that stands in place of a value, in one line; empty where there is none."""
     value = told.get(key)
     return " ".join(str(value.get("error")).split()) if isinstance(value, dict) else ""
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.checks.torchsmoke import NCCL_FLOOR
+from gpuready.checks.torchsmoke import NCCL_FLOOR, error_in
 from gpuready.compat.host import gpus_of
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.wheels import TorchWheel
@@ -50,9 +50,9 @@ def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeStat
     lacks = told["missing"] if isinstance(told["missing"], list) else []
     words = shlex.join(name.partition(" ")[0] for name in lacks)
     install = f"install them: {one.env}/bin/python -m pip install {words}"
-    if error := _error(told, "version"):
+    if error := error_in(told, "version"):
         return fail(f"{where}: {error}")
-    if error := _error(told, "torch"):
+    if error := error_in(told, "torch"):
         return fail(f"{where} cannot be imported: {error}"[:400], install if lacks else "")
     if why := _not_for(told.get("architectures"), state):
         return fail(f"{where} {why}", "build it with TORCH_CUDA_ARCH_LIST for this GPU")
@@ -65,11 +65,6 @@ def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeStat
             f"build it with NCCL {'.'.join(map(str, NCCL_FLOOR))} or newer",
         )
     return None
-
-
-def _error(told: Mapping[str, Any], key: str) -> str:
-    value = told.get(key)
-    return " ".join(str(value.get("error")).split()) if isinstance(value, dict) else ""
 
 
 def _not_for(architectures: object, state: NodeState) -> str:
