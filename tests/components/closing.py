@@ -17,7 +17,6 @@ import tomlkit
 
 from gpuready.components import daemonjson
 from gpuready.components.base import Component, Reply, Step
-from gpuready.components.cdi import loaded
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
 from gpuready.components.crio import BINARY
 from gpuready.components.crio import UNIT as CRIO
@@ -309,7 +308,7 @@ def _enabled(state: NodeState, closed: Closed) -> NodeState:
     files = {path: file for path, file in state.files.items() if path != LINK}
     if "; RUN=1; GOES=''; " in closed.script("reconverge-install"):
         files[LINK] = _file("", state)
-        files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": loaded(state)}), state)
+        files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": state.driver.loaded}), state)
     return state.model_copy(update={"files": files})
 
 

@@ -99,9 +99,7 @@ def unknown(reason: str, remedy: str = "") -> Verdict:
 
 def has_gpu(state: NodeState) -> bool:
     """Is there an NVIDIA GPU on the PCI bus (display or 3D controller), or one that the driver lists?"""
-    return bool(state.driver.gpus) or any(
-        line.split()[1:2] and line.split()[1].startswith(("0x0300", "0x0302")) for line in state.driver.pci
-    )
+    return bool(state.driver.gpus or state.driver.pci_gpus)
 
 
 def run_checks(

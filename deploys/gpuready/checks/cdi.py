@@ -9,7 +9,7 @@ import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.components import dockerkeys, owners
-from gpuready.components.cdi import UNIT, loaded, target
+from gpuready.components.cdi import UNIT, target
 from gpuready.components.cdispec import (
     KIND,
     CdiSpec,
@@ -37,7 +37,7 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
     broken = [f"{s.path}: {s.error}" for s in specs(state) if s.error]
     found = _gpu_specs(state)
     whose = owners.observed("toolkit", spec, state)
-    if not loaded(state) and not found and not broken:
+    if not state.driver.loaded and not found and not broken:
         return skip("no NVIDIA driver is loaded, and no CDI spec is here")
     if not found:
         if whose:  # a node may do without one, and who owns the toolkit decides
@@ -79,16 +79,16 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
         return unread(state.driver.smi)
     if not told:
         return passed(
-            f"as the driver: {', '.join(s.path for s in found)}" if loaded(state) else "all its files are here"
+            f"as the driver: {', '.join(s.path for s in found)}" if state.driver.loaded else "all its files are here"
         )
-    if not loaded(state):
+    if not state.driver.loaded:
         return warn("a CDI spec names what is not here; no NVIDIA driver is loaded", evidence="; ".join(told))
     remedy = _there(owners.observed("toolkit", spec, state))
     return fail("a CDI spec does not fit the driver that is loaded", remedy, "; ".join(told))
 
 
 def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
-    told, gone, version = [], missing(state, one), loaded(state)
+    told, gone, version = [], missing(state, one), state.driver.loaded
     if gone:
         told.append(f"{one.path} names {len(gone)} files that are not here, such as {gone[0]}")
     other = [v for v in one.drivers if version and v != version]
@@ -122,7 +122,7 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
     podman = state.packages.get("podman")
     if podman is None:
         return skip("no podman on this node")
-    if not loaded(state):
+    if not state.driver.loaded:
         return skip("no NVIDIA driver is loaded")
     numbers = re.match(r"(?:\d+:)?(\d+)\.(\d+)", podman.version)
     if not numbers:

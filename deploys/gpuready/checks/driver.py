@@ -13,12 +13,8 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 
-def _version(state: NodeState) -> str:
-    return state.driver.proc_version or state.driver.module_version
-
-
 def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
-    version = _version(state)
+    version = state.driver.loaded
     if version:
         return passed(f"the nvidia module {version} is loaded", f"owner: {state.driver.owner or 'not known'}")
     if has_gpu(state):
@@ -28,7 +24,7 @@ def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _match(spec: NodeSpec, state: NodeState) -> Verdict:
-    loaded = _version(state)
+    loaded = state.driver.loaded
     if not loaded:
         return skip("no nvidia module is loaded")
     if isinstance(state.linker, Unknown):
@@ -51,7 +47,7 @@ def _match(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not _version(state):
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     missing = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if node not in state.driver.nodes]
     numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)

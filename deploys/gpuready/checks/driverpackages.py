@@ -23,7 +23,7 @@ def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(f"{len(found)} drivers on one node: {said}", _way_out([owner.name for owner in found]))
     if found:
         return passed(f"the driver is of {found[0].name.removeprefix('packages of ')}", said)
-    runs = state.driver.module_version or state.driver.proc_version
+    runs = state.driver.loaded
     return skip("the driver that runs came by no way that is known here" if runs else "no driver")
 
 

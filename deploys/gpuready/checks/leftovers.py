@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
-from gpuready.components.cdi import loaded
 from gpuready.components.devices import PERSISTENCED, persistence
 from gpuready.spec.model import NodeSpec
 from gpuready.state.leftovers import Holder
@@ -20,7 +19,7 @@ _COMPANION = re.compile(r"(nvidia-imex|libnvidia-nscq|libnvsdm)(-[0-9]+)?(:\w+)?
 
 
 def _processes(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not loaded(state):
+    if not state.driver.loaded:
         return skip(_NO_MODULE)
     held = state.leftovers
     if held.unread:
@@ -50,7 +49,7 @@ def _grouped(holders: tuple[Holder, ...], names: dict[str, str]) -> dict[str, st
 
 
 def _links(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not loaded(state):
+    if not state.driver.loaded:
         return skip(_NO_MODULE)
     missing = state.leftovers.unlinked
     cgroups = state.docker.cgroup_driver if isinstance(state.docker, Docker) else ""
@@ -62,7 +61,7 @@ def _links(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
-    driver = loaded(state)
+    driver = state.driver.loaded
     if not driver:
         return skip(_NO_MODULE)
     if isinstance(state.driver.smi, Unknown):
@@ -84,7 +83,7 @@ def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _persistenced(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not loaded(state):
+    if not state.driver.loaded:
         return skip(_NO_MODULE)
     if isinstance(state.units, Unknown):
         return unread(state.units)
@@ -96,7 +95,7 @@ def _persistenced(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _companions(spec: NodeSpec, state: NodeState) -> Verdict:
-    driver = loaded(state)
+    driver = state.driver.loaded
     if not driver:
         return skip(_NO_MODULE)
     if isinstance(state.packages, Unknown):
@@ -112,7 +111,7 @@ def _companions(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not loaded(state):
+    if not state.driver.loaded:
         return skip(_NO_MODULE)
     missing = state.leftovers.peers
     if missing:

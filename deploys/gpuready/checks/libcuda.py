@@ -33,7 +33,7 @@ def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
     gone = [p for p in listed if p not in linker.libs]
     if gone:
         return fail("the cache lists a libcuda.so.1 that is not there", "run ldconfig", ", ".join(gone))
-    loaded = state.driver.proc_version or state.driver.module_version
+    loaded = state.driver.loaded
     version = library_version(linker.libs.get(listed[0], listed[0]))
     if loaded and version and version != loaded:
         return fail(f"the first libcuda.so.1 of the cache is {version}, the module is {loaded}", evidence=listed[0])
@@ -82,7 +82,7 @@ _MEANS = {
 
 
 def _init(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not state.driver.module_version and not state.driver.proc_version:
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     answer = state.active.get("cuda")
     if answer is None or "unknown" in answer:

@@ -20,7 +20,7 @@ def _concerned(state: NodeState) -> Verdict | None:
         return skip("the GPU Operator's driver container brings the module")
     if state.boots.modules or state.boots.dkms:
         return None
-    if state.driver.module_version or state.driver.proc_version:
+    if state.driver.loaded:
         return skip("the module that runs is not below /lib/modules: the platform brings it")
     return skip("no nvidia module on this node")
 
@@ -82,7 +82,7 @@ def _secure_boot(spec: NodeSpec, state: NodeState) -> Verdict:
     if unsigned := [module.kernel for module in found if not module.signer]:
         return fail(f"Secure Boot is on, and the nvidia module of {', '.join(unsigned)} is not signed")
     running = boots.module(state.kernel)
-    trusted = running.signer if running and (state.driver.module_version or state.driver.proc_version) else ""
+    trusted = running.signer if running and state.driver.loaded else ""
     if other := [module for module in found if trusted and module.signer != trusted]:
         return warn(
             f"the module of {other[0].kernel} is signed by {other[0].signer}, the one that runs by {trusted}",

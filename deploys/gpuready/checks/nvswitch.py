@@ -20,10 +20,6 @@ _PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:
 _BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeout_recovery": "true"}
 
 
-def _on_the_bus(state: NodeState) -> int:
-    return sum(line.split()[1:2] == ["0x068000"] for line in state.driver.pci)
-
-
 def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
     found = listed(state)
     if isinstance(found, Verdict):
@@ -34,16 +30,18 @@ def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
 def switched(spec: NodeSpec, state: NodeState) -> bool:
     """Do the GPUs sit behind an NVSwitch, by what is seen or said?"""
     members = _in_a_fabric(state)
-    return bool(spec.hardware.nvswitch is True or _on_the_bus(state) or (members and not isinstance(members, Unknown)))
+    return bool(
+        spec.hardware.nvswitch is True or state.driver.pci_switches or (members and not isinstance(members, Unknown))
+    )
 
 
 def _present(spec: NodeSpec, state: NodeState) -> Verdict:
-    want, switches, members = spec.hardware.nvswitch, _on_the_bus(state), _in_a_fabric(state)
+    want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, _in_a_fabric(state)
     if want == "auto" and not switches and not members:
         return skip("no NVSwitch")
     if isinstance(members, Unknown) and not switches:
         return unread(members)
-    seen = f"{switches} on the PCI bus" if switches else "the GPUs are part of a fabric"
+    seen = f"{len(switches)} on the PCI bus" if switches else "the GPUs are part of a fabric"
     there = bool(switches or members)
     if want is True and not there:
         return fail("no NVSwitch: none on the PCI bus, and no GPU is part of a fabric")
@@ -53,9 +51,9 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _version(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not _on_the_bus(state):
+    if not state.driver.pci_switches:
         return skip("no NVSwitch on the PCI bus")
-    driver = state.driver.proc_version or state.driver.module_version
+    driver = state.driver.loaded
     if isinstance(state.packages, Unknown):
         return unread(state.packages)
     found = {name: package.version for name, package in state.packages.items() if _PACKAGE.fullmatch(name)}
@@ -68,7 +66,7 @@ def _version(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _state(spec: NodeSpec, state: NodeState) -> Verdict:
-    switches, members = _on_the_bus(state), _in_a_fabric(state)
+    switches, members = state.driver.pci_switches, _in_a_fabric(state)
     if not switches and not members:
         return skip("no NVSwitch")
     if switches and isinstance(state.units, Unknown):

@@ -106,7 +106,7 @@ def _iwarp(spec: NodeSpec, state: NodeState) -> Verdict:
 def _gdr(spec: NodeSpec, state: NodeState) -> Verdict:
     if not ports(state):
         return skip("no RDMA port here")
-    if not has_gpu(state) or not (state.driver.proc_version or state.driver.module_version):
+    if not has_gpu(state) or not state.driver.loaded:
         return skip("no NVIDIA driver is loaded")
     if "peermem" in state.marks:
         return passed("nvidia_peermem is loaded")

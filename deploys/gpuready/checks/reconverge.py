@@ -6,7 +6,6 @@ from typing import Any
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.components import owners
-from gpuready.components.cdi import loaded
 from gpuready.components.reconverge import RESULT, SCRIPT, UNIT, begins, last_run, missed
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -17,7 +16,7 @@ def _last(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("reconverge.on_driver_change: off")
     if whose := owners.observed("driver", spec, state):
         return skip(whose)
-    if not loaded(state) or not state.systemd:
+    if not state.driver.loaded or not state.systemd:
         return skip("no NVIDIA driver is loaded" if state.systemd else "no systemd runs here to start it")
     since, said = missed(state), last_run(state) or {}
     if since and begins(state):

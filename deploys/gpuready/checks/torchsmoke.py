@@ -22,7 +22,7 @@ _PRODUCT, _REDUCED = 64.0**3 * 4, 1.0
 def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.verify.torch:
         return skip("no environment of PyTorch is named (verify.torch)")
-    if not state.driver.module_version and not state.driver.proc_version:
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     answer = state.active.get("torch")
     if answer is None or "unknown" in answer:

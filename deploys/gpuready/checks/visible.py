@@ -43,7 +43,7 @@ def _copies(spec: NodeSpec, state: NodeState) -> Verdict:
     linker = state.linker
     if isinstance(linker, Unknown):
         return unread(linker)
-    loaded = state.driver.proc_version or state.driver.module_version
+    loaded = state.driver.loaded
     several = triton.copies(_sight(linker))
     files = {path: real for path, real in linker.libs.items() if "/libcuda.so." in path}
     places = {path.rpartition("/")[0] for path in files}
@@ -64,7 +64,7 @@ def _inside(spec: NodeSpec, state: NodeState) -> Verdict:
     answer = state.active.get("smoke")
     if answer is None or answer.get("rc") or "unknown" in answer:
         return skip("no container ran (docker.smoke)")
-    if not state.driver.module_version and not state.driver.proc_version:
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     out = str(answer.get("out", ""))
     if (result := result_of(out, spec)) is None:
@@ -83,7 +83,7 @@ def _inside_triton(spec: NodeSpec, state: NodeState) -> Verdict:
     answer = state.active.get("smoke")
     if answer is None or answer.get("rc") or "unknown" in answer:
         return skip("no container ran (docker.smoke)")
-    if not state.driver.module_version and not state.driver.proc_version:
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     sight = sight_in(str(answer.get("out", "")))
     if sight.cache is None and not sight.env.get("TRITON_LIBCUDA_PATH"):

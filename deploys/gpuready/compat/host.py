@@ -23,7 +23,7 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
 
     ``driver`` and ``gpu`` are taken for the node's own: what if it had these?
     """
-    driver = driver or state.driver.proc_version or state.driver.module_version
+    driver = driver or state.driver.loaded
     if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
         return (), f"driver {driver} is not known" if driver else "no nvidia driver is loaded"
     toolkit = _toolkit(state)
@@ -44,7 +44,7 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
 
 def has_driver(state: NodeState) -> bool:
     """Is the nvidia module loaded?"""
-    return bool(state.driver.proc_version or state.driver.module_version)
+    return bool(state.driver.loaded)
 
 
 def gpus_of(state: NodeState) -> tuple[Gpu, ...]:

@@ -37,12 +37,12 @@ class Cdi(Component):
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        if not loaded(state):
+        if not state.driver.loaded:
             return Applies(False, "no NVIDIA driver is loaded")
         other = other_library(state)
         if other:
             return Applies(
-                False, f"NVML is {other}, driver {loaded(state)} is loaded: no spec can be made before they agree"
+                False, f"NVML is {other}, driver {state.driver.loaded} is loaded: no spec can be made before they agree"
             )
         return Applies(True, "containers get their GPUs by it")
 
@@ -51,7 +51,7 @@ class Cdi(Component):
         if place.rpartition("/")[0] not in DIRECTORIES:
             raise NotComparable(f"{ENVIRONMENT} has the spec written to {place}, where no engine looks for it")
         devices = wanted_devices(state, found)
-        want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": loaded(state)}
+        want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": state.driver.loaded}
         if isinstance(devices, tuple):  # nvidia-smi needs its library, of which ldconfig may learn in this very run
             want["cdi.devices"] = devices
         return want | {"cdi.missing": (), "cdi.shadows": ()}
@@ -89,7 +89,7 @@ class Cdi(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key.startswith("cdi.files.") for c in diff):
             return tuple(
-                f"{path} from before was of driver {version}, {loaded(state)} is loaded: it does not come back"
+                f"{path} from before was of driver {version}, {state.driver.loaded} is loaded: it does not come back"
                 for path, version in _outdated(state).items()
             )
         if any(c.key == "cdi.shadows" for c in diff):
@@ -133,16 +133,11 @@ def _outdated(state: NodeState) -> dict[str, str]:
 
 
 def _fits(spec: CdiSpec, state: NodeState) -> bool:
-    return not loaded(state) or not spec.drivers or loaded(state) in spec.drivers
+    return not state.driver.loaded or not spec.drivers or state.driver.loaded in spec.drivers
 
 
 def _texts(value: Value) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
-
-
-def loaded(state: NodeState) -> str:
-    """The version of the driver that the kernel runs; empty without one."""
-    return state.driver.proc_version or state.driver.module_version
 
 
 def other_library(state: NodeState) -> str:
@@ -151,7 +146,7 @@ def other_library(state: NodeState) -> str:
         return ""
     path = next(iter(state.linker.cache.get("libnvidia-ml.so.1", ())), "")
     version = library_version(state.linker.libs.get(path, path))
-    return version if version != loaded(state) else ""
+    return version if version != state.driver.loaded else ""
 
 
 def refreshed(spec: NodeSpec, state: NodeState) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from gpuready import resources
 from gpuready.components import owners
 from gpuready.components.base import Applies, Change, Component, Step, Steps, Value
-from gpuready.components.cdi import loaded, other_library
+from gpuready.components.cdi import other_library
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -31,7 +31,9 @@ class Devices(Component):
     part = "driver"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        return Applies(bool(loaded(state)), "a driver is loaded" if loaded(state) else "no NVIDIA driver is loaded")
+        return Applies(
+            bool(state.driver.loaded), "a driver is loaded" if state.driver.loaded else "no NVIDIA driver is loaded"
+        )
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {"devices.missing": ()}

@@ -94,7 +94,7 @@ class Driver(Component):
             )
         if driverinstall.RUNNING in keys and (why := driverinstall.cannot_reload(state)):
             said.append(f"the module takes a reboot: {why}")
-        elif driverinstall.RUNNING in keys and driverinstall.loaded(state):
+        elif driverinstall.RUNNING in keys and state.driver.loaded:
             said.append(
                 "the module is reloaded if nobody uses a GPU and it can be unloaded, else the node takes a reboot"
             )
@@ -143,7 +143,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
             version=wanted.version,
             branch=wanted.branch,
             puts=puts,
-            kind="restart" if driverinstall.loaded(state) else "recreate",
+            kind="restart" if state.driver.loaded else "recreate",
             work=work.words(spec),
             kernels=wanted.kernels,
             nouveau="1" if len(puts) > 1 else "",

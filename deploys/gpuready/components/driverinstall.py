@@ -27,7 +27,6 @@ STUCK = "/var/lib/gpuready/driver.reload"
 RUNNING = "driver.running"
 #: Keys that a transaction of packages closes.
 HEAVY = frozenset({"driver.version", "driver.module", "driver.fabric-manager", "driver.nouveau"})
-_SWITCH = "0x068000"
 #: Packages that bring a module of one flavor, or demand it, and conflict with those of the other one.
 _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
@@ -36,11 +35,6 @@ _FLAVORED = re.compile(
 )
 #: Of the recipes, those whose module comes signed; elsewhere it is built on the node.
 _SIGNED_ON = "ubuntu"
-
-
-def loaded(state: NodeState) -> str:
-    """The version of the module that runs, or nothing."""
-    return state.driver.proc_version or state.driver.module_version
 
 
 def versions(state: NodeState) -> tuple[str, ...]:
@@ -59,7 +53,7 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     want["driver.nouveau"] = "kept away"
     if _wants_fabric_manager(spec, state):
         want["driver.fabric-manager"] = version
-    if _gpus(state):
+    if state.driver.pci_gpus:
         want[RUNNING] = version
     return want
 
@@ -77,7 +71,7 @@ def actual(state: NodeState) -> dict[str, Value]:
         "driver.pin": pin[1] if pin else None,
         "driver.nouveau": "kept away" if nextboot.nouveau_kept_away(state) else None,
         "driver.fabric-manager": driverset.version(managers[0]) if managers else None,
-        RUNNING: loaded(state) or None,
+        RUNNING: state.driver.loaded or None,
     }
 
 
@@ -108,11 +102,11 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
 def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
     """The class of closing that part: the packages' scripts reload systemd, a loaded module is replaced."""
     keys = {c.key for c in diff}
-    if cannot_reload(state) and (RUNNING in keys or (loaded(state) and keys & HEAVY)):
+    if cannot_reload(state) and (RUNNING in keys or (state.driver.loaded and keys & HEAVY)):
         return Disruption.reboot
     if not keys & {*HEAVY, RUNNING}:
         return Disruption.none
-    return Disruption.restart if loaded(state) else Disruption.recreate
+    return Disruption.restart if state.driver.loaded else Disruption.recreate
 
 
 def cannot_reload(state: NodeState) -> str:
@@ -123,19 +117,15 @@ def cannot_reload(state: NodeState) -> str:
     return "the module could not be reloaded in this boot" if tried and tried.text.strip() == state.boot_id else ""
 
 
-def _gpus(state: NodeState) -> list[str]:
-    """Lines of GPUs on the PCI bus."""
-    return [line for line in state.driver.pci if line.split()[1:2] and line.split()[1].startswith(("0x0300", "0x0302"))]
-
-
 def _wants_fabric_manager(spec: NodeSpec, state: NodeState) -> bool:
-    switches = any(line.split()[1:2] == [_SWITCH] for line in state.driver.pci)
     there = actual(state)["driver.fabric-manager"] is not None
-    return spec.driver.fabric_manager == "match" and (switches or there or spec.hardware.nvswitch is True)
+    return spec.driver.fabric_manager == "match" and (
+        bool(state.driver.pci_switches) or there or spec.hardware.nvswitch is True
+    )
 
 
 def _architectures(state: NodeState) -> list[str]:
-    ids = [line.split()[2] for line in _gpus(state) if len(line.split()) > 2]
+    ids = [line.split()[2] for line in state.driver.pci_gpus if len(line.split()) > 2]
     found = {tables.architecture(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
     return sorted(found - {""})
 
@@ -173,7 +163,7 @@ def _signed_only(state: NodeState) -> bool:
     boots = state.boots
     enforced = (boots.secure_boot and not boots.shim_insecure) or boots.lockdown in ("integrity", "confidentiality")
     running = boots.module(state.kernel)
-    return bool((enforced or boots.sig_enforce) and not (loaded(state) and running and running.signer))
+    return bool((enforced or boots.sig_enforce) and not (state.driver.loaded and running and running.signer))
 
 
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:

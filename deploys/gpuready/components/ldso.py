@@ -130,7 +130,7 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
     Where a file of theirs is beside it ldconfig lists a name although it cannot make the link (a read-only mount). With
     ``dirs``, what is not listed has keys of its own.
     """
-    version = state.driver.proc_version or state.driver.module_version
+    version = state.driver.loaded
     found = []
     for soname, base in (("libcuda.so.1", "libcuda.so."), ("libnvidia-ml.so.1", "libnvidia-ml.so.")):
         for path in linker.cache.get(soname, ()):

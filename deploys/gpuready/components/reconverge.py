@@ -46,7 +46,7 @@ class Reconverge(Component):
             return Applies(_there(state), "on_driver_change: off" + (", and it is there" if _there(state) else ""))
         if not state.systemd:
             return Applies(False, "no systemd runs here to start it")
-        if not cdi.loaded(state) and not _there(state):
+        if not state.driver.loaded and not _there(state):
             return Applies(False, "no NVIDIA driver is loaded")
         return Applies(True, f"on_driver_change: {mode}")
 
@@ -57,7 +57,7 @@ class Reconverge(Component):
             raise NotComparable(f"{UNIT} is masked: systemctl unmask {UNIT}, or say on_driver_change: off")
         want: dict[str, Value] = {_key(path): "current" for path in wanted(spec, state)}
         want["reconverge.enabled"] = True
-        if cdi.loaded(state) and not begins(state):
+        if state.driver.loaded and not begins(state):
             want["reconverge.last"] = "since"
         return want
 
@@ -118,7 +118,7 @@ def missed(state: NodeState) -> str:
     if said.get("boot_id") != state.boot_id:
         return "the boot"
     idle = said.get("outcome") == "idle"  # a module that is loaded later than at boot is no other one
-    return "" if idle or said.get("driver") == cdi.loaded(state) else "the driver changed"
+    return "" if idle or said.get("driver") == state.driver.loaded else "the driver changed"
 
 
 def begins(state: NodeState) -> bool:

@@ -33,7 +33,7 @@ def _plain(value: str | Unknown | None) -> str:
 
 
 def _driver(state: NodeState) -> str:
-    version = state.driver.proc_version or state.driver.module_version
+    version = state.driver.loaded
     gpus = f"{count(len(state.driver.gpus), 'GPU')}, {count(len(state.driver.pci), 'NVIDIA device')} on PCI"
     return f"module {version}, {gpus}" if version else f"no module loaded, {gpus}"
 

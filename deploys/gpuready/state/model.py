@@ -144,6 +144,25 @@ class Driver(_Model):
     log: KernelLog | Unknown | None = None
     installer_log: bool = False
 
+    @property
+    def loaded(self) -> str:
+        """The version of the driver that the kernel runs; empty without one."""
+        return self.proc_version or self.module_version
+
+    @property
+    def pci_gpus(self) -> tuple[str, ...]:
+        """The lines of ``pci`` that are GPUs: display and 3D controllers."""
+        return self._of_class("0x0300", "0x0302")
+
+    @property
+    def pci_switches(self) -> tuple[str, ...]:
+        """Those that are NVSwitches of Hopper's time and before; later ones are no PCI devices of the node."""
+        return self._of_class("0x068000")
+
+    def _of_class(self, *classes: str) -> tuple[str, ...]:
+        rows = ((line, line.split()) for line in self.pci)
+        return tuple(line for line, words in rows if len(words) > 1 and words[1].startswith(classes))
+
 
 class Tool(_Model):
     """A command on root's PATH: where, and the first line of its ``--version``."""

@@ -79,7 +79,7 @@ def driver_too_old(cuda: Version | None, state: NodeState) -> str:
 
     Also empty where that is not known. Nothing of a container comes into it.
     """
-    loaded = state.driver.proc_version or state.driver.module_version
+    loaded = state.driver.loaded
     if cuda is None or cuda[:2] not in tables.known_cuda() or not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", loaded):
         return ""
     if numbers(loaded)[0] < min(tables.branches()):
