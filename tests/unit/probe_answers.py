@@ -94,7 +94,6 @@ def h200_lines() -> list[str]:
             "dpkg": "libcudart13\tamd64\t13.0\tii \ncuda-compat-13-0\tamd64\t580.95.05-0ubuntu1\tii \n",
             "versions": "",
         },
-        failed={"modinfo": (1, "modinfo: ERROR: Module nvidia not found.\n")},
     )
 
 

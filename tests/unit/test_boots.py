@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuready import resources
 from gpuready.components import driverset, nextboot
 from gpuready.state.model import NodeState, Package
 from gpuready.state.parse import parse
 from tests.unit.driver_verdicts import DEBIAN, NEXT, NOW, NVIDIA, UBUNTU, module, node
 from tests.unit.probe_answers import lines
 
-TEMPLATES = Path(__file__).parents[2] / "templates"
 #: As modinfo prints two files in one call; the first is Debian's proprietary module, unsigned.
 MODINFO = f"""nouveau: {NEXT}
 older: /boot/initrd.img-{NOW}
@@ -160,17 +160,13 @@ def test_every_name_of_the_module_is_known(name: str, tmp_path: Path) -> None:
     for each in listed:
         (place / each).touch()
     (place / "modules.dep").write_text("".join(f"{each}:\n" for each in listed))
-    script = (TEMPLATES / "driver-look.sh.j2").read_text().partition("#}")[2]
-    script = (
-        script.replace("/lib/modules", str(tmp_path)) + 'modinfo() { printf "filename: %s\n" "$@"; }; driver_modules\n'
-    )
+    script = resources.script("driver-look").replace("/lib/modules", str(tmp_path))
+    script += 'modinfo() { printf "filename: %s\n" "$@"; }; driver_modules\n'
     said = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True).stdout
     (found,) = read(modules=said).boots.modules
     assert found.path == str(place / listed[0])
 
 
-def test_debians_open_module_is_known_wherever_its_other_one_is() -> None:
-    lines = [line for path in TEMPLATES.glob("*.sh.j2") for line in path.read_text().splitlines()]
-    asks = [i for i, line in enumerate(lines) if "modinfo" in line and "nvidia-current" in line]
-    assert len(asks) == 3, "the probe, an installation, a reboot"
-    assert all("current-open" in "".join(lines[i : i + 2]) for i in asks)
+def test_what_a_reload_would_bring_is_the_running_kernels_module() -> None:
+    assert read(VALUES, MODINFO).driver.on_disk_version == "550.163.01"
+    assert read(VALUES, MODINFO.replace(NOW, "6.1.0-other")).driver.on_disk_version == ""

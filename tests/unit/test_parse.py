@@ -646,7 +646,7 @@ def test_mutated_bytes_of_a_real_answer(changes: list[tuple[int, int]]) -> None:
 
 
 _NAMES = ["values", "proc", "pci", "rdma", "libs", "mounts"]
-_RUNS = ["docker", "units", "system", "dpkg", "rpm", "versions", "ldcache", "loader", "smi", "modinfo", "containerd"]
+_RUNS = ["docker", "units", "system", "dpkg", "rpm", "versions", "ldcache", "loader", "smi", "modules", "containerd"]
 _TEXT = st.text(st.characters(exclude_categories=[]), max_size=80) | st.sampled_from(
     [UNITS, DPKG, docker_info("info-20.10"), docker_info("info-26.1"), recorded("ldconfig-p-cuda-nvidia.txt")[:2000]]
 )

@@ -322,7 +322,7 @@ def test_every_template_is_used() -> None:
     included = "\n".join(p.read_text() for p in TEMPLATES.iterdir())
     for path in TEMPLATES.iterdir():
         name = path.name.removesuffix(".j2")
-        used = f'include "{path.name}"' in included or re.search(
+        used = re.search(rf'(include|from) "{re.escape(path.name)}"', included) or re.search(
             rf'(script|document)\(\s*"{re.escape(name.removesuffix(".sh"))}"', code
         )
         assert used, f"{path.name} is used by nobody"

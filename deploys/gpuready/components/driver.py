@@ -141,7 +141,6 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
             holds_before=BEFORE,
             apt="1",
             version=wanted.version,
-            branch=wanted.branch,
             puts=puts,
             kind="restart" if state.driver.loaded else "recreate",
             work=work.words(spec),

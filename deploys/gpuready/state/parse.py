@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from gpuready.state.boots import boots
+from gpuready.state.boots import Module, boots
 from gpuready.state.docker import docker
 from gpuready.state.environments import on_record
 from gpuready.state.leftovers import leftovers
@@ -32,6 +32,7 @@ def parse(lines: list[str]) -> NodeState:
     files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
+    next_boot = boots(values, *_said(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
@@ -58,8 +59,8 @@ def parse(lines: list[str]) -> NodeState:
         containerd=r.run("containerd"),
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
-        driver=_driver(r, values, proc),
-        boots=boots(values, *_said(modules), r.text("grub")),
+        driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),
+        boots=next_boot,
         leftovers=leftovers(values, *_said(r.run("holders"))),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
@@ -227,15 +228,15 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
     return {row[0]: Tool(path=row[1], version_line="".join(row[2:])) for row in rows if len(row) > 1}
 
 
-def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str]) -> Driver:
+def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str], on_disk: Module | None) -> Driver:
     version = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", proc.get("/proc/driver/nvidia/version", ""))
-    modinfo, smi, log = r.run("modinfo"), r.run("smi"), r.run("xids")
+    smi, log = r.run("smi"), r.run("xids")
     return Driver(
         owner=_owner(values, r),
         module_version=values.get("module_version", [""])[-1].strip(),
         proc_version=version[1] if version else "",
         open_module="Open Kernel Module" in proc.get("/proc/driver/nvidia/version", ""),
-        on_disk_version=modinfo.strip() if isinstance(modinfo, str) else "",
+        on_disk_version=on_disk.version if on_disk else "",
         nodes=tuple(values.get("dev", [])),
         gpus=tuple(values.get("gpu", [])),
         pci=tuple(line for line in r.text("pci").splitlines() if line),
