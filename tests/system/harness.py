@@ -179,9 +179,9 @@ def listing(machine: Machine) -> frozenset[str]:
     leave_out = " -o ".join(f"-path {path}" for path in LOGINS)
     row = r"%p %y %m %U:%G %s %i %T@ %C@ %l\n"
     # The files of a container that runs are mounted below Docker's data a second time, with its own /proc.
-    script = (
-        rf"find {' '.join(LASTING)} \( {leave_out} -o -path '/var/lib/docker/*/merged' \) -prune -o -printf '{row}'"
-    )
+    # After one that ended containerd cleans up its database in its own time.
+    others = "-path '/var/lib/docker/*/merged' -o -path '*/io.containerd.metadata.v1.bolt/meta.db'"
+    script = rf"find {' '.join(LASTING)} \( {leave_out} -o {others} \) -prune -o -printf '{row}'"
     return frozenset(machine.run(script).stdout.splitlines())
 
 

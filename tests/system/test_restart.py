@@ -119,7 +119,7 @@ def test_containers_outlive_a_restart_with_live_restore(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
     node = module_machine("debian13")
-    node.run(f"printf '{{}}' >/etc/docker/daemon.json; systemctl restart docker; {WORK}")
+    node.run(f"docker rm -f work; printf '{{}}' >/etc/docker/daemon.json; systemctl restart docker; {WORK}")
     before = pids(node)
     where = inventory(node, runtimes=CDI)
 
