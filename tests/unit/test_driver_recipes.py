@@ -298,7 +298,7 @@ def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
         (bare(V100), install(flavor="open"), "Volta GPUs take the proprietary module alone"),
         (bare(V100), install("590.48.01"), "580 is the last branch for them"),
         (bare(B200), install("550.163.01"), "570 is the first branch for them"),
-        (bare(H200, mounts=(MOUNTED,)), install(), "a driver that is mounted"),
+        (bare(H200, mounts=(MOUNTED,)), install(), "a mount"),
         (bare(H200, have=("apt-get", "nvidia-uninstall")), install(), "nvidia-uninstall --silent first"),
         (
             bare(H200, of=packages("libcuda1") | packages("nvidia-driver-cuda", maker=NVIDIA)),

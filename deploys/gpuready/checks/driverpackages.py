@@ -22,7 +22,7 @@ def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
     if len(found) > 1:
         return fail(f"{len(found)} drivers on one node: {said}", _way_out([owner.name for owner in found]))
     if found:
-        return passed(f"the driver is of {found[0].name.removeprefix('packages of ')}", said)
+        return passed(f"the driver came from {found[0].name}", said)
     runs = state.driver.loaded
     return skip("the driver that runs came by no way that is known here" if runs else "no driver")
 

@@ -97,7 +97,7 @@ def owners(state: NodeState) -> tuple[Owner, ...]:
         others.append(Owner("the GPU Operator's driver container", "/run/nvidia/driver"))
     places = [place for line in state.mounts if (place := _place(line)) and not place.startswith("/run/nvidia/driver")]
     if mounted := next((place for place in places if _MOUNTED.search(place)), ""):
-        others.append(Owner("a driver that is mounted", mounted))
+        others.append(Owner("a mount", mounted))
     return (*found.values(), *others)
 
 
