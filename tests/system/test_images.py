@@ -1,4 +1,4 @@
-"""Images on a node: Docker's own, read without being run, and archives that it saved.
+"""Images on a node: Docker's, containerd's and podman's own, read without being run, and archives that Docker saved.
 
 The machine has no GPU, so driver and GPU are those of "what if"; Docker, the toolkit and all that is read are real.
 """
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import Machine
+from gpuready import resources
+from tests.lab import Machine, host
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import Gpuready, Inventories, await_processes, processes
-from tests.unit.imagefiles import NOTE, File, layer, library
+from tests.unit.imagefiles import NOTE, File, layer, library, oci
 
 GPU = ("--driver", "570.211.01", "--gpu")
 LIBRARY = "usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
@@ -66,7 +67,10 @@ def test_every_image_is_read_and_nothing_is_left(node: Machine, gpuready: Gpurea
     assert "the support matrix lists driver branch 570" in images["app:plain"]["reason"]
     assert "its ELF note cannot be read" in images["app:broken"]["notes"][0]
     assert "says no CUDA_VERSION" in images["app:none"]["reason"]
-    assert "the image not/here:1 is not on the node, and it is not pulled unasked" in images["not/here:1"]["reason"]
+    assert (
+        "the image not/here:1 is not on the node (asked: Docker, containerd), and it is not pulled"
+        in images["not/here:1"]["reason"]
+    )
     assert (done.host()["execs"], done.host()["components"], done.host()["checks"]) == (2, [], [])
     assert sorted(node.run(objects).stdout.split()) == before[0]
     await_processes(node, before[1])
@@ -113,7 +117,98 @@ def test_without_a_driver_and_with_docker_stopped(node: Machine, gpuready: Gpure
     node.run("systemctl stop docker.socket docker.service")
     try:
         done = gpuready("compat", *GPU, "NVIDIA H100", inventory=hosts)
-        assert "no Docker runs on this node" in done.host()["images"][0]["reason"]
+        assert (
+            "is not on the node (asked: containerd), and it is not pulled unasked" in done.host()["images"][0]["reason"]
+        )
         assert node.run("systemctl is-active docker.service || true").stdout.strip() == "inactive"
     finally:
         node.run("systemctl start docker.socket docker.service")
+
+
+ENV = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.0"}
+#: What containerd alone has: name -> namespace, what its import is told, configuration, layers.
+HELD: dict[str, tuple[str, str, dict[str, str], list[dict[str, File]]]] = {
+    "registry.example.com:5000/app:held": ("k8s.io", "", ENV, [{"etc/x": b"x"}, BASE]),
+    "docker.io/library/held:packed": ("k8s.io", "--no-unpack", ENV, [BASE]),
+    "docker.io/nvidia/held:pip": ("mine", "", {}, [IMAGES["app:pip"][0]]),
+    # What these lead to on the node must not be read, nor be waited for.
+    "docker.io/library/held:out": ("default", "", ENV, [{"usr/local/cuda": "/../../../srv/outside"}]),
+    "docker.io/library/held:circle": ("default", "", ENV, [{"usr/local/cuda": "/usr/local/cuda"}]),
+}
+#: All that reading could leave behind; the images' own snapshots are among it, but do not change.
+_LEFT = """
+for n in $(ctr namespaces ls -q); do
+  echo "$n" $(ctr -n "$n" leases ls -q) $(ctr -n "$n" snapshots ls | cut -d' ' -f1) $(ctr -n "$n" containers ls -q)
+done
+grep gpuready /proc/mounts
+ls -d /run/gpuready-images* /tmp/gpuready-images* 2>/dev/null
+true
+"""
+
+
+@pytest.fixture(scope="module")
+def held(node: Machine) -> Machine:
+    """The machine with images that its containerd has, imported from archives of several platforms."""
+    for name, (space, option, env, layers) in HELD.items():
+        path = node.root / "root/held.tar"
+        path.write_bytes(layer(oci(env, map(layer, layers), host.architecture())))
+        node.run(f"ctr -n {space} images import {option} --index-name {name} /root/held.tar && rm /root/held.tar")
+    (node.root / "srv/outside/compat").mkdir(parents=True)
+    (node.root / "srv/outside/compat/libcuda.so.575.57.08").write_bytes(library())
+    return node
+
+
+def test_containerd_has_what_docker_has_not(held: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    app = "registry.example.com:5000/app"
+    told = held.run(f"ctr -n k8s.io images ls name=={app}:held | grep -o 'sha256:[0-9a-f]*'").stdout.split()[0]
+    names = [f"{app}:held", f"{app}@{told}", "held:packed", "nvidia/held:pip", "held:out", "held:circle"]
+    before = (held.run(_LEFT).stdout, processes(held))
+    done = gpuready("compat", *GPU, "NVIDIA H100", inventory=inventory(held, images=[*names, f"{app}:other"]))
+    images = {item["image"]: item for item in done.host()["images"]}
+    assert done.host()["execs"] == 2
+    assert {name: item["verdict"] for name, item in images.items()} == {
+        **dict.fromkeys(names[:2], "FORWARD"),
+        **dict.fromkeys(names[2:], "MINOR"),
+        "held:packed": None,
+        "nvidia/held:pip": "NATIVE",
+        f"{app}:other": None,
+    }, done.explain()
+    assert "its ELF note lists driver branch 570" in images[f"{app}:held"]["reason"]
+    assert "(namespace k8s.io), but it is not unpacked there" in images["held:packed"]["reason"]
+    assert "(asked: Docker, containerd)" in images[f"{app}:other"]["reason"]
+    assert held.run(_LEFT).stdout == before[0]
+    await_processes(held, before[1])
+
+
+#: It waits where the image is mounted and read, is ended there, and everything that was begun for it ends, too.
+_CUT = """
+cat >/usr/local/sbin/find <<'X'
+#!/bin/sh
+: >/run/reading
+read x </run/brake
+X
+chmod 755 /usr/local/sbin/find; rm -f /run/reading /run/brake; mkfifo /run/brake
+sh -c 'eval "$(cat)"' </root/read.sh >/dev/null & shell=$!
+until [ -e /run/reading ]; do :; done
+readers=$(pgrep -f '^(sh|timeout) .*/run/gpuready-images'); finds=$(pgrep -f '^/bin/sh /usr/local/sbin/find')
+tail $(printf -- '--pid=%s ' $shell $readers $finds) -s 0.1 -f /dev/null & all=$!
+kill -"$1" $readers $shell $finds
+wait $all
+rm /usr/local/sbin/find /run/brake /run/reading
+"""
+
+
+def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
+    before = held.run(_LEFT).stdout
+    script = resources.script("read-images", images=["registry.example.com:5000/app:held"])
+    (held.root / "root/read.sh").write_text(script, "utf-8")
+    (held.root / "root/cut.sh").write_text(_CUT, "utf-8")
+    held.run("sh /root/cut.sh TERM", timeout=30)
+    assert held.run(_LEFT).stdout == before
+    held.run("sh /root/cut.sh KILL", timeout=30)
+    lease = held.run("ctr -n k8s.io leases ls | grep gpuready-images").stdout
+    assert "containerd.io/gc.expire=" in lease, "what nobody can clean up any more must end by itself"
+    assert held.run("grep gpuready-images /proc/mounts || true").stdout == ""
+    key = lease.split()[0]
+    held.run(f"ctr -n k8s.io images unmount --rm {key}; rm -r {key.removesuffix('/root')}")
+    assert held.run(_LEFT).stdout == before

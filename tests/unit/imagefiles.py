@@ -68,10 +68,13 @@ def layer(files: dict[str, File]) -> bytes:
     return out.getvalue()
 
 
-def config(env: dict[str, str], machine: str = "amd64") -> bytes:
-    """An image's configuration."""
+def config(env: dict[str, str], machine: str = "amd64", layers: Iterable[bytes] = ()) -> bytes:
+    """An image's configuration; an engine takes it where the layers are not packed."""
     values = [f"{name}={value}" for name, value in env.items()]
-    return json.dumps({"architecture": machine, "os": "linux", "config": {"Env": values}}).encode()
+    stack = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in layers]}
+    return json.dumps(
+        {"architecture": machine, "os": "linux", "config": {"Env": values}, "rootfs": stack}, indent=1
+    ).encode()
 
 
 def archive(files: dict[str, File]) -> bytes:
@@ -81,7 +84,8 @@ def archive(files: dict[str, File]) -> bytes:
 
 def docker_save(env: dict[str, str], layers: Iterable[bytes], tag: str = "app:1") -> dict[str, File]:
     """The files of ``docker save``, as engines before 25 wrote them."""
-    files: dict[str, File] = {"config.json": config(env)}
+    layers = list(layers)
+    files: dict[str, File] = {"config.json": config(env, layers=layers)}
     names = []
     for number, data in enumerate(layers):
         names.append(f"{number:064x}/layer.tar")
@@ -103,8 +107,9 @@ def oci(env: dict[str, str], layers: Iterable[bytes], machine: str = "amd64") ->
         return {"digest": f"sha256:{digest}", "size": len(data)}
 
     def manifest(machine: str, env: dict[str, str], layers: Iterable[bytes]) -> dict[str, Any]:
+        layers = list(layers)
         described = [{"mediaType": f"{MEDIA}.layer.v1.tar", **blob(data)} for data in layers]
-        own = {"mediaType": f"{MEDIA}.config.v1+json", **blob(config(env, machine))}
+        own = {"mediaType": f"{MEDIA}.config.v1+json", **blob(config(env, machine, layers))}
         text = json.dumps({"schemaVersion": 2, "config": own, "layers": described})
         return {"mediaType": f"{MEDIA}.manifest.v1+json", **blob(text.encode())}
 

@@ -27,7 +27,7 @@ def test_an_image_that_this_machine_has_not() -> None:
     with pytest.raises(UsageError) as caught:
         read_image("gpuready.invalid/not-here:1", None)
     told = str(caught.value)
-    assert "no Docker runs on this node" in told or "is not on the node, and it is not pulled unasked" in told
+    assert "no container engine runs on this node" in told or "), and it is not pulled unasked" in told
     assert "docker://HOST/NAME:TAG" in caught.value.remedy
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from datetime import date
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imagefiles import NOTE, library, pieces, record
+from imagefiles import NOTE, config, library, pieces, record
 from test_compat_host import gpus, node
 
 from gpuready.checks import BY_ID
@@ -41,6 +42,12 @@ def test_an_image_out_of_its_pieces() -> None:
     plain = node_image(record(CUDA, *pieces(library(None)))).image
     assert plain is not None
     assert plain.compat == (CompatLib((575, 57, 8)),)
+
+
+def test_what_containerd_says_is_the_whole_configuration() -> None:
+    told = base64.b64encode(config(CUDA)).decode()
+    found = node_image({"rc": 0, "out": "\n".join([f"config {told}", *pieces(library())])})
+    assert found == ImageFacts(IMAGE)
 
 
 REAL = Path(__file__).parent / "data" / "h200-compat" / "libcuda.so.580.95.05.json"
@@ -89,9 +96,16 @@ def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
     [
         (None, "the image was not looked at"),
         ({"unknown": "no answer"}, "no answer"),
-        ({"rc": 1, "out": "the image app:1 is not on the node, and it is not pulled unasked"}, "not pulled unasked"),
+        (
+            {"rc": 1, "out": "the image app:1 is not on the node (asked: Docker), and it is not pulled unasked"},
+            "not pulled unasked",
+        ),
         ({"rc": 1, "out": ""}, "exit 1"),
         ({"rc": 0, "out": "env {"}, "not understood"),
+        ({"rc": 0, "out": "config e30"}, "not understood"),
+        ({"rc": 0, "out": "config /w=="}, "not understood"),
+        ({"rc": 0, "out": "env null"}, "says no CUDA_VERSION"),
+        ({"rc": 0, "out": "config W10="}, "says no CUDA_VERSION"),
         (record(CUDA, "piece a b"), "not understood"),
         (record(CUDA, "piece a 0 !"), "not understood"),
         (record(CUDA, f"piece a {1 << 40} AA=="), "not understood"),

@@ -39,7 +39,10 @@ def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(f"{wrong[0].image} will not run here: {wrong[0].found.reason}", remedy, told)
     blind = [one for one in found if one.found is None]
     if blind:
-        return unknown(f"{blind[0].image}: {blind[0].unknown}", "gpuready compat --image ARCHIVE reads it from a file")
+        return unknown(
+            f"{blind[0].image}: {blind[0].unknown}",
+            "gpuready compat --image ARCHIVE reads it from a file of docker save, ctr images export or podman save",
+        )
     return passed(told)
 
 
@@ -52,7 +55,9 @@ CHECKS = (
         "'Error 803: system has unsupported display driver / cuda driver combination' (that libcuda on a driver branch "
         "it does not know), 'Error 35: CUDA driver version is insufficient for CUDA runtime version'; at the start: "
         "'unsatisfied condition: cuda>=..., please update your driver'. torch only says is_available() == False.",
-        "nvidia-smi; docker run --rm --entrypoint sh IMAGE -c 'echo $CUDA_VERSION; ls /usr/local/cuda/compat'",
+        "nvidia-smi; docker run --rm --entrypoint sh IMAGE -c 'echo $CUDA_VERSION; ls /usr/local/cuda/compat'; "
+        "where containerd has it: ctr -n k8s.io images mount IMAGE /mnt; ls /mnt/usr/local/cuda-*/compat; "
+        "ctr -n k8s.io images unmount --rm /mnt",
         "gpuready compat -i INVENTORY --image IMAGE lists what makes it run, each predicted anew: a newer driver, "
         "compatibility libraries off (cuda-compat-mode), or an image of an older CUDA",
         _judge,

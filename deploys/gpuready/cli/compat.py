@@ -29,7 +29,7 @@ _HELP = """Will this image run here? Predicts what CUDA will say, and what to do
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
                   --image-cuda 11.2.2 --compat-lib 460.32.03
-  gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its Docker has it
+  gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
 The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35)
@@ -66,9 +66,9 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
     "--image",
     multiple=True,
     metavar="REF|ARCHIVE",
-    help="docker save's archive; an OCI layout (a directory or a tar); a reference, as the Docker of every host "
-    "(without -i: of this machine) has it, never pulled; docker://REF, of which skopeo asks the registry for the "
-    "configuration alone. Repeatable. Default: images of the spec.",
+    help="docker save's archive; an OCI layout (a directory or a tar); a reference, as Docker, containerd or "
+    "podman of every host (without -i: of this machine) has it, never pulled; docker://REF, of which skopeo asks the "
+    "registry for the configuration alone. Repeatable. Default: images of the spec.",
 )
 @probe_options
 @STATE

@@ -1,4 +1,4 @@
-"""An image by its name, for ``gpuready compat``: a file, an image of this machine's Docker, or one in a registry.
+"""An image by its name, for ``gpuready compat``: a file, an image of this machine's engines, or one in a registry.
 
 A registry is asked only for what begins with ``docker://``, by skopeo and for the configuration alone: a few kilobytes.
 """
@@ -44,7 +44,7 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
 
 
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
-    """As a node's Docker is asked, only here."""
+    """As a node's engines are asked, only here."""
     script = resources.script("read-images", images=[name])
     lines = _run(["sh", "-c", 'eval "$(cat)"'], script).splitlines()
     try:

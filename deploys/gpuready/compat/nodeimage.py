@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import BinaryIO, cast
 
+from gpuready.compat.archive import environment
 from gpuready.compat.facts import ImageFacts
 from gpuready.compat.image import COMPAT, facts_of
 from gpuready.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
@@ -38,7 +39,9 @@ def _facts(text: str, cuda: Version | None) -> ImageFacts:
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
         if word == "env":
-            env = dict(one.partition("=")[::2] for one in json.loads(rest) or ())
+            env = environment({"config": {"Env": json.loads(rest)}})
+        elif word == "config":
+            env = environment(json.loads(base64.b64decode(rest, validate=True)))
         elif word == "path":
             entries[rest.strip("./")] = Entry()
         elif word == "file":

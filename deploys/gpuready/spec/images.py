@@ -21,7 +21,7 @@ class ImageSpec(Section):
     """An image that runs on this node."""
 
     ref: Image
-    """The reference by which the node's Docker knows it; it is never pulled."""
+    """The reference by which Docker, containerd or podman of the node has it; it is never pulled."""
     cuda: Cuda | None = None
     """The CUDA that it is made for, where the image itself does not say."""
 
