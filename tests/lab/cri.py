@@ -1,4 +1,4 @@
-"""What a test machine needs for pods: a client of the CRI, images, and a containerd 2 of Debian's next release.
+"""What a test machine needs for pods: a client of the CRI, images, a containerd 2 of Debian's next release; and podman.
 
 Pods run in the node's network, so no CNI plugin is needed. The pause image is the lab's own, under whatever name the
 machine's containerd wants to have it: nothing is pulled.
@@ -8,15 +8,34 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from gpuready.state.containerd import effective
 from tests.lab import cache, golang, host
-from tests.lab.image import DOCKER_IMAGE
+from tests.lab.image import DOCKER_IMAGE, SUITES
 from tests.lab.machine import Machine
 
 PAUSE = "lab/pause:1"
 _SOURCE = Path(__file__).parent / "crictl"
+#: podman, and what it takes beyond a machine's own packages to look at images.
+_PODMAN = (
+    "podman",
+    "conmon",
+    "golang-github-containers-common",
+    "golang-github-containers-image",
+    "libassuan9",
+    "libgpg-error0",
+    "libgpgme11t64",
+    "libsubid5",
+    "netavark",
+)
+_STORAGE = """
+[storage]
+driver = "overlay"
+runroot = "/run/containers/storage"
+graphroot = "/var/lib/docker/podman"
+"""
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Made by the machine's own Docker; containerd's images for pods lie in the namespace k8s.io.
 _IMAGES = f"""
@@ -58,34 +77,53 @@ def crictl() -> Path:
 
 def containerd2() -> Path:
     """A directory with the commands of a containerd 2, as Debian's development release has them."""
-    found = host.archives()
-    if found is None:
-        raise host.LabError("containerd 2 comes from Debian's archive, and this host's apt knows none")
-    archive = found[0]
 
     def build(into: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
-            folder = Path(scratch)
-            (folder / "lists/partial").mkdir(parents=True)
-            (folder / "archives/partial").mkdir(parents=True)
-            (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {archive} sid main\n", "utf-8")
-            own = {
-                "Dir::Etc::SourceList": folder / "sources.list",
-                "Dir::Etc::SourceParts": "-",
-                "Dir::State::Lists": folder / "lists",
-                "Dir::State::Status": "/dev/null",
-                "Dir::Cache": folder,
-                "APT::Sandbox::User": "root",
-                "Acquire::Languages": "none",
-            }
-            options = [word for key, value in own.items() for word in ("-o", f"{key}={value}")]
-            host.sh("apt-get", *options, "-q", "update")
-            host.sh("apt-get", *options, "-q", "download", "containerd", cwd=folder)
-            (package,) = folder.glob("containerd_2*.deb")
-            host.sh("dpkg-deb", "-x", package, folder / "files")
-            shutil.copytree(folder / "files/usr/bin", into / "bin")
+            _unpack("sid", ("containerd",), Path(scratch))
+            shutil.copytree(Path(scratch, "files/usr/bin"), into / "bin")
 
     return cache.cached("containerd2", {"suite": "sid", "architecture": host.architecture()}, build) / "bin"
+
+
+def podman() -> Path:
+    """A directory to lay over the root of a Debian 13: podman, what of its libraries no machine has, its settings."""
+    recipe = {"packages": _PODMAN, "storage": _STORAGE, "architecture": host.architecture()}
+
+    def build(into: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
+            _unpack(SUITES["debian13"], _PODMAN, Path(scratch))
+            for part in ("usr/bin", "usr/lib", "usr/share/containers", "etc/containers"):
+                apart = shutil.ignore_patterns("systemd", "tmpfiles.d")
+                shutil.copytree(Path(scratch, "files", part), into / "root" / part, symlinks=True, ignore=apart)
+            # An overlay does not stack on a machine's disk, so the images lie where Docker's do.
+            (into / "root/etc/containers/storage.conf").write_text(_STORAGE, "utf-8")
+
+    return cache.cached("podman", recipe, build) / "root"
+
+
+def _unpack(suite: str, packages: Iterable[str], folder: Path) -> None:
+    """Debian's packages of a suite, unpacked into files/ of an empty directory."""
+    found = host.archives()
+    if found is None:
+        raise host.LabError(f"{', '.join(packages)} come from Debian's archive, and this host's apt knows none")
+    (folder / "lists/partial").mkdir(parents=True)
+    (folder / "archives/partial").mkdir(parents=True)
+    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {found[0]} {suite} main\n", "utf-8")
+    own = {
+        "Dir::Etc::SourceList": folder / "sources.list",
+        "Dir::Etc::SourceParts": "-",
+        "Dir::State::Lists": folder / "lists",
+        "Dir::State::Status": "/dev/null",
+        "Dir::Cache": folder,
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+    }
+    options = [word for key, value in own.items() for word in ("-o", f"{key}={value}")]
+    host.sh("apt-get", *options, "-q", "update")
+    host.sh("apt-get", *options, "-q", "download", *packages, cwd=folder)
+    for package in folder.glob("*.deb"):
+        host.sh("dpkg-deb", "-x", package, folder / "files")
 
 
 def prepare(machine: Machine, containerd: Path | None = None) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpuready import resources
-from tests.lab import Machine, host
+from tests.lab import Machine, cri, host
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import Gpuready, Inventories, await_processes, processes
-from tests.unit.imagefiles import NOTE, File, layer, library, oci
+from tests.unit.imagefiles import NOTE, File, docker_save, layer, library, oci
 
 GPU = ("--driver", "570.211.01", "--gpu")
 LIBRARY = "usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
@@ -117,9 +117,7 @@ def test_without_a_driver_and_with_docker_stopped(node: Machine, gpuready: Gpure
     node.run("systemctl stop docker.socket docker.service")
     try:
         done = gpuready("compat", *GPU, "NVIDIA H100", inventory=hosts)
-        assert (
-            "is not on the node (asked: containerd), and it is not pulled unasked" in done.host()["images"][0]["reason"]
-        )
+        assert "is not on the node (asked: containerd" in done.host()["images"][0]["reason"]
         assert node.run("systemctl is-active docker.service || true").stdout.strip() == "inactive"
     finally:
         node.run("systemctl start docker.socket docker.service")
@@ -175,7 +173,7 @@ def test_containerd_has_what_docker_has_not(held: Machine, gpuready: Gpuready, i
     }, done.explain()
     assert "its ELF note lists driver branch 570" in images[f"{app}:held"]["reason"]
     assert "(namespace k8s.io), but it is not unpacked there" in images["held:packed"]["reason"]
-    assert "(asked: Docker, containerd)" in images[f"{app}:other"]["reason"]
+    assert "(asked: Docker, containerd" in images[f"{app}:other"]["reason"]
     assert held.run(_LEFT).stdout == before[0]
     await_processes(held, before[1])
 
@@ -212,3 +210,25 @@ def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
     key = lease.split()[0]
     held.run(f"ctr -n k8s.io images unmount --rm {key}; rm -r {key.removesuffix('/root')}")
     assert held.run(_LEFT).stdout == before
+
+
+def test_podman_has_what_nobody_else_has(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+    node.put(cri.podman(), "/")
+    for name in ("docker.io/kept/app:1", "docker.io/kept/out:1"):
+        files = {"usr/local/cuda": "/../../../../../../../../../srv/kept"} if "out" in name else BASE
+        (node.root / "root/kept.tar").write_bytes(layer(docker_save(ENV, [layer({"etc/x": b"x"}), layer(files)], name)))
+        node.run("podman load -q -i /root/kept.tar && rm /root/kept.tar")
+    (node.root / "srv/kept/compat").mkdir(parents=True)
+    (node.root / "srv/kept/compat/libcuda.so.575.57.08").write_bytes(library())
+    left = "podman image mount; podman ps -aq --external; grep podman /proc/mounts; find /var/lib/docker/podman | sort"
+    before = (node.run(left).stdout, processes(node))
+    done = gpuready(
+        "compat", *GPU, "NVIDIA H100", inventory=inventory(node, images=["kept/app:1", "kept/out:1", "no:1"])
+    )
+    images = {item["image"]: item for item in done.host()["images"]}
+    verdicts = [item["verdict"] for item in images.values()]
+    assert verdicts == ["FORWARD", "MINOR", None], done.explain()
+    assert "its ELF note lists driver branch 570" in images["kept/app:1"]["reason"]
+    assert "(asked: Docker, containerd, podman)" in images["no:1"]["reason"]
+    assert node.run(left).stdout == before[0]
+    await_processes(node, before[1])
