@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -152,18 +153,65 @@ def test_the_drivers_libraries_are_found(shell: str, folder: str, tmp_path: Path
     assert run(shell, script + '\nstamp; printf %s "$NOW"').split() == [str(file) for file in files]
 
 
-def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
-    """The real guard, with a shorter breath; what hangs ignores all signals that can be ignored."""
+def guarded(tmp_path: Path, then: str, seconds: float) -> str:
+    """The real guard, with a shorter breath, and what the run does after it."""
     (tmp_path / "w").mkdir()
     for name in ("found", "before", "mended", "failed"):
         (tmp_path / "w" / name).touch()
     head = f"KEEP={tmp_path}; W={tmp_path}/w; MODE=mend; DIRECTORY=/nowhere; BEGAN=1; DRIVER=580.1; DOG=\n"
-    guard = SCRIPT[SCRIPT.index("  guard() {") : SCRIPT.index("  guard\n")].replace("sleep 900", "sleep 0.3")
-    parts = "\n".join(function(name) for name in ("text", "rows", "tell"))
+    trap = next(line for line in SCRIPT.splitlines() if line.startswith("trap ") and line.endswith(" EXIT"))
+    parts = "\n".join(function(name) for name in ("text", "rows", "tell", "guard", "unguard"))
+    assert parts.count("timeout 900 ") == 1
+    return f"{head}{trap}\n{parts}\nguard\n{then}".replace("timeout 900 ", f"timeout {seconds} ")
+
+
+def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
+    """What hangs ignores all signals that can be ignored."""
+    script = guarded(tmp_path, "trap '' TERM HUP INT\nsleep 5", 0.3)
     began = time.monotonic()
-    done = subprocess.run(
-        ["sh", "-c", f"{head}{parts}\n{guard}\nguard\ntrap '' TERM HUP INT\nsleep 5"], timeout=30, check=False
-    )
+    done = subprocess.run(["sh", "-c", script], timeout=30, check=False)
     assert (done.returncode, time.monotonic() - began < 4) == (-9, True)
     said = json.loads((tmp_path / "reconverge.json").read_text())
     assert (said["outcome"], said["driver"], said["reason"][:10]) == ("failed", "580.1", "no end wit")
+
+
+def in_session(session: int) -> list[str]:
+    """The commands of a session's processes, but for those that ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = stat.read_text().partition(" (")[2].rpartition(") ")
+            fields = rest.split()
+            found += [name] if int(fields[3]) == session and fields[0] != "Z" else []
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no proc(5) to look for what is left")
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("then", ["echo ok", "sleep 0.2; watched=$DOG; unguard; guard; echo ok; exit 3"])
+def test_nothing_outlives_a_run(shell: str, then: str, tmp_path: Path) -> None:
+    """By hand nobody ends what is left: an ssh would wait for it, and its late word would be a wrong one."""
+    process = subprocess.Popen(
+        [shell, "-c", guarded(tmp_path, then, 900)], start_new_session=True, stdout=subprocess.PIPE
+    )
+    out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == (b"ok\n", 3 if "exit 3" in then else 0)
+    end = time.monotonic() + 10
+    while left := in_session(process.pid):
+        assert time.monotonic() < end, left
+    assert not (tmp_path / "reconverge.json").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("words", [[], ["--help"], ["Run"]])
+def test_another_word_is_told_how_it_is_used(shell: str, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(SCRIPT)
+    done = subprocess.run([shell, tmp_path / "script", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("usage: ") and "systemctl start gpuready-reconverge.service" in done.stderr
+
+
+def test_who_is_not_root_is_told_so(tmp_path: Path) -> None:
+    script = SCRIPT[: SCRIPT.index("\nLC_ALL=C;")].replace("$(id -u)", "1000")
+    done = subprocess.run(["sh", "-c", script, "sh", "run"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "run as root\n")

@@ -49,7 +49,7 @@ CHECKS = (
         "The service that looks after the node when its driver changes did not run, failed, or found what it may not "
         "mend: a module of another version than the libraries, programs that hold deleted libraries.",
         f"cat {RESULT}; journalctl -u {UNIT}",
-        f"systemctl start {UNIT}, or gpuready apply; it is {SCRIPT}",
+        f"systemctl start {UNIT}; journalctl -u {UNIT} says what it did; or gpuready apply (it is {SCRIPT})",
         _last,
         gpu=True,
         after=("driver.loaded",),
