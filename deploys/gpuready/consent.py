@@ -98,7 +98,7 @@ def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Dis
     if kind == Disruption.restart and spec.maintenance.restart == "never":
         return "for consent: class restart, maintenance.restart is never; idle or drained there consents"
     if hits and kind >= Disruption.recreate and way(kind, spec) != "drained":
-        return f"until idle: class {kind.name} would hit {', '.join(hits)}; apply again when that is over"
+        return f"until idle: class {kind.name} would hit {', '.join(hits)}; run again when that is over"
     return ""
 
 

@@ -67,6 +67,8 @@ def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, 
         again = compare(by_name[item.found.name], spec, run.state, original=back)
         if item.error is not None or item.pending:
             item.changed = item.changed or again.diff != item.found.diff
+            if item.pending and not again.error:
+                item.done = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
         elif again.diff or again.error:
             keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
             item.error = ConvergeError(f"{item.found.name} still differs after its steps: {again.error or keys}")

@@ -222,7 +222,7 @@ def test_pods_with_a_gpu_count_but_for_daemonsets(node: Node) -> None:
         f"mkdir -p /run/crictl; cp /bin/sleep /usr/local/bin/kubelet\n{''.join(files)}echo '{ids}' >/run/crictl/ids"
     )
     told = node.waits(node.apply(ignore=["registry:5000/jupyter"]), "until idle")
-    assert told.partition("would hit ")[2] == "pod ml/train-0; apply again when that is over"
+    assert told.partition("would hit ")[2] == "pod ml/train-0; run again when that is over"
     node.sh("touch /run/crictl/down; cp /bin/sleep /usr/local/bin/kubelet; systemd-run -q /usr/local/bin/kubelet 1000")
     node.waits(node.apply(), "Kubernetes' pods (crictl gives no answer)")
     node.sh("rm /run/crictl/down /run/crictl/train*; sed -i /train/d /run/crictl/ids")

@@ -148,6 +148,15 @@ def test_nothing_to_change_asks_nothing(hosts: str, played: Callable[[Play], Eng
     assert [asked.verb for asked in engine.asked] == ["plan"]
 
 
+@pytest.mark.parametrize("way", ["--dry-run", "--yes"])
+def test_remove_speaks_of_what_was_chosen(
+    way: str, hosts: str, played: Callable[[Play], Engine], capsys: pytest.CaptureFixture[str]
+) -> None:
+    played(lambda verb: run_of(verb, host("lab1", "ok", checks=())))
+    assert run(["remove", "-i", hosts, "--only", "wheels", way]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "OK, 1 host without gpuready's wheels"
+
+
 def test_yes_applies_at_once(hosts: str, played: Callable[[Play], Engine]) -> None:
     engine = played(differing)
     assert run(["apply", "-i", hosts, "--yes", "--only", "docker", "--host-keys", "accept-new", "--parallel", "3"]) == 0

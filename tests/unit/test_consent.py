@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from gpuready.components.base import Change, Component, Disruption, Step, Steps, compare
+from gpuready.components.driver import Driver
 from gpuready.consent import rule, rulings
+from gpuready.judgement import look_back
+from gpuready.report.run import ComponentRun, HostRun
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Container, Docker, NodeState
+from gpuready.state.model import Container, Docker, NodeState, Package
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
@@ -120,3 +123,22 @@ def test_what_comes_first_and_waits_holds_up_the_rest() -> None:
 def test_hits_leave_out_what_does_not_count() -> None:
     assert compare(Engine(), NodeSpec(), BUSY).hits == ("train (registry:5000/team/pytorch:2.9)",)
     assert compare(Engine(), maintenance(ignore=["registry:5000/team/pytorch"]), BUSY).hits == ()
+
+
+def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:
+    spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
+
+    def node(**held: bool) -> NodeState:
+        there = {name: Package(version="550.163.01-2", arch="amd64", held=held[name]) for name in held}
+        return NodeState(have=("apt-get",), packages=there)
+
+    item = ComponentRun(compare(Driver(), spec, node(libcuda1=False, libnvcuvid1=False)), pending="until idle")
+    look_back(HostRun("a", state=node(libcuda1=True, libnvcuvid1=False)), spec, [item])
+    assert (item.changed, item.done) == (True, {"driver.libcuda1.held"})
+
+
+@pytest.mark.parametrize("kind", [Recreating(), Engine(), Rebooting()])
+def test_who_waits_is_told_to_run_again_whatever_the_way(kind: Engine) -> None:
+    """The same words stand in a plan, an apply and a remove."""
+    ruling = rule(kind, DIFF, maintenance(reboot="idle"), BUSY, Disruption.reboot)
+    assert ruling.waits.endswith("; run again when that is over")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_report_runs import CODES, STUB, UNSEEN, host, run, sample
+from test_report_runs import CODES, DOCKER, STUB, TOOLKIT, UNSEEN, host, run, sample
 
+from gpuready.components.base import Comparison
 from gpuready.report.exitcode import exit_code
 from gpuready.report.hostlist import hostlist
 from gpuready.report.human import human, problem
+from gpuready.report.run import ComponentRun
 from gpuready.report.text import clean
 
 GOLDEN = Path(__file__).with_name("data") / "report"
@@ -68,6 +71,36 @@ def test_the_last_line_of_a_clean_run_without_gpus() -> None:
 def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
     last = human(run("plan", host("a", checks=(STUB,))), 0).splitlines()[-1]
     assert last == "nothing to change, but 1 check fails; level config, 0 GPU checks"
+
+
+@pytest.mark.parametrize(
+    ("selected", "whose"),
+    [
+        (None, "anything of gpuready's"),
+        (frozenset({"wheels"}), "gpuready's wheels"),
+        (frozenset("fbcdae"), "gpuready's a, b, c, d and 2 more"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["plan", "remove"])  # as plan it is a dry run
+def test_the_end_of_a_remove_speaks_of_what_was_chosen(verb: str, selected: frozenset[str] | None, whose: str) -> None:
+    back = replace(run(verb, host("a", checks=())), back=True, selected=selected)
+    assert human(back, 0).splitlines()[-1] == f"OK, 1 host without {whose}"
+    more = replace(run("plan", host("a", "would_change", ComponentRun(TOOLKIT))), back=True, selected=selected)
+    assert human(more, 0).splitlines()[-1].startswith("1 host: 1 would change, nothing was changed")
+
+
+def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
+    half = ComponentRun(DOCKER, changed=True, pending="until idle", done=frozenset({"docker.live-restore"}))
+    shown = human(run("apply", host("a", "pending", half)), 7)
+    assert "docker: changed in part, the rest waits on a" in shown
+    assert "docker.live-restore: false -> true (done)\n" in shown
+    assert "docker.runtimes.nvidia.path: (absent) -> nvidia-container-runtime\n" in shown
+
+
+def test_a_remark_of_a_component_that_changes_nothing_is_a_note_of_its_hosts() -> None:
+    idle = ComponentRun(Comparison("reconverge", False, "no driver", notes=("nothing is done here: no driver",)))
+    shown = human(run("plan", host("a", "ok", idle), host("b", "ok", idle)), 0)
+    assert "note   a,b: reconverge: nothing is done here: no driver\n" in shown
 
 
 def test_unknown_counts_in_verify() -> None:

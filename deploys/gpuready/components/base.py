@@ -150,6 +150,15 @@ class Component:
         """What the user should know about the way the difference is closed."""
         return ()
 
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """What the user should know where nothing differs: asked for in vain here, or not asked for any more."""
+        return ()
+
+    def in_vain(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """The remark of a component that the spec asks for and that does not apply."""
+        applies = self.applies(spec, state)
+        return () if applies.yes else (f"the spec asks for it, but nothing is done here: {applies.reason}",)
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""
         raise TypeError(f"{type(self).__name__} cannot converge")
@@ -158,6 +167,7 @@ class Component:
 def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
     """Expected (``original``: what was there before gpuready) against actual, as one :class:`Comparison`. Pure."""
     name = component.name
+    remarks: tuple[str, ...] = ()
     try:
         if original:
             expected = component.original(spec, state)
@@ -166,11 +176,13 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
             applies = component.applies(spec, state)
             if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
                 applies = Applies(False, other)
+            else:
+                remarks = component.remarks(spec, state)
             expected = component.expected(spec, state) if applies.yes else {}
     except NotComparable as e:
         return Comparison(name, True, error=str(e))
     if not applies.yes:
-        return Comparison(name, False, applies.reason)
+        return Comparison(name, False, applies.reason, notes=remarks)
     actual = component.actual(spec, state)
     diff = tuple(Change(key, actual.get(key), want) for key, want in expected.items() if actual.get(key) != want)
     blind = [f"{c.key}: {c.actual.unknown}" for c in diff if isinstance(c.actual, Unknown)]
@@ -181,6 +193,6 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
         diff,
         component.disruption(diff, state) if diff and not blind else Disruption.none,
         component.hits(diff, counted(spec, state)) if diff and not blind else (),
-        component.notes(diff, spec, state) if diff and not blind else (),
+        (component.notes(diff, spec, state) if diff and not blind else ()) + remarks,
         "; ".join(dict.fromkeys(blind)),
     )

@@ -100,6 +100,13 @@ class Driver(Component):
             )
         return tuple(said)
 
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if spec.driver.policy != "observe":
+            return self.in_vain(spec, state)
+        if not self.original(spec, state):
+            return ()
+        return ("driver.policy is observe, but gpuready's holds and pins stay: gpuready remove --only driver",)
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         wanted = {c.key: c.expected for c in diff}
         back = ledger.to_restore(diff, state)

@@ -76,6 +76,9 @@ class Reconverge(Component):
             return {}
         return {**{_key(path): None for path in FILES}, "reconverge.enabled": None}
 
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return self.in_vain(spec, state) if spec.reconverge.on_driver_change == "mend" else ()
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         content, want = wanted(spec, state), {c.key: c.expected for c in diff}
         stays = not any(value is None for value in want.values())

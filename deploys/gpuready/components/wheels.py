@@ -94,6 +94,15 @@ class Wheels(Component):
                 found += _remarks(one, state)
         return tuple(dict.fromkeys(found))
 
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        named = {(one.env, one.name) for one in spec.torch_wheels}
+        return tuple(
+            f"{mine.name} in {mine.env} was installed by gpuready and is not in the spec any more: it stays "
+            "(gpuready remove --only wheels takes all of its wheels out)"
+            for mine in record.records(state)
+            if (mine.env, mine.name) not in named and _recorded_now(state, mine.env, mine.name) == _recorded(mine)
+        )
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         want = {c.key: c for c in diff}
         if any(c.expected is False or c.expected is None for c in diff):

@@ -74,8 +74,11 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
 
 
 def keys(item: ComponentRun) -> tuple[str, ...]:
-    """The diff's lines, ``key: actual -> expected``."""
-    return tuple(f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}" for c in item.found.diff)
+    """The diff's lines, ``key: actual -> expected``; of one that waits in part, what is done says so."""
+    return tuple(
+        f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}{' (done)' if c.key in item.done else ''}"
+        for c in item.found.diff
+    )
 
 
 def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
@@ -110,10 +113,12 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
 
 
 def note_blocks(run: Run) -> dict[str, Names]:
-    """Notes about hosts -> hosts."""
+    """Notes about hosts -> hosts, those of components without a block of their own among them."""
     found: dict[str, Names] = {}
     for host in run.hosts:
-        for note in dict.fromkeys(host.notes):
+        alone = [item.found for item in host.components if not fate(run, host, item)]
+        of_components = [f"{each.name}: {note}" for each in alone for note in each.notes]
+        for note in dict.fromkeys([*host.notes, *of_components]):
             found.setdefault(note, []).append(host.name)
     return found
 

@@ -87,8 +87,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
     if run.verb in ("probe", "nccl", "docker-args"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
-    if run.verb == "remove":
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without anything of gpuready's"
+    if run.back and not any(host.outcome == "would_change" for host in run.hosts):
+        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
@@ -105,6 +105,14 @@ def _attaching(run: Run, code: int, paint: Painter) -> str:
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed"
     return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"
+
+
+def _whose(run: Run) -> str:
+    """What is gone after a remove: of gpuready's only what was chosen."""
+    if run.selected is None:
+        return "anything of gpuready's"
+    names = sorted(run.selected)
+    return f"gpuready's {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _praise(run: Run) -> str:

@@ -27,7 +27,8 @@ OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable",
 class ComponentRun:
     """One component on one host. ``found`` is the comparison before anything was done.
 
-    ``forecast`` is what a part of it would wait for, as far as the state tells; ``pending`` what it did wait for.
+    ``forecast`` is what a part of it would wait for, as far as the state tells; ``pending`` what it did wait for, and
+    ``done`` the keys that were closed nevertheless.
     """
 
     found: Comparison
@@ -36,6 +37,7 @@ class ComponentRun:
     error: GpureadyError | None = None
     attempted: bool = True
     forecast: str = ""
+    done: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -85,7 +87,8 @@ class Run:
     """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
 
     ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
-    ``fabric``: what the tests between hosts found.
+    ``fabric``: what the tests between hosts found. ``back``: away from the spec (``remove``, and its dry run), and
+    ``selected`` the components that were chosen (None: all).
     """
 
     verb: str
@@ -97,6 +100,8 @@ class Run:
     batches: list[tuple[str, ...]] = field(default_factory=list)
     told: bool = False
     fabric: FabricRun | None = None
+    back: bool = False
+    selected: frozenset[str] | None = None
     answer: Answer | None = None
     """compat without an inventory: the one answer."""
 
