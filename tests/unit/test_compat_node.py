@@ -152,6 +152,8 @@ def test_what_the_check_tells_besides() -> None:
         "Error 804",
         "error 803",
         "Error 35",
+        "804",
+        "Image.Compat",
         "forward compatibility was attempted on non supported HW",
         "unsatisfied condition",
     ],

@@ -30,16 +30,17 @@ _COMPONENTS = {item.name: item for item in NODE}
 @click.argument("name", metavar="[ID|TEXT]", required=False)
 def command(name: str | None) -> int:
     """Print the text."""
+    key = (name or "").strip().lower()
     if name is None:
         click.echo(_list())
-    elif name in BY_ID:
-        click.echo(_check(BY_ID[name]))
-    elif name in _COMPONENTS:
-        click.echo(_component(_COMPONENTS[name]))
+    elif key in BY_ID:
+        click.echo(_check(BY_ID[key]))
+    elif key in _COMPONENTS:
+        click.echo(_component(_COMPONENTS[key]))
     elif found := _about_text(name):
         click.echo("\n\n".join(map(_check, found)))
     else:
-        near = difflib.get_close_matches(name, [*BY_ID, *_COMPONENTS], 1)
+        near = difflib.get_close_matches(key, [*BY_ID, *_COMPONENTS], 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"no check and no component {name!r}{hint}", remedy="gpuready explain lists them")
     return 0
@@ -50,7 +51,7 @@ def _about_text(words: str) -> list[Check]:
     texts = {id: " ".join((c.cause, c.confirm, c.fix)).lower() for id, c in BY_ID.items()}
     whole = words.lower().strip()
     found = [
-        id for id, text in texts.items() if len(whole) > 3 and re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text)
+        id for id, text in texts.items() if len(whole) > 2 and re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text)
     ]
     parts = re.findall(r"[\w.-]{3,}", whole)
     found = found or [id for id, text in texts.items() if len(parts) > 1 and all(part in text for part in parts)]
