@@ -10,6 +10,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def brief(text: str, most: int = 320) -> str:
+    """What another program said, in one line of at most ``most`` characters: nested errors have the cause at their end.
+
+    So of a long one the middle is left out.
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most // 4]} ... {line[5 - most + most // 4 :]}"
+
+
 class GpureadyError(Exception):
     """Base of all: ``str()`` is one clear message, ``remedy`` is what to do (may be empty)."""
 

@@ -75,6 +75,25 @@ def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
     assert found["torch"]["rc"] == 0
 
 
+def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) -> None:
+    found, _ = active(tmp_path, "echo said", cuinit=program(HANGS), torch=str(tmp_path))
+    assert found["python"] == {
+        "rc": 0,
+        "out": f"{tmp_path} is a directory: name the environment's python, such as {tmp_path}/bin/python\n",
+    }
+    assert "not asked" in found["torch"]["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("/bin/sh", ""), ("/opt/none/python", "there is no /opt/none/python on"), ("/etc/passwd", "lacks the x bit")],
+)
+def test_what_is_wrong_with_the_named_python(tmp_path: Path, path: str, said: str) -> None:
+    found, _ = active(tmp_path, "echo said", cuinit=program(WORKS), torch=path)
+    assert (found["python"]["rc"], bool(found["python"]["out"])) == (0, bool(said))
+    assert said in found["python"]["out"]
+
+
 def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: Path) -> None:
     found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), scrape=("echo", "metrics"))
     assert asked == 1 and found["nvlink"] == {"rc": 137, "out": "no answer within 1 s\n"}
@@ -117,6 +136,6 @@ def test_the_exec_has_more_time_than_all_that_hangs_in_it(environments: int) -> 
     script = resources.script("active", **values, cuinit="")
     limits = re.findall(r"(?:limited|asked) \S+ ([0-9]+) |within ([0-9]+) \"\$W", script)
     seconds = [int(a or b) for a, b in limits]
-    assert len(seconds) == 11 + environments
+    assert len(seconds) == 12 + environments
     # The call of nvidia-smi is there once and made for three questions.
     assert longest(environments, 0) >= sum(seconds) + 3 * len(seconds) + 2 * (LIMITS["smi"] + 3)

@@ -127,6 +127,14 @@ options = {BinaryName = "/usr/bin/nvidia-container-runtime"}
 
 
 NO_POD = {"pod": {"rc": 1, "out": "x\nno runtime"}}
+CAUSE = "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all"
+_WHERE = f"open /run/containerd/io.containerd.runtime.v2.task/moby/{'0123456789abcdef' * 4}/log.json: no such file"
+NESTED = {
+    "rc": 125,
+    "out": "docker: Error response from daemon: failed to create task for container: failed to create shim task: OCI "
+    f"runtime create failed: unable to retrieve OCI runtime error ({_WHERE}): nvidia-container-runtime did not "
+    f"terminate successfully: exit status 1: {CAUSE}\n\nRun 'docker run --help' for more information\n",
+}
 
 
 def containerd(active: str = "active", active_: dict[str, Any] | None = None, **fields: Any) -> NodeState:
@@ -485,6 +493,8 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         "unknown runtime",
     ),
     ("docker.smoke", "fail", state(docker=NVIDIA, active={"smoke": {"rc": 125, "out": ""}}), SMOKE, "exit 125"),
+    ("docker.smoke", "fail", state(docker=NVIDIA, active={"smoke": NESTED}), SMOKE, CAUSE),
+    ("containerd.smoke", "fail", containerd(active_={"pod": NESTED}), SMOKE, CAUSE),
     (
         "docker.smoke",
         "fail",
@@ -804,6 +814,7 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
         "gpu.nvlink",
         "gpu.nvlink_errors",
         "gpu.p2p",
+        "gpu.python",
         "gpu.torch",
         "libcuda.container",
         "libcuda.container_triton",
@@ -973,6 +984,15 @@ def test_levels(level: str, run: set[str]) -> None:
     found = judged(*checks, verify={"level": level})
     assert {id.partition(".")[2] for id, verdict in found.items() if verdict.status == "pass"} == run
     assert all(f"verify.level: {level}" in v.summary for v in found.values() if v.status == "skip")
+
+
+def test_of_a_long_error_its_beginning_and_its_end_are_shown_and_all_of_it_is_evidence() -> None:
+    found = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": NESTED}))
+    assert "debian:13: docker: Error response from daemon: failed to create" in found.summary
+    assert found.summary.endswith(CAUSE) and _WHERE not in found.summary and len(found.summary) < 400
+    assert found.evidence == str(NESTED["out"]).strip()
+    short = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": {"rc": 1, "out": "no"}}))
+    assert short.evidence == ""
 
 
 def test_a_named_image_asks_for_the_smoke_container() -> None:

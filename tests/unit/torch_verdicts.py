@@ -20,12 +20,21 @@ def node(rc: int = 0, out: str | None = None, **told: Any) -> NodeState:
     return NodeState(driver=Driver(proc_version="580.159.04"), active={"torch": {"rc": rc, "out": text}})
 
 
+def looked(out: str, rc: int = 0) -> NodeState:
+    return NodeState(active={"python": {"rc": rc, "out": out}})
+
+
 def error(text: str) -> dict[str, str]:
     return {"error": text}
 
 
 WARNING = "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility"
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
+    ("gpu.python", "skip", NodeState(), {}, "no environment of PyTorch"),
+    ("gpu.python", "unknown", NodeState(), NAMED, "it was not looked for"),
+    ("gpu.python", "unknown", looked("no answer within 10 s\n", 124), NAMED, "no answer within 10 s"),
+    ("gpu.python", "fail", looked(f"there is no {PYTHON} on this node\n"), NAMED, f"torch: there is no {PYTHON}"),
+    ("gpu.python", "pass", looked(""), NAMED, f"{PYTHON} is there"),
     ("gpu.torch", "skip", node(), {}, "no environment of PyTorch"),
     ("gpu.torch", "skip", NodeState(), NAMED, "no nvidia module"),
     ("gpu.torch", "unknown", NodeState(driver=Driver(proc_version="1.1")), NAMED, "it was not asked"),

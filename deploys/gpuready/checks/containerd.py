@@ -13,6 +13,7 @@ from gpuready.components import owners
 from gpuready.components.base import NotComparable
 from gpuready.components.containerd import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerdunit import UNIT, unit
+from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
 from gpuready.state.model import NodeState, Unknown
@@ -63,8 +64,10 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown(answer["unknown"])
     out = answer.get("out", "").strip()
     if answer.get("rc"):
-        why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
-        return fail(f"a pod of {spec.verify.image} under the runtime nvidia: {why[:300]}")
+        why = brief(out) or f"exit {answer['rc']}"
+        return fail(
+            f"a pod of {spec.verify.image} under the runtime nvidia: {why}", evidence="" if out in why else out[-4000:]
+        )
     return gpus_seen(spec, state, out, "a pod")
 
 

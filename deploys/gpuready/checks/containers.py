@@ -10,8 +10,12 @@ import re
 from gpuready.checks.base import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
 from gpuready.components import owners
 from gpuready.components.dockerkeys import RUNTIME
+from gpuready.errors import brief
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
+
+#: Docker's own last line below an error, by version.
+_HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 
 
 def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -90,9 +94,10 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown((answer or {}).get("unknown", "no container was started"))
     out = answer.get("out", "").strip()
     if answer.get("rc"):
-        why = out.splitlines()[-1] if out else f"exit {answer['rc']}"
-        remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in why else ""
-        return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why[:300]}", remedy)
+        why = brief(_HELP.sub("", out)) or f"exit {answer['rc']}"
+        remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
+        evidence = "" if out in why else out[-4000:]
+        return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why}", remedy, evidence)
     return gpus_seen(spec, state, out, "a container")
 
 

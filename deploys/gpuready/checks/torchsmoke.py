@@ -11,12 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
 #: From here on NCCL tells a lost peer (ncclRemoteError), which is what lets the others end.
 NCCL_FLOOR = (2, 13, 4)
 _PRODUCT, _REDUCED = 64.0**3 * 4, 1.0
+
+
+def _python(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not spec.verify.torch:
+        return skip("no environment of PyTorch is named (verify.torch)")
+    answer = state.active.get("python", {"rc": 1, "out": "it was not looked for"})
+    said = str(answer["out"]).strip()
+    if answer["rc"]:
+        return unknown(said)
+    return fail(f"verify.torch: {said}") if said else passed(f"{spec.verify.torch} is there")
 
 
 def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -41,25 +52,27 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
 def _wrong(told: Mapping[str, Any], spec: NodeSpec) -> Verdict | None:
     said = "; ".join(map(str, told.get("warnings", [])))
     if error := error_in(told, "torch"):
-        return fail(f"{spec.verify.torch} cannot import torch: {error}", "name the environment's own python")
+        return fail(
+            brief(f"{spec.verify.torch} cannot import torch: {error}", 400), "name the environment's own python"
+        )
     name = f"torch {told['torch']}"
     if told.get("cuda") is None:
         return fail(f"{name} was built without CUDA", "install a build for CUDA: its version ends in +cuNNN")
     if told.get("available") is not True:
-        return fail(f"{name} sees no GPU: {said or error_in(told, 'available') or 'it gives no reason'}"[:400])
+        return fail(brief(f"{name} sees no GPU: {said or error_in(told, 'available') or 'it gives no reason'}", 400))
     want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else None
     if want is not None and told.get("count") != want:
         return fail(f"{name} sees {told.get('count')} of {want} GPUs", "CUDA_VISIBLE_DEVICES, MIG, or a lost GPU")
     for key, right, what in (("product", _PRODUCT, "a product"), ("reduced", _REDUCED, "an all-reduce by NCCL")):
         if error := error_in(told, key):
             built = ", ".join(told.get("architectures") or ())
-            return fail(f"{name}: {what} on the GPU failed: {error}"[:400], evidence=f"built for {built}")
+            return fail(brief(f"{name}: {what} on the GPU failed: {error}", 400), evidence=f"built for {built}")
         if told.get(key) != right:
             return fail(
                 f"{name}: {what} on the GPU is {told.get(key)}, not {right}", "the GPU computes wrongly: drain it"
             )
     if error := error_in(told, "triton"):
-        return fail(f"{name}: Triton finds no libcuda: {error}"[:400], "see libcuda.triton")
+        return fail(brief(f"{name}: Triton finds no libcuda: {error}", 400), "see libcuda.triton")
     return None
 
 
@@ -87,6 +100,17 @@ def _summary(told: Mapping[str, Any]) -> str:
 
 CHECKS = (
     Check(
+        "gpu.python",
+        Level.effective,
+        "The Python that verify.torch names is not on the node: another path, a directory, or an environment that was "
+        "never made there. It is looked for also where nothing of CUDA works.",
+        "ls -lL PYTHON",
+        "name the environment's own python (verify: {torch: /opt/train/bin/python}), or make the environment",
+        _python,
+        gpu=True,
+        active=True,
+    ),
+    Check(
         "gpu.torch",
         Level.effective,
         "The named PyTorch does not work with this node: a build without CUDA, newer than the driver (35, 'driver "
@@ -97,6 +121,6 @@ CHECKS = (
         _torch,
         gpu=True,
         active=True,
-        after=("driver.loaded", "driver.match", "libcuda.init"),
+        after=("gpu.python", "driver.loaded", "driver.match", "libcuda.init"),
     ),
 )

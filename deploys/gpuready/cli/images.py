@@ -18,7 +18,7 @@ from gpuready.compat.image import facts_of
 from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.versions import Version
-from gpuready.errors import UsageError
+from gpuready.errors import UsageError, brief
 from gpuready.state.records import ProbeError, Records
 
 REGISTRY = "docker://"
@@ -84,5 +84,5 @@ def _run(words: list[str], text: str = "") -> str:
         raise ImageError(f"{words[0]}: no answer within {_SECONDS} s") from None
     if done.returncode and words[0] != "sh":
         told = done.stderr.strip().splitlines()
-        raise ImageError(f"{words[0]}: {told[-1][:400] if told else f'exit {done.returncode}'}")
+        raise ImageError(f"{words[0]}: {brief(told[-1]) if told else f'exit {done.returncode}'}")
     return done.stdout

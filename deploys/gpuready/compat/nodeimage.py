@@ -15,6 +15,7 @@ from gpuready.compat.image import COMPAT, facts_of
 from gpuready.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
 from gpuready.compat.note import NoteError, note_of
 from gpuready.compat.versions import Version
+from gpuready.errors import brief
 
 _PIECES = dict[int, bytes]
 
@@ -25,7 +26,7 @@ def node_image(answer: Mapping[str, object] | None, cuda: Version | None = None)
         return ImageFacts(None, str((answer or {}).get("unknown", "the image was not looked at")))
     text = str(answer.get("out", "")).strip()
     if answer.get("rc"):
-        return ImageFacts(None, text.splitlines()[-1][:300] if text else f"exit {answer['rc']}")
+        return ImageFacts(None, brief(text.splitlines()[-1]) if text else f"exit {answer['rc']}")
     try:
         return _facts(text, cuda)
     except (ValueError, binascii.Error, TypeError) as e:

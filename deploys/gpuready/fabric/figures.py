@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gpuready.errors import brief
+
 _NUMBER = r"[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
 _PING = re.compile(r"^ping data: rdma-ping-(\d+):", re.M)
 _BANDWIDTH = re.compile(rf"^\s*(\d+)\s+(\d+)\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*$", re.M)
@@ -110,4 +112,4 @@ def complaint(text: str) -> str:
     """What a tool said that is neither a figure nor decoration, in its last lines."""
     told = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
     rows = [line for line in told if line and not _BANDWIDTH.match(line) and not _LATENCY.match(line)]
-    return "; ".join(list(dict.fromkeys(rows))[-4:])[:400]
+    return brief("; ".join(list(dict.fromkeys(rows))[-4:]), 400)

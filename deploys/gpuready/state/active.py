@@ -11,6 +11,7 @@ LIMITS = {
     "apt": 20,
     "cuda": 60,
     "smi": 30,
+    "python": 10,
     "torch": 125,
     "wheel": 125,
     "scrape": 15,
