@@ -65,6 +65,13 @@ def test_root_runs_nothing_where_another_may_write(env: Path, path: str, mode: i
     assert f"others can change {(env / path).resolve()} (root:root, mode {mode:o})" in asked(env)
 
 
+def test_a_file_is_no_environment_and_the_one_that_is_meant_is_named(env: Path) -> None:
+    said = "is a file on this node; env names the directory of an environment"
+    assert asked(env / "bin/python") == f"{env}/bin/python {said}: {env}"
+    assert asked(env / "pyvenv.cfg") == f"{env}/pyvenv.cfg {said}"
+    assert asked(env / "none").startswith(f"there is no {env}/none on this node; make it first")
+
+
 def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None:
     env.parent.chmod(0o1777)
     assert asked(env) == "0"

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,28 @@ def test_the_smoke_tells_version_cuda_nccl_and_what_is_missing(tmp_path: Path) -
     assert "PackageNotFoundError" in smoke("apex", tmp_path)["version"]["error"]
     (tmp_path / "torch" / "__init__.py").write_text("raise OSError('libcudart.so.12: cannot open')")
     assert smoke("torch", tmp_path)["torch"]["error"] == "OSError: libcudart.so.12: cannot open"
+
+
+def test_of_other_wheels_all_is_imported_that_its_record_has(tmp_path: Path) -> None:
+    suffix = next(s for s in EXTENSION_SUFFIXES if s != ".so")
+    zipfile.ZipFile(wheel(tmp_path, name="apex", version="0.1")).extractall(tmp_path)
+    record = tmp_path / "apex-0.1.dist-info" / "RECORD"
+    added = ("apex_helper.py", f"amp_C{suffix}", "amp_data.so", "tests/__init__.py", "no-name.py", "../../bin/apex")
+    record.write_text(record.read_text() + "".join(f"{path},,\n" for path in added))
+    (tmp_path / "apex_helper.py").write_text("import atexit, apex\natexit.register(print, 'below the answer')\n")
+    (tmp_path / f"amp_C{suffix}").write_text("no library")
+    told = smoke("apex", tmp_path)
+    assert told["modules"] == ["apex", "apex_helper", "amp_C"]
+    assert told["imported"]["error"].startswith("amp_C: ImportError: ") and f"amp_C{suffix}" in str(told["imported"])
+    zipfile.ZipFile(wheel(tmp_path)).extractall(tmp_path)  # an extension's libc10.so is there once torch is loaded
+    assert smoke("apex", tmp_path)["modules"] == ["apex", "apex_helper", "torch", "amp_C"]
+    (tmp_path / "apex" / "__init__.py").write_text("raise RuntimeError('x' * 999 + '\\nwhat it was')")
+    told = smoke("apex", tmp_path)
+    assert told["imported"]["error"].startswith("apex: RuntimeError: x") and str(told["imported"]).count("what it was")
+    spec = NodeSpec.model_validate({"torch_wheels": [{"wheel": "apex-0.1-py3-none-any.whl", "env": "/opt/train"}]})
+    judged = BY_ID["wheels.works"].judge(spec, wheel_verdicts.node(out=json.dumps(told)))
+    assert judged.status == "fail" and judged.summary.startswith("apex in /opt/train cannot be imported: apex: Runt")
+    assert judged.summary.endswith("xxx what it was") and len(judged.summary) == 400
 
 
 def test_what_is_missing_can_be_pasted_into_a_shell() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.checks.torchsmoke import NCCL_FLOOR, error_in
 from gpuready.compat.host import gpus_of
+from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.wheels import TorchWheel
 from gpuready.state.model import NodeState
@@ -52,8 +53,8 @@ def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeStat
     install = f"install them: {one.env}/bin/python -m pip install {words}"
     if error := error_in(told, "version"):
         return fail(f"{where}: {error}")
-    if error := error_in(told, "torch"):
-        return fail(f"{where} cannot be imported: {error}"[:400], install if lacks else "")
+    if error := error_in(told, "torch") or error_in(told, "modules") or error_in(told, "imported"):
+        return fail(brief(f"{where} cannot be imported: {error}", 400), install if lacks else "")
     if why := _not_for(told.get("architectures"), state):
         return fail(f"{where} {why}", "build it with TORCH_CUDA_ARCH_LIST for this GPU")
     if lacks:
