@@ -92,6 +92,8 @@ class Driver(Component):
             said.append(
                 "from now on security updates of the driver wait for you, too: NVIDIA publishes them as bulletins"
             )
+        if "driver.version" in keys:
+            said.append(f"whether the repositories have {spec.driver.version} is asked by apply alone")
         if driverinstall.RUNNING in keys and (why := driverinstall.cannot_reload(state)):
             said.append(f"the module takes a reboot: {why}")
         elif driverinstall.RUNNING in keys and state.driver.loaded:

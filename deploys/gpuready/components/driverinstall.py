@@ -45,6 +45,11 @@ def versions(state: NodeState) -> tuple[str, ...]:
 
 def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     """The keys of an installation; raises :class:`NotComparable`."""
+    if spec.hardware.gpus == "none":
+        raise NotComparable(
+            "driver.policy: install, and hardware.gpus: none: say driver: {policy: observe} for a host without GPUs, "
+            "or how many it has (auto, where they come later)"
+        )
     version = spec.driver.version or ""
     flavor = _flavor(spec, state)
     if versions(state) != (version,) or actual(state)["driver.module"] != flavor:
