@@ -186,8 +186,13 @@ def test_a_job_has_the_fields_of_the_api_and_what_the_container_needs(
 @pytest.mark.parametrize(
     ("words", "limit", "said"),
     [
-        ((), "h200", "--machine-type, such as a3-highgpu-8g; a script: -- train.py"),
-        (("--machine-type", "x", "--", "y"), "other", "an image in the spec: verify.image; a number in the spec"),
+        ((), "h200", "needs a machine type; a script"),
+        ((), "h200", "--machine-type, such as a3-highgpu-8g; -- train.py"),
+        (("--machine-type", "g2-standard-96", "--", "y"), "other", "needs an image; the number of GPUs"),
+        (("--machine-type", "a3-highgpu-8g", "--", "y"), "other", "hardware: {gpus: NUMBER} in the spec of other"),
+        (("--machine-type", "a4x-highgpu-4g", "--", "y"), "other", "/hosts.json:"),
+        (("--machine-type", "n1-standard-8", "--", "y"), "h200", "needs GPUs, which a machine of that type has not"),
+        (("--machine-type", "c4a-standard-8", "--", "y"), "h200", "--accelerator, such as nvidia-tesla-t4"),
         (("--machine-type", "x", "--", "y"), "all", "2 are chosen"),
     ],
 )

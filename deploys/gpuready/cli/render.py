@@ -61,16 +61,24 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
     names = [entry.name for entry in wanted.entries]
     if len(names) != 1:
         raise UsageError(f"a job of Batch is made from one host's spec, and {len(names)} are chosen", remedy="--limit")
-    spec = wanted.entries[0].spec
+    entry, machine_type = wanted.entries[0], machine["machine_type"]
+    spec = entry.spec
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
     gpus = spec.hardware.gpus
     lacking = {
-        "--machine-type, such as a3-highgpu-8g": machine["machine_type"],
-        "a script: -- train.py": script,
-        "an image in the spec: verify.image": image,
-        "a number in the spec: hardware.gpus": gpus if isinstance(gpus, int) else 0,
+        "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
+        "a script": ("-- train.py", script),
+        "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
+        "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", isinstance(gpus, int)),
+        "GPUs, which a machine of that type has not": (
+            "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
+            machine["accelerator"] or not machine_type or gcpbatch.has_gpus(machine_type),
+        ),
     }
-    if missing := [what for what, there in lacking.items() if not there]:
-        raise UsageError(f"a job of Batch needs {'; '.join(missing)}")
+    if missing := {what: remedy for what, (remedy, there) in lacking.items() if not there}:
+        raise UsageError(
+            f"{entry.name} ({entry.source}): a job of Batch needs {'; '.join(missing)}",
+            remedy="; ".join(missing.values()),
+        )
     assert isinstance(gpus, int)
     return gcpbatch.job(gcpbatch.Job(image, script=script, **machine), gpus, spec)

@@ -4,11 +4,13 @@ Batch on Container-Optimized OS puts the driver at /var/lib/nvidia, which it doe
 first torchrun with Triton ends with "libcuda.so cannot found!". So the libraries are mounted where CUDA images look,
 Triton is told the directory, and Docker gets its runtime before the container starts.
 Sources: the Batch API's reference v1 (projects.locations.jobs: TaskGroup, TaskSpec, Runnable, Container,
-AllocationPolicy) and Batch's documentation on GPUs (the mounts); PyTorch's documentation of torchrun.
+AllocationPolicy) and Batch's documentation on GPUs (the mounts); Compute Engine's on GPU machine types; PyTorch's
+documentation of torchrun.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +38,11 @@ class Job:
     script: tuple[str, ...]
     accelerator: str = ""
     boot_image: str = ""
+
+
+def has_gpus(machine_type: str) -> bool:
+    """Has a VM of that type GPUs of its own (families A and G, such as a3-highgpu-8g, a4x- and g2-), so none to add?"""
+    return bool(re.match(r"[ag]\d+x?-", machine_type))
 
 
 def job(wanted: Job, gpus: int, spec: NodeSpec) -> dict[str, Any]:
