@@ -194,6 +194,14 @@ def test_the_hook_costs_nothing_and_cannot_fail(node: Machine, baseline: set[str
     node.run(f"mv /root/script {SCRIPT}")
 
 
+def test_by_hand_it_ends_whole(node: Machine, baseline: set[str]) -> None:
+    """Beside systemd nobody ends what a run leaves behind: whoever waits for its output would wait for it, too."""
+    done = node.run(f"sh {SCRIPT} run")
+    assert done.stdout.splitlines()[-1].split(":")[0] == told(node)["outcome"] != "failed", done.stdout
+    until(lambda: node.run("pgrep -f '[t]ail --pid'", check=False).stdout == "", 10, "the watchdog is gone")
+    assert node.run(f"sh {SCRIPT} --help", check=False).returncode == 64
+
+
 def test_it_waits_for_the_package_manager(node: Machine, baseline: set[str]) -> None:
     """apt holds its lock for as long as one of its hooks runs, and for this long the service has not looked."""
     before, hook = runs(node), "/etc/apt/apt.conf.d/99slow"
