@@ -123,7 +123,8 @@ def files(tmp_path: Path) -> dict[str, str]:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("all:\n  hosts:\n    gpu[01:03]:\n")
     consumer = gpus(("GeForce RTX 2080 Ti", "GeForce RTX"))
-    states = {"gpu01": node(), "gpu02": node(smi=consumer), "gpu03": node(smi=consumer)}
+    a100 = gpus(("NVIDIA A100-SXM4-80GB", "NVIDIA"))
+    states = {"gpu01": node(smi=a100), "gpu02": node(smi=consumer), "gpu03": node(smi=consumer)}
     document = {
         "schema": "gpuready/result/1",
         "hosts": {name: {"state": state.model_dump(mode="json")} for name, state in states.items()},
@@ -184,7 +185,7 @@ def test_what_if(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> N
     argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
     for given, verdicts in (
         (["--driver", "465.19.01"], ["NATIVE", "NATIVE", "NATIVE"]),
-        (["--gpu", "NVIDIA L4"], ["FORWARD", "FORWARD", "FORWARD"]),
+        (["--gpu", "NVIDIA A40"], ["FORWARD", "FORWARD", "FORWARD"]),
     ):
         assert run([*argv, *given]) == 0
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

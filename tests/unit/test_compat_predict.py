@@ -107,6 +107,19 @@ DERIVED = [
     # Nobody knows it.
     (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "hook"), "ERROR_804", False),
     (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "disabled"), "MINOR", True),
+    # Drivers from before the GPU, and from after its last branch; of a GPU that nobody knows nothing is said.
+    (case("470.82.01", "NVIDIA H100", "11.4"), "NEEDS_DRIVER", True),
+    (case("535.54.03", "NVIDIA B200", "12.2"), "NEEDS_DRIVER", True),
+    (case("535.54.03", "NVIDIA GeForce RTX 5090", "12.2"), "NEEDS_DRIVER", True),
+    (case("580.65.06", "Tesla K80", "11.4"), "NEEDS_DRIVER", True),
+    (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), "NEEDS_DRIVER", True),
+    (case("470.82.01", "Tesla K80", "11.4"), "NATIVE", True),
+    (case("520.61.05", "NVIDIA H100", "11.8"), "NATIVE", True),
+    (case("470.82.01", "datacenter", "11.4"), "NATIVE", True),
+    (case("470.82.01", "Orin", "11.4"), "NATIVE", True),
+    # A libcuda that no longer knows what the driver still drives.
+    (case("470.82.01", "Tesla K80", "12.1", "530.30.02", "mount"), "ERROR_804", False),
+    (case("580.65.06", "Tesla V100", "13.1", "590.44.01", "hook"), "ERROR_804", False),
     # The gate: evaluated in legacy mode, whatever becomes of libcuda, and never by CDI.
     (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "ldconfig", "", (THIRD,)), "REFUSED", True),
     (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "disabled", "", (THIRD,)), "REFUSED", True),
@@ -157,6 +170,13 @@ def test_the_fixes_of_the_field_report_in_their_order() -> None:
         (case("535.54.03", "NVIDIA H100", "13.0.0"), 1, "install cuda-compat-13-0 in the image"),
         (case("535.54.03", "GeForce RTX 4090", "12.9.1", "", "ldconfig", "", (THIRD,)), 1, "NVIDIA_DISABLE_REQUIRE=1"),
         (case("418.39", "Tesla V100", "13.1.0"), 0, "take an image of CUDA 10.1 or older"),  # no driver for both
+        (case("470.82.01", "NVIDIA H100", "11.4"), 0, "raise the driver to 520.61.05 or newer"),
+        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "raise the driver to 570.26 or newer"),
+        (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "raise the driver to 530.30.02 or newer"),
+        (case("580.65.06", "Tesla K80", "11.4"), 0, "take a driver of branch 470, such as 470.82.01, the last for Kep"),
+        (case("580.65.06", "Tesla K80", "12.4"), 0, "for Kepler GPUs, and take an image of CUDA 11.4 or older"),
+        (case("580.65.06", "Tesla K80", "11.4", "470.82.01", "none"), 0, "compat directory out of the linker's way"),
+        (case("367.48", "Tesla V100", "13.1"), 0, "branch 580, such as 580.95.05, the last for Volta GPUs"),
     ],
 )
 def test_a_fix_for_each_case(asked: tuple[Host, Image], first: int, part: str) -> None:
@@ -193,6 +213,21 @@ def test_what_a_compiler_no_longer_knows_is_said() -> None:
     assert not predict(host, replace(image, cuda=(12, 9, 1))).notes
 
 
+def test_and_what_it_does_not_know_yet() -> None:
+    for gpu, cuda, first in (("NVIDIA B200", "11.4", "12.8"), ("NVIDIA H100", "11.7", "11.8"), ("A10", "10.2", "11.0")):
+        found = predict(*case("580.65.06", gpu, cuda))
+        assert found.verdict == "NATIVE"
+        assert f"CUDA {cuda} has no machine code for" in found.notes[0]
+        assert f"(the first was {first}): only what brings PTX runs" in found.notes[0]
+    for gpu, cuda in (("NVIDIA B200", "12.8"), ("NVIDIA L4", "11.0"), ("Tesla T4", "9.0"), ("Orin", "7.0")):
+        assert not predict(*case("580.65.06", gpu, cuda)).notes  # Ampere's code runs on Ada, Volta's on Turing
+
+
+def test_why_a_driver_does_not_drive_a_gpu_is_said() -> None:
+    found = predict(*case("580.65.06", "Tesla K80", "11.4"))
+    assert "580.65.06 has no support for Kepler GPUs: 470 is the last branch for them, and Tesla K80 is" in found.reason
+
+
 def test_the_worst_gpu_of_a_node_counts_and_a_fix_is_one_for_all() -> None:
     host, image = case("535.54.03", "NVIDIA L4", "12.4.1", "550.54.15", "hook")
     consumer = replace(host, gpu=tables.gpu("GeForce RTX 4090"))
@@ -218,6 +253,7 @@ NAMES = [
     "Tesla V100",
     "Orin",
     "NVIDIA B200",
+    "Tesla K80",
 ]
 LIBRARIES = [needs for needs in tables.toolkits().values() if needs[0] >= 384]
 
@@ -256,6 +292,8 @@ def test_a_fix_that_is_offered_never_fails(host: Host, image: Image) -> None:
     for fix in ways:
         assert fix.then.runs
         assert predict(fix.host, fix.image) == fix.then
+        first, last = tables.driver_branches(host.gpu.architecture)
+        assert first <= fix.host.driver[0] <= last
         assert (fix.host, fix.image) != (host, image)
 
 
@@ -269,6 +307,12 @@ def test_or_newer_is_true(host: Host, image: Image, newer: Version) -> None:
             assert predict(replace(fix.host, driver=newer), fix.image).runs, fix.do
 
 
+def test_or_newer_is_not_said_where_the_gate_lists_branches() -> None:
+    host, image = case("525.60.13", "NVIDIA RTX A6000", "12.2", "", "mount", "", (THIRD,))
+    first = fixes(host, image, predict(host, image))[0]
+    assert first.do == "raise the driver to 535.54.03"  # the gate names branch 535, and knows nothing of 545
+
+
 @given(hosts(), images(), st.sampled_from(DRIVERS))
 def test_a_newer_driver_breaks_nothing_that_used_the_drivers_own_libcuda(
     host: Host, image: Image, newer: Version
@@ -280,7 +324,7 @@ def test_a_newer_driver_breaks_nothing_that_used_the_drivers_own_libcuda(
     assume(newer >= host.driver and host.stack != "none")
     image = replace(image, requires=(), own_compat=(), compat=tuple(CompatLib(one.version) for one in image.compat))
     before, after = predict(host, image), predict(replace(host, driver=newer), image)
-    if before.verdict in ("NATIVE", "MINOR"):
+    if before.verdict in ("NATIVE", "MINOR") and not tables.no_support(host.gpu.architecture, newer[0]):
         assert after.verdict in ("NATIVE", before.verdict), (before, after)
 
 
@@ -310,5 +354,6 @@ def test_every_prediction_says_why(host: Host, image: Image) -> None:
 @given(st.sampled_from(list(tables.toolkits())), st.sampled_from(NAMES), st.sampled_from(STACKS))
 def test_an_official_image_runs_on_its_own_driver(cuda: Version, name: str, stack: str) -> None:
     image = official(cuda)
+    assume(not tables.no_support(tables.gpu(name).architecture, image.compat[0].version[0]))
     host = Host(image.compat[0].version, tables.gpu(name), stack, None, gated(stack, None))
     assert predict(host, image).verdict == "NATIVE"

@@ -104,6 +104,15 @@ GPUS = {
     "TITAN V": ("consumer", "Volta", 580),
     "TITAN RTX": ("consumer", "Turing", None),
     "Quadro RTX 6000": ("pro", "Turing", None),
+    "Quadro RTX 5000": ("pro", "Turing", None),
+    "Quadro RTX 4000": ("pro", "Turing", None),
+    "Quadro RTX 3000": ("pro", "Turing", None),
+    "NVIDIA RTX 5000 Ada Generation": ("pro", "Ada", None),
+    "NVIDIA RTX 2000 Ada Generation": ("pro", "Ada", None),
+    "GeForce GTX 750 Ti": ("consumer", "Maxwell", 580),
+    "GeForce GTX 780 Ti": ("consumer", "Kepler", 470),
+    "Quadro K2200": ("pro", "Maxwell", 580),
+    "Quadro K4200": ("pro", "Kepler", 470),
     "NVIDIA RTX A6000": ("pro", "Ampere", None),
     "NVIDIA RTX 4000 SFF Ada Generation": ("pro", "Ada", None),
     "NVIDIA RTX 6000 Ada Generation": ("pro", "Ada", None),
@@ -135,6 +144,31 @@ GPUS = {
 def test_what_a_gpu_is(name: str) -> None:
     found = tables.gpu(name)
     assert (found.kind, found.architecture, found.newest_branch) == GPUS[name]
+
+
+def test_an_architecture_begins_with_a_driver_that_speaks_its_first_cuda() -> None:
+    data = tables._load("gpus")
+    made = {rule["name"] for rule in data["architectures"]}
+    for key in ("oldest_branch", "newest_branch", "oldest_toolkit", "newest_toolkit", "open_module"):
+        assert set(data[key]) <= made, key
+    assert set(data["oldest_toolkit"]) == set(data["oldest_branch"])
+    for name, first in data["oldest_toolkit"].items():
+        assert numbers(first) <= tables.newest_cuda(tables.driver_branches(name)[:1]), name
+
+
+@pytest.mark.parametrize(
+    ("architecture", "branch", "why"),
+    [
+        ("Hopper", 470, "no support for Hopper GPUs: 520 is the first branch for them"),
+        ("Kepler", 580, "no support for Kepler GPUs: 470 is the last branch for them"),
+        ("Kepler", 470, ""),
+        ("Blackwell", 570, ""),
+        ("Blackwell", 700, ""),
+        ("", 346, ""),
+    ],
+)
+def test_which_branches_drive_it(architecture: str, branch: int, why: str) -> None:
+    assert tables.no_support(architecture, branch) == why
 
 
 def test_the_brand_goes_before_the_name() -> None:

@@ -32,9 +32,9 @@ _HELP = """Will this image run here? Predicts what CUDA will say, and what to do
   gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
-The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35)
-or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not certain has a question mark: an ERROR_804?
-of a GPU that nobody knows counts as an error.
+The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35,
+or a GPU that the driver does not know) or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not
+certain has a question mark: an ERROR_804? of a GPU that nobody knows counts as an error.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 

@@ -41,9 +41,10 @@ def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, H
             host,
             plain,
         )
-        yield from _newer_driver(host, plain, " and take the compat directory out of the linker's way")
+        besides = " and take the compat directory out of the linker's way"
+        yield from (*_newer_driver(host, plain, besides), *_last_driver(host, plain, besides))
     else:
-        yield from _newer_driver(host, image)
+        yield from (*_newer_driver(host, image), *_last_driver(host, image))
     if found.verdict == "REFUSED":
         yield (
             "start it with -e NVIDIA_DISABLE_REQUIRE=1: the gate is only the image's own opinion",
@@ -58,14 +59,33 @@ def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, H
 
 
 def _newer_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
-    """The driver that came with this CUDA, or that of the image's libcuda if it is newer."""
-    need = max([tables.bundled_driver(image.cuda), *(one.version for one in image.compat)])
-    last = host.gpu.newest_branch
+    """The driver that came with this CUDA, or that of the image's libcuda, or the GPU's first one, if it is newer."""
+    oldest, last = tables.driver_branches(host.gpu.architecture)[0], host.gpu.newest_branch
+    first = min(one for one in tables.toolkits().values() if one[0] >= oldest)
+    need = max([first, tables.bundled_driver(image.cuda), *(one.version for one in image.compat)])
     if need <= host.driver or (last is not None and need[0] > last):
+        return
+    later = [one for one in tables.toolkits().values() if one > need and (last is None or one[0] <= last)]
+    if not all(predict(replace(host, driver=one), image).runs for one in later):  # the gate names branches
+        yield f"raise the driver to {driver(need)}{besides}", replace(host, driver=need), image
         return
     kept = [b for b in tables.supported_until() if b >= need[0] and (last is None or b <= last)]
     advice = f"; {kept[0]} is a branch supported until {tables.supported_until()[kept[0]]}" if kept else ""
     yield f"raise the driver to {driver(need)} or newer{besides}{advice}", replace(host, driver=need), image
+
+
+def _last_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
+    """Where this driver cannot drive the GPU: its last branch, with this image or with one that fits that branch."""
+    gpu, last = host.gpu, host.gpu.newest_branch
+    if last is None or not tables.no_support(gpu.architecture, host.driver[0]):
+        return
+    at = replace(host, driver=max(one for one in tables.toolkits().values() if one[0] <= last))
+    do = f"take a driver of branch {last}, such as {driver(at.driver)}, the last for {gpu.architecture} GPUs"
+    if predict(at, image).runs:
+        yield do + besides, at, image
+        return
+    for then, there, older in _older_image(at):
+        yield f"{do}, and {then}", there, older
 
 
 def _without_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image]]:

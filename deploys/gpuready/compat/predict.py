@@ -39,18 +39,34 @@ class Prediction:
 
 def predict(host: Host, image: Image) -> Prediction:
     """What happens when this image's program starts on this host."""
+    if lacks := tables.no_support(host.gpu.architecture, host.driver[0]):
+        text = f"driver {driver(host.driver)} has {lacks}, and {host.gpu.name} is one: CUDA finds no device there"
+        return Prediction("NEEDS_DRIVER", True, text)
     open_, why = gate(host, image)
     if open_ is False:
         return Prediction("REFUSED", True, why)
     library = chosen(host, image)
     found = _forward(host, image, library) if library else _own(host, image)
-    if found.runs and image.cuda[0] > (last := host.gpu.newest_toolkit):
-        text = f"CUDA {image.cuda[0]} compiles nothing for {host.gpu.architecture} (the last was {last}): error 209"
+    if found.runs and (text := _no_code(host, image)):
         found = replace(found, notes=(*found.notes, text))
     if open_ is None:
         text = "whether NVIDIA_REQUIRE_CUDA lets it start cannot be told of this GPU"
         found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
     return found
+
+
+def _no_code(host: Host, image: Image) -> str:
+    """Has this CUDA no machine code for this GPU? The driver's libcuda runs it nevertheless, where there is PTX."""
+    gpu, first = host.gpu, host.gpu.oldest_toolkit
+    if image.cuda[0] > gpu.newest_toolkit:
+        last = f"the last was {gpu.newest_toolkit}"
+        return f"CUDA {image.cuda[0]} compiles nothing for {gpu.architecture} ({last}): error 209"
+    if image.cuda[:2] < first:
+        lacks = (
+            f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture} (the first was {dotted(first)})"
+        )
+        return f"{lacks}: only what brings PTX runs, after it was compiled; else error 209"
+    return ""
 
 
 def gate(host: Host, image: Image) -> tuple[bool | None, str]:
@@ -123,13 +139,18 @@ def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
         return None
     library = max(image.own_compat, key=lambda one: one.version)
-    if library.version <= host.driver or not listed(host, library):
+    if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
         return None
     text = (
         f"the image's entrypoint puts its libcuda {driver(library.version)} first; "
         "a command that replaces the entrypoint gets error 35"
     )
     return Prediction("FORWARD", False, text, library)
+
+
+def _too_new(host: Host, library: CompatLib) -> str:
+    """Does this libcuda no longer know the GPU, though the driver still does?"""
+    return tables.no_support(host.gpu.architecture, library.version[0])
 
 
 def listed(host: Host, library: CompatLib) -> str:
@@ -153,6 +174,8 @@ def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
     if host.gpu.kind == "unknown":
         text = f"{what}, and nothing is known of {name or 'the GPU'}: unless it is a data-center GPU, CUDA answers 804"
         return Prediction("ERROR_804", False, text, library)
+    if lacks := _too_new(host, library):
+        return Prediction("ERROR_804", False, f"{what}, and it has {lacks}", library)
     by = listed(host, library)
     if not by or library.version < host.driver:
         noted = library.note is not None and bool(library.note.driver)

@@ -122,6 +122,11 @@ class Gpu:
         return found
 
     @property
+    def oldest_toolkit(self) -> Version:
+        """The first CUDA whose machine code runs on it; (0, 0) where that is not known."""
+        return numbers(_load("gpus")["oldest_toolkit"].get(self.architecture, "0.0"))
+
+    @property
     def newest_toolkit(self) -> int:
         """The last CUDA major that compiles for it; a high number while there is none."""
         found: int = _load("gpus")["newest_toolkit"].get(self.architecture, 10**6)
@@ -152,6 +157,15 @@ def driver_branches(architecture: str) -> tuple[int, int]:
     """The first and the last driver branch of an architecture; 0 and a high number where there is none."""
     data = _load("gpus")
     return data["oldest_branch"].get(architecture, 0), data["newest_branch"].get(architecture, 10**6)
+
+
+def no_support(architecture: str, branch: int) -> str:
+    """Why a driver branch cannot drive GPUs of an architecture; empty where it can, and of one that is not known."""
+    first, last = driver_branches(architecture)
+    if first <= branch <= last:
+        return ""
+    limit = f"{last} is the last branch" if branch > last else f"{first} is the first branch"
+    return f"no support for {architecture} GPUs: {limit} for them"
 
 
 def open_module(architecture: str) -> str:

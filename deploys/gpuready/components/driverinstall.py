@@ -188,12 +188,8 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         raise NotComparable(f"{said} are mixed here: purge those of one of them first")
     branch = int((spec.driver.version or "0").partition(".")[0])
     for architecture in _architectures(state):
-        first, last = tables.driver_branches(architecture)
-        if not first <= branch <= last:
-            limit = f"{last} is the last branch" if branch > last else f"{first} is the first branch"
-            raise NotComparable(
-                f"driver {spec.driver.version} has no support for {architecture} GPUs: {limit} for them"
-            )
+        if lacks := tables.no_support(architecture, branch):
+            raise NotComparable(f"driver {spec.driver.version} has {lacks}")
         rule = tables.open_module(architecture)
         if (rule, flavor) in (("only", "proprietary"), ("never", "open")):
             word = "the open module alone" if rule == "only" else "the proprietary module alone"
