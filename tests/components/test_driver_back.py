@@ -18,10 +18,17 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import Case, spec_of, state_of
 
-FRESH: dict[str, Any] = {"os": {"id": "debian"}, "have": ["apt-get"]}
+KERNEL = "6.12.48+deb13-amd64"
+FRESH: dict[str, Any] = {
+    "os": {"id": "debian"},
+    "have": ["apt-get"],
+    "kernel": KERNEL,
+    "boots": {"installed": [KERNEL]},
+}
 INSTALL = {"driver": {"policy": "install", "version": "550.163.01", "flavor": "open"}}
 NAMES = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms")
 MADISON = "".join(f" {name} | 550.163.01-2 | http://x trixie/non-free amd64 Packages\n" for name in NAMES)
+MADISON += f"headers {KERNEL}\n"
 
 
 def built(spec: dict[str, Any], state: dict[str, Any]) -> tuple[NodeSpec, NodeState]:

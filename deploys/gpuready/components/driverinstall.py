@@ -85,7 +85,6 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
     packages = state.packages if isinstance(state.packages, dict) else {}
     flavor = _flavor(spec, state)
     members = driverset.members(packages)
-    kernels = {state.kernel, *nextboot.kernels(state)[0]} & set(state.boots.installed)
     said = [owner.name for owner in driverset.owners(state)]
     makers = [name.removeprefix("packages of ") for name in said if name.startswith("packages of ")]
     other = [name for name in members if _carries(name) not in ("", flavor)]
@@ -93,7 +92,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
         os=state.os.id,
         version=spec.driver.version or "",
         flavor=flavor,
-        kernels=tuple(sorted(kernels)),
+        kernels=tuple(sorted(_kernels(state))),
         maker=makers[0] if makers else "",
         installed=tuple(name for name in members if name not in other),
         replaced=tuple(other),
@@ -102,6 +101,11 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
         signed=_signed_only(state),
         fabric_manager=_wants_fabric_manager(spec, state),
     )
+
+
+def _kernels(state: NodeState) -> set[str]:
+    """The kernels that run or boot next, of those whose modules are on the node."""
+    return {state.kernel, *nextboot.kernels(state)[0]} & set(state.boots.installed)
 
 
 def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
@@ -194,6 +198,11 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         if (rule, flavor) in (("only", "proprietary"), ("never", "open")):
             word = "the open module alone" if rule == "only" else "the proprietary module alone"
             raise NotComparable(f"driver.flavor: {flavor}, and {architecture} GPUs take {word}")
+    if not _kernels(state):
+        raise NotComparable(
+            f"there is no /lib/modules/{state.kernel} for the kernel that runs, nor for one in /boot, so no module can "
+            "be had or built: install the kernel's packages and headers first"
+        )
     if _signed_only(state) and state.os.id != _SIGNED_ON:
         raise NotComparable(
             "Secure Boot is on, and a module that is built here would be refused: enrol DKMS's key (mokutil --import, "
