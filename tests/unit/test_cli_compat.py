@@ -89,6 +89,13 @@ def test_for_ci(capsys: pytest.CaptureFixture[str]) -> None:
         (["--note", "{}"], "--note describes one library, and --compat-lib names none", "--compat-lib"),
         (["--compat-lib", "460.32.03", "--note", "{"], "--note: no JSON", "driver"),
         (["--compat-lib", "460.32.03", "--note", '{"driver": "535"}'], "'driver' is no list of numbers", "[535"),
+        (["--compat-lib", "460.32.03", "--note", '{"format":1,"drivers":[535]}'], "'drivers' is no key", '"driver":['),
+        (["--compat-lib", "460.32.03", "--note", '{"a":1}'], "'a' is no key of it (there are format, CUDA", "format"),
+        (["--compat-lib", "460.32.03", "--note", '{"format":2}'], '"format" is 1', '"format":1'),
+        (["--compat-lib", "460.32.03", "--note", "{}"], '"format" is 1', '"format":1'),
+        (["--require", "cuda>=x"], "--require: 'cuda>=x': 'x' is no version", "cuda>=12.4"),
+        (["--stack", "hook", "--require", "speed>3"], "there is no property 'speed'", "cuda>=12.4"),
+        (["--gpu", "NVIDIA A100"], "--gpu was given several times", "one call for each"),
         (["--stack", "cdi"], "'cdi' is not one of 'none', 'mount', 'ldconfig', 'hook', 'disabled'", "--help"),
     ],
 )
@@ -100,6 +107,21 @@ def test_what_cannot_be_asked(more: list[str], message: str, instead: str, capsy
     assert message in found["error"]["message"]
     assert instead in found["error"]["remedy"]
     assert message in err
+
+
+def test_an_empty_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compat", "--driver", "450.102.04", "--gpu", "", "--image-cuda", "11.0"]) == 64
+    assert "--gpu is empty" in capsys.readouterr().err
+
+
+def test_a_gate_that_nobody_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [*HOST, "--image-cuda", "11.0", "--require", "cuda>=12.9"]
+    assert run(argv) == 0
+    assert "  note   NVIDIA_REQUIRE_CUDA is not looked at here: only libnvidia-container" in capsys.readouterr().out
+    assert run([*argv, "--stack", "ldconfig"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("REFUSED")
+    assert "is not looked at" not in out
 
 
 @pytest.mark.parametrize("given", [["--driver", "450.102.04"], ["--image-cuda", "11.2.2"], []])

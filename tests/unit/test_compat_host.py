@@ -233,6 +233,47 @@ def test_the_cuda_of_an_image_that_does_not_say(
         assert json.loads(capsys.readouterr().out)["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
 
 
+def test_the_cuda_of_an_image_that_says_another_is_told(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3")) == 0
+    assert "  note   the image itself says CUDA 11.0.3, which counts, not 11.3\n" in capsys.readouterr().out
+    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")) == 0
+    assert "note" not in capsys.readouterr().out
+
+
+def test_what_is_not_known_is_called_so_and_says_what_to_do(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.tar"
+    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("UNKNOWN  the image says no CUDA_VERSION")
+    assert second == "  do     name its CUDA with --image-cuda, or give it as an archive: --image image.tar"
+    without = NodeState().model_dump(mode="json")
+    Path(files["states.json"]).write_text(
+        json.dumps({"schema": "gpuready/result/1", "hosts": {f"gpu0{i}": {"state": without} for i in (1, 2, 3)}})
+    )
+    assert run(matrix(files, "--image", files["old.tar"])) == 3
+    out = capsys.readouterr().out
+    assert "gpu[01-03]: no nvidia driver is loaded\n  do     say what the host shall have" in out
+    assert "0 of 3 images on hosts will run, 3 are UNKNOWN; exit 3 (it will not run, or that is not known)" in out
+
+
+def test_a_gate_that_nobody_asks_on_these_hosts(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(matrix(files, "--image-cuda", "11.0", "--require", "cuda>=12.9")) == 0
+    assert "  note   NVIDIA_REQUIRE_CUDA is not looked at here" in capsys.readouterr().out
+
+
+def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run(["compat", "--driver", "460.80", "--image", "docker://busybox"]) == 64
+    err = capsys.readouterr().err
+    assert "there is no skopeo on this machine" in err
+    assert "install skopeo, or docker save -o image.tar busybox, and --image image.tar" in err
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -242,8 +283,15 @@ def test_the_cuda_of_an_image_that_does_not_say(
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
         (["--driver", "460.80", "--image", "HOSTS"], "it is no image archive"),
         (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
-        (["-i", "HOSTS"], "--image-cuda is missing"),
+        (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
+        (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : no version"),
+        (["-i", "HOSTS", "--image", "app:1", "--image-cuda", "12.7"], "no such CUDA toolkit is known"),
         (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
+        (["-i", "HOSTS", "--image", "/nowhere/app.tar"], "--image /nowhere/app.tar: no such file"),
+        (["-i", "HOSTS", "--image", "app.tar"], "--image app.tar: no such file"),
+        (["--driver", "460.80", "--image", "./app"], "--image ./app: no such file"),
+        (["--driver", "460.80", "--image", "../app"], "--image ../app: no such file"),
+        (["--driver", "460.80", "--image", "bad ref!!"], "--image bad ref!!: neither a file nor a reference"),
     ],
 )
 def test_contradictions(

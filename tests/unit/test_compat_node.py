@@ -121,7 +121,9 @@ def test_the_cuda_of_a_wheel_or_of_the_spec() -> None:
     wheel = record({}, "path ./usr/lib/nvidia_cuda_runtime_cu12-12.8.57.dist-info/METADATA")
     assert node_image(wheel) == ImageFacts(Image((12, 8)))
     assert node_image(record({}), (11, 8)) == ImageFacts(Image((11, 8)))
-    assert node_image(wheel, (11, 8)) == ImageFacts(Image((12, 8)))
+    note = "the image itself says CUDA 12.8, which counts, not 11.8"
+    assert node_image(wheel, (11, 8)) == ImageFacts(Image((12, 8)), notes=(note,))
+    assert node_image(wheel, (12, 8)) == ImageFacts(Image((12, 8)))
 
 
 # --- the check --------------------------------------------------------------------------------------------------------

@@ -183,6 +183,43 @@ def test_a_fix_for_each_case(asked: tuple[Host, Image], first: int, part: str) -
     assert part in fixes(*asked, predict(*asked))[first].do
 
 
+def test_a_newer_driver_is_only_spoken_of_where_it_helps() -> None:
+    for gpu, require, part in (
+        (
+            "NVIDIA A100",
+            "cuda>=12.9",
+            "condition: cuda>=12.9, please update your driver; driver 535.54.03 speaks CUDA 12",
+        ),
+        ("NVIDIA A100", "arch>=9.0", "condition: arch>=9.0; no newer driver makes NVIDIA A100 one that it admits, and"),
+        ("Orin", "brand=tesla,cuda>=12.9", "please update your driver"),
+    ):
+        found = predict(*case("535.54.03", gpu, "12.2", "", "ldconfig", "", (require,)))
+        assert found.verdict == "REFUSED"
+        assert part in found.reason
+
+
+def test_what_is_not_known_of_the_gpu_is_named() -> None:
+    for gpu, driver, require, part in (
+        ("Orin", "535.54.03", THIRD, "cannot be told: the GPU's brand is not known"),
+        ("GeForce RTX 3090", "470.82.01", SECOND, "the GPU's brand may be geforce or geforcertx"),
+        ("Orin", "535.54.03", "arch>=9.0", "the GPU's compute capability is not known"),
+        ("NVIDIA A100", "700.10.01", "cuda>=14.0", "told: the CUDA of so new a driver is not known"),
+    ):
+        found = predict(*case(driver, gpu, "11.4", "", "mount", "", (require,)))
+        assert (found.runs, found.certain) == (True, False)
+        assert found.notes[-1].endswith(part)
+
+
+def test_a_note_that_keeps_the_library_aside_is_told() -> None:
+    asked = case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
+    assert predict(*asked).notes[0] == (
+        "the image's libcuda 575.57.08 is left aside: its ELF note does not list branch 545"
+    )
+    for driver, toolkit in (("570.211.01", "1.20.0"), ("545.23.08", "1.18.2"), ("590.44.01", "1.20.0")):
+        found = predict(*case(driver, "NVIDIA A100", "12.9.1", "575.57.08", "hook", toolkit, noted=True))
+        assert not any("left aside" in note for note in found.notes)
+
+
 def test_several_libraries() -> None:
     host, image = case("535.54.03", "GeForce RTX 4090", "12.4.1", "550.54.15", "hook")
     image = replace(image, compat=(*image.compat, CompatLib(numbers("545.23.08"))))

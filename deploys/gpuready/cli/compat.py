@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from gpuready.checks.images import image_facts
 from gpuready.cli.options import STATE, Verb, probe_options, request
@@ -17,7 +16,8 @@ from gpuready.compat import tables
 from gpuready.compat.answer import answers
 from gpuready.compat.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.compat.host import hosts_of
-from gpuready.compat.note import NoteError, read_note
+from gpuready.compat.note import NoteError, given_note
+from gpuready.compat.require import RequireError, check
 from gpuready.compat.versions import Version, dotted, numbers
 from gpuready.errors import UsageError
 from gpuready.report.run import HostRun, Run
@@ -33,18 +33,28 @@ _HELP = """Will this image run here? Predicts what CUDA will say, and what to do
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
 The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35,
-or a GPU that the driver does not know) or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not (exit 3). What is not
-certain has a question mark: an ERROR_804? of a GPU that nobody knows counts as an error.
+or a GPU that the driver does not know) or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not, UNKNOWN where nothing can
+be predicted (exit 3). What is not certain has a question mark: an ERROR_804? of a GPU that nobody knows counts as an
+error.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
+_MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
+_UNASKED = (
+    "NVIDIA_REQUIRE_CUDA is not looked at here: only libnvidia-container (mode legacy) does, CDI and jit-cdi do not"
+)
 
 
 @click.command("compat", cls=Verb, help=_HELP)
 @click.option(
-    "--driver", metavar="VERSION", help="The host's driver, such as 550.54.15; with -i: what if the hosts had this one?"
+    "--driver",
+    metavar="VERSION",
+    help="The host's driver, such as 550.54.15; with -i: what if the hosts had this one?",
 )
 @click.option(
-    "--gpu", metavar="NAME", help="As nvidia-smi -L names it; or consumer, pro, datacenter. With -i: what if?"
+    "--gpu",
+    multiple=True,
+    metavar="NAME",
+    help="As nvidia-smi -L names it; or consumer, pro, datacenter. With -i: what if?",
 )
 @click.option("--image-cuda", metavar="VERSION", help="CUDA_VERSION of the image, such as 12.4.1.")
 @click.option(
@@ -75,11 +85,12 @@ _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12
 def command(**given: Any) -> int:
     """The exit code."""
     outputs, names = targets(given["output"]), given["image"]
+    given["gpu"] = _gpu(given["gpu"])
     _refuse_contradictions(given)
     if given["inventory"]:
         return _matrix(given)
     hosts = [_host(given)]
-    images = {name: _read(name, given) for name in names} or {"": ImageFacts(_image(given))}
+    images = {name: _read(name, given) for name in names} or {"": _described(_image(given), hosts)}
     if len(images) == 1:
         (told,) = answers(hosts, "", images)
         return deliver(Run("compat", answer=told), outputs, color=given["color"])
@@ -95,12 +106,14 @@ def _matrix(given: dict[str, Any]) -> int:
 
     shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel")
     wanted = request("compat", **{name: given[name] for name in shared})
-    if given["driver"]:
+    if given["driver"] is not None:
         _driver("--driver", given["driver"])
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}
     asked = [name for name in given["image"] if name not in files]
-    if not given["image"] and (given["image_cuda"] or not any(entry.spec.images for entry in wanted.entries)):
-        files = {"image": ImageFacts(_image(given))}
+    if given["image_cuda"] is not None:
+        cuda("--image-cuda", given["image_cuda"])
+    by_facts = not given["image"] and (given["image_cuda"] or not any(entry.spec.images for entry in wanted.entries))
+    image = _image(given) if by_facts else None
     specs = {entry.name: _wanted(entry.spec, given, asked) for entry in wanted.entries}
     if given["state"] is not None:
         states = read_states(given["state"], list(specs))
@@ -114,8 +127,9 @@ def _matrix(given: dict[str, Any]) -> int:
         host.components, host.checks = [], []  # nothing is compared with the spec here
         if host.state is not None and host.error is None:
             host.outcome = "ok"
-            images = files | image_facts(specs[host.name], host.state)
-            host.answers = answers(*hosts_of(host.state, given["driver"] or "", given["gpu"] or ""), images)
+            models, why = hosts_of(host.state, given["driver"] or "", given["gpu"] or "")
+            images = files | ({} if image is None else {"image": _described(image, models)})
+            host.answers = answers(models, why, images | image_facts(specs[host.name], host.state))
     return deliver(run, wanted.outputs, color=wanted.color)
 
 
@@ -123,13 +137,16 @@ def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tupl
     """The images that are read on the node itself."""
     if not given["image"] and given["image_cuda"] is None:
         return named(spec.images)
-    try:
-        return tuple(ImageSpec(ref=name, cuda=given["image_cuda"]) for name in asked)
-    except ValidationError:
-        raise UsageError(
-            f"--image {', '.join(asked)}: neither a file nor a reference",
-            remedy="such as app.tar, or nvidia/cuda:12.4.1-base",
-        ) from None
+    return tuple(ImageSpec.model_construct(ref=name, cuda=given["image_cuda"]) for name in asked)
+
+
+def _gpu(names: Sequence[str]) -> str | None:
+    """The one GPU that is named; the last of several would count unsaid."""
+    if len(names) > 1:
+        raise UsageError("--gpu was given several times", remedy=f"one call for each, or the nodes: {_MATRIX}")
+    if names and not names[0].strip():
+        raise UsageError("--gpu is empty", remedy=f"a name, or leave it out where it is not known: {_EXAMPLE}")
+    return names[0] if names else None
 
 
 def _refuse_contradictions(given: dict[str, Any]) -> None:
@@ -144,6 +161,11 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
                 raise UsageError(
                     f"{flags[0]} and {flags[1]} contradict each other: {what}", remedy=f"leave out {flags[1]}"
                 )
+    if given["image"]:
+        from gpuready.cli.images import check_name
+
+        for name in given["image"]:
+            check_name(name)
     if given["state"] is not None and not given["inventory"]:
         raise UsageError(
             "--state needs the inventory of its hosts", remedy="gpuready compat -i hosts.yaml --state FILE"
@@ -169,11 +191,24 @@ def _host(given: dict[str, Any]) -> Host:
 
 
 def _image(given: dict[str, Any]) -> Image:
+    if given["image_cuda"] is None and given["inventory"]:
+        raise UsageError("no image: neither --image nor --image-cuda, and no images: in the spec", remedy=_MATRIX)
     if given["image_cuda"] is None:
         raise UsageError("--image-cuda is missing: the CUDA that the image is made for", remedy=_EXAMPLE)
     note = _note(given["note"], given["compat_lib"])
+    for text in given["require"]:
+        try:
+            check(text)
+        except RequireError as e:
+            raise UsageError(f"--require: {e}", remedy="as in --require 'cuda>=12.4 brand=tesla,driver>=535'") from None
     libraries = tuple(CompatLib(_driver("--compat-lib", text), note) for text in given["compat_lib"])
     return Image(cuda("--image-cuda", given["image_cuda"]), libraries, requires=given["require"])
+
+
+def _described(image: Image, hosts: Sequence[Host]) -> ImageFacts:
+    """An image by its facts, and whether those that were given count on this host."""
+    unasked = bool(image.requires and hosts) and not any(host.gate for host in hosts)
+    return ImageFacts(image, notes=(_UNASKED,) if unasked else ())
 
 
 def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
@@ -185,7 +220,7 @@ def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
             remedy="give --compat-lib VERSION once beside it",
         )
     try:
-        return read_note(text)
+        return given_note(text)
     except NoteError as e:
         raise UsageError(f"--note: {e}", remedy='as in --note \'{"format":1,"driver":[535,550]}\'') from None
 

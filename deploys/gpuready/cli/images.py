@@ -6,9 +6,13 @@ A registry is asked only for what begins with ``docker://``, by skopeo and for t
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
+
+from pydantic import ValidationError
 
 from gpuready import resources
 from gpuready.compat import tables
@@ -19,6 +23,7 @@ from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.versions import Version
 from gpuready.errors import UsageError, brief
+from gpuready.spec.images import ImageSpec
 from gpuready.state.records import ProbeError, Records
 
 REGISTRY = "docker://"
@@ -30,6 +35,19 @@ def is_here(name: str) -> bool:
     return name.startswith(REGISTRY) or Path(name).exists()
 
 
+def check_name(name: str) -> None:
+    """UsageError for a name that can be neither a file nor an image."""
+    if is_here(name):
+        return
+    if re.match(r"\.{0,2}/", name) or name.endswith(".tar"):
+        raise UsageError(f"--image {name}: no such file", remedy="an archive of docker save, or an OCI layout")
+    try:
+        ImageSpec(ref=name)
+    except ValidationError:
+        remedy = "such as app.tar, or nvidia/cuda:12.4.1-base"
+        raise UsageError(f"--image {name}: neither a file nor a reference", remedy=remedy) from None
+
+
 def read_image(name: str, cuda: Version | None) -> ImageFacts:
     """The facts of an image; ``cuda`` counts where it names none. Raises UsageError where it cannot be read."""
     try:
@@ -38,7 +56,14 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
         return read_archive(Path(name), cuda=cuda) if Path(name).exists() else _engine_image(name, cuda)
     except ImageError as e:
         remedy = f"docker pull it, or docker save -o image.tar it, or ask its registry: --image {REGISTRY}HOST/NAME:TAG"
-        if Path(name).exists():
+        if name.startswith(REGISTRY):
+            save = f"docker save -o image.tar {name.removeprefix(REGISTRY)}, and --image image.tar"
+            remedy = (
+                f"what does skopeo inspect --config {name} say? Or {save}"
+                if which("skopeo")
+                else f"install skopeo, or {save}"
+            )
+        elif Path(name).exists():
             remedy = "an archive of docker save, or an OCI layout"
         raise UsageError(f"--image {name}: {e}", remedy=remedy) from None
 

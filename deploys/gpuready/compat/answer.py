@@ -9,12 +9,15 @@ from gpuready.compat.facts import Host, Image, ImageFacts
 from gpuready.compat.fixes import Fix, fixes
 from gpuready.compat.predict import RUNS, VERDICTS, Prediction, predict
 
+NAME_IT = "name its CUDA with --image-cuda, or give it as an archive: --image image.tar"
+DESCRIBE_IT = "say what the host shall have instead of asking it: --driver, --gpu and --toolkit, without -i"
+
 
 @dataclass(frozen=True)
 class Answer:
     """``image`` is its name, empty where only facts were given; ``unknown`` says why there is no prediction.
 
-    ``notes`` are about the image itself.
+    ``remedy`` is what to do about that. ``notes`` are about the image itself.
     """
 
     image: str
@@ -22,6 +25,7 @@ class Answer:
     fixes: tuple[Fix, ...] = ()
     unknown: str = ""
     notes: tuple[str, ...] = ()
+    remedy: str = ""
 
     @property
     def word(self) -> str:
@@ -40,8 +44,10 @@ def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -
     """A node and every image, by name; ``why`` there are no ``hosts``."""
     found = []
     for name, facts in images.items():
-        if facts.image is None or not hosts:
-            found.append(Answer(name, None, (), facts.unknown if facts.image is None else why, facts.notes))
+        if facts.image is None:
+            found.append(Answer(name, None, (), facts.unknown, facts.notes, NAME_IT))
+        elif not hosts:
+            found.append(Answer(name, None, (), why, facts.notes, DESCRIBE_IT))
         else:
             told = replace(answer(hosts, facts.image, name), notes=facts.notes)
             if told.found is not None and not facts.sure:

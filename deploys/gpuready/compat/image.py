@@ -25,6 +25,8 @@ def facts_of(env: Mapping[str, str], tree: Tree, cuda: Version | None = None) ->
     compat, odd = _libraries(tree, COMPAT)
     own, worse = _libraries(tree, OWN)
     notes = (*odd, *worse, *_beside(tree))
+    if found and cuda and found[: len(cuda)] != cuda:
+        notes = (f"the image itself says CUDA {dotted(found)}, which counts, not {dotted(cuda)}", *notes)
     found = found or cuda
     if found is None:
         return ImageFacts(None, wrong, notes)

@@ -15,6 +15,7 @@ SECTION = ".note.cuda.fwd_compatibility"
 OWNER = "NVIDIA Corporation"
 _LONGEST = 1 << 16
 _MOST_SECTIONS = 1000
+_KEYS = {"format": "format", "cuda version": "CUDA version", "driver": "driver", "device": "device"}
 
 
 class NoteError(ValueError):
@@ -31,6 +32,17 @@ def read_note(text: str) -> Note:
         raise NoteError("it is no JSON object")
     found = {key.lower(): value for key, value in found.items()}
     return Note(str(found.get("cuda version", "")), _numbers(found, "driver"), _numbers(found, "device"))
+
+
+def given_note(text: str) -> Note:
+    """A note that a person typed: what a library may have beside is a mistake here. Raises :class:`NoteError`."""
+    note, found = read_note(text), json.loads(text)
+    odd = [key for key in found if key.lower() not in _KEYS]
+    if odd:
+        raise NoteError(f"{odd[0]!r} is no key of it (there are {', '.join(_KEYS.values())})")
+    if found.get("format") != 1:
+        raise NoteError('its "format" is 1')
+    return note
 
 
 def _numbers(found: dict[str, Any], key: str) -> frozenset[int]:

@@ -49,8 +49,10 @@ def predict(host: Host, image: Image) -> Prediction:
     found = _forward(host, image, library) if library else _own(host, image)
     if found.runs and (text := _no_code(host, image)):
         found = replace(found, notes=(*found.notes, text))
+    if library is None and (text := _left_aside(host, image)):
+        found = replace(found, notes=(text, *found.notes))
     if open_ is None:
-        text = "whether NVIDIA_REQUIRE_CUDA lets it start cannot be told of this GPU"
+        text = f"whether NVIDIA_REQUIRE_CUDA lets it start cannot be told: {why}"
         found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
     return found
 
@@ -70,7 +72,7 @@ def _no_code(host: Host, image: Image) -> str:
 
 
 def gate(host: Host, image: Image) -> tuple[bool | None, str]:
-    """Would the container start? True where nobody asks; the second is the error when not."""
+    """Would the container start? True where nobody asks; the second is the error when not, or what is not known."""
     if not host.gate:
         return True, ""
     arch = numbers(host.gpu.capability) if host.gpu.capability else None
@@ -83,13 +85,36 @@ def gate(host: Host, image: Image) -> tuple[bool | None, str]:
         except RequireError as e:
             return False, f"the container does not start: invalid expression in NVIDIA_REQUIRE_*: {e}"
         if answers[-1] is False:
-            first = requirement.split(" ")[0]
-            speaks = f"driver {driver(host.driver)} speaks CUDA {dotted(tables.newest_cuda(host.driver))}"
-            return False, (
-                f"the container does not start: unsatisfied condition: {first}, please update your driver; {speaks}, "
-                "and no other alternative of NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
-            )
-    return (None if None in answers else True), ""
+            return False, _unsatisfied(host, requirement.split()[0], has)
+    if None not in answers:
+        return True, ""
+    return None, _not_known(has, " ".join(r for r, one in zip(image.requires, answers, strict=True) if one is None))
+
+
+def _unsatisfied(host: Host, first: str, has: Properties) -> str:
+    """Why the container does not start; a newer driver is only spoken of where it could help."""
+    newest = replace(has, cuda=(10**6,), driver=(10**6,))
+    if satisfied(first, newest) is False:
+        advice = f"; no newer driver makes {host.gpu.name or 'this GPU'} one that it admits"
+    else:
+        speaks = f"driver {driver(host.driver)} speaks CUDA {dotted(tables.newest_cuda(host.driver))}"
+        advice = f", please update your driver; {speaks}"
+    return (
+        f"the container does not start: unsatisfied condition: {first}{advice}, "
+        "and no other alternative of NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
+    )
+
+
+def _not_known(has: Properties, requirement: str) -> str:
+    """What of the host an undecided requirement asks for in vain."""
+    may = f"may be {' or '.join(sorted(has.brands))}" if has.brands else "is not known"
+    asked = (
+        ("brand", len(has.brands) != 1, f"the GPU's brand {may}"),
+        ("arch", has.arch is None, "the GPU's compute capability is not known"),
+        ("cuda", has.cuda is None, "the CUDA of so new a driver is not known"),
+    )
+    missing = [what for word, lacks, what in asked if lacks and word in requirement.lower()]
+    return ", ".join(missing)
 
 
 def chosen(host: Host, image: Image) -> CompatLib | None:
@@ -107,10 +132,23 @@ def chosen(host: Host, image: Image) -> CompatLib | None:
         return newest if newest.version[0] > branch else None
     if len(libraries) > 1:
         return None  # the hook warns of several, and takes none
-    reads = host.toolkit is None or host.toolkit >= tables.since("note_since")
-    if newest.note is not None and reads:
+    if newest.note is not None and _reads_notes(host):
         return newest if branch in newest.note.driver and newest.version > host.driver else None
     return newest if branch < newest.version[0] else None
+
+
+def _reads_notes(host: Host) -> bool:
+    return host.toolkit is None or host.toolkit >= tables.since("note_since")
+
+
+def _left_aside(host: Host, image: Image) -> str:
+    """Does its ELF note alone keep a newer libcuda of the image from being taken?"""
+    if host.stack != "hook" or len(image.compat) != 1 or not _reads_notes(host):
+        return ""
+    (library,), branch = image.compat, host.driver[0]
+    if library.note is None or branch in library.note.driver or branch >= library.version[0]:
+        return ""
+    return f"the image's libcuda {driver(library.version)} is left aside: its ELF note does not list branch {branch}"
 
 
 def _own(host: Host, image: Image) -> Prediction:

@@ -46,6 +46,11 @@ def of_image(env: Mapping[str, str]) -> tuple[str, ...]:
     return (*found, f"cuda>={old[0]}") if old and not env.get("NVIDIA_REQUIRE_CUDA") else tuple(found)
 
 
+def check(requirement: str) -> None:
+    """Raises :class:`RequireError` where a requirement cannot be read."""
+    satisfied(requirement, Properties(None, (0,)))
+
+
 def satisfied(requirement: str, host: Properties) -> bool | None:
     """Does the host meet one requirement? Raises :class:`RequireError`."""
     terms = [_all(term, host) for term in requirement.split(" ") if term]

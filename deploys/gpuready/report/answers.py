@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuready.compat.answer import Answer
+from gpuready.compat.predict import MINOR_LIMITS
 from gpuready.compat.versions import driver
 from gpuready.report.hostlist import hostlist
 from gpuready.report.mask import mask_text
@@ -44,7 +45,9 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
         f"{'' if fix.then.certain else '?'}"
         for number, fix in enumerate(answer.fixes, 1)
     ]
-    if answer.found and not answer.runs and not answer.fixes:
+    if not answer.found:
+        lines.append(f"  do     {answer.remedy}")
+    elif not answer.runs and not answer.fixes:
         lines.append("  do     nothing that we know of makes it run here")
     return lines
 
@@ -71,7 +74,8 @@ def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
         for answer in host.answers:
             blocks.setdefault(repr((answer.image, answer_document(answer))), (answer, []))[1].append(host.name)
     for answer, on in blocks.values():
-        if not answer.runs or not (answer.found and answer.found.certain):
+        said = [note for note in _notes(answer) if note != MINOR_LIMITS]
+        if said or not answer.runs or not (answer.found and answer.found.certain):
             yield told(answer, paint, f"{answer.image} on {hostlist(on)}: ")
 
 
@@ -81,7 +85,9 @@ def _cell(text: str, width: int, paint: Painter) -> str:
 
 
 def tally(run: Run) -> str:
-    """``5 of 6 will run``."""
+    """``4 of 6 images on hosts will run, 1 is UNKNOWN``."""
     answers = [answer for host in run.hosts for answer in host.answers]
     runs = sum(answer.runs for answer in answers)
-    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run"
+    unknown = sum(answer.found is None for answer in answers)
+    blind = f", {count(unknown, 'is', 'are')} UNKNOWN" if unknown else ""
+    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}"

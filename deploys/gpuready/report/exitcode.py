@@ -10,7 +10,8 @@ MEANING = {
     0: "as wanted",
     1: "converge failed on a host, or in a plan would",
     2: "plan --detailed-exitcode: there are changes",
-    3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not run; "
+    3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not "
+    "run, or that is not known; "
     "fabric: a failed or unproven test; nccl: a host's settings cannot be told; docker-args: no GPUs for containers",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or nothing matched",
