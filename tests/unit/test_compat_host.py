@@ -11,7 +11,9 @@ import pytest
 from imagefiles import archive, docker_save, layer, library
 
 from gpuready.cli.app import run
+from gpuready.compat.facts import Image
 from gpuready.compat.host import gpus_of, hosts_of
+from gpuready.compat.predict import predict
 from gpuready.report.schema import result_schema
 from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
 
@@ -71,6 +73,13 @@ def test_what_a_node_does_with_an_images_libcuda(toolkit: str, config: str | Non
     (found,), why = hosts_of(node(toolkit=toolkit, config=config))
     assert (found.stack, found.gate, found.driver, why) == (stack, gate, (460, 80), "")
     assert found.gpu.name == "NVIDIA H200"
+
+
+def test_a_driver_drives_what_nvidia_smi_lists_and_another_one_what_the_tables_say() -> None:
+    image = Image((11, 2, 2))
+    (real,), (asked,), (other,) = (hosts_of(node(), *what)[0] for what in ((), ("470.82.01",), ("", "NVIDIA H200")))
+    assert predict(real, image).verdict == "NATIVE"
+    assert [predict(host, image).verdict for host in (asked, other)] == ["NEEDS_DRIVER", "NEEDS_DRIVER"]
 
 
 @pytest.mark.parametrize(

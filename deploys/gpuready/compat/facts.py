@@ -38,7 +38,8 @@ class CompatLib:
 class Host:
     """A node as far as this matters. ``toolkit``: the container toolkit's version, None where it is not known.
 
-    ``gate``: whether NVIDIA_REQUIRE_* is evaluated before a container starts.
+    ``gate``: whether NVIDIA_REQUIRE_* is evaluated before a container starts. ``drives``: the driver under which
+    nvidia-smi listed this GPU, which is proof against any table.
     """
 
     driver: Version
@@ -46,6 +47,7 @@ class Host:
     stack: str = "hook"
     toolkit: Version | None = None
     gate: bool = False
+    drives: Version | None = None
 
 
 @dataclass(frozen=True)

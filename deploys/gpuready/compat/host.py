@@ -39,7 +39,8 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
     legacy = mode == "legacy" or (mode == "auto" and toolkit < tables.since("jit_cdi_since"))
     stack = _stack(document, toolkit, legacy)
     models = (tables.gpu(gpu),) if gpu else gpus_of(state)
-    return tuple(Host(numbers(driver), model, stack, toolkit, legacy) for model in models), ""
+    drives = None if gpu or driver != state.driver.loaded else numbers(driver)
+    return tuple(Host(numbers(driver), model, stack, toolkit, legacy, drives) for model in models), ""
 
 
 def has_driver(state: NodeState) -> bool:

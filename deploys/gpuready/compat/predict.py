@@ -39,7 +39,8 @@ class Prediction:
 
 def predict(host: Host, image: Image) -> Prediction:
     """What happens when this image's program starts on this host."""
-    if lacks := tables.no_support(host.gpu.architecture, host.driver[0]):
+    lacks = tables.no_support(host.gpu.architecture, host.driver[0])
+    if lacks and host.driver != host.drives:
         text = f"driver {driver(host.driver)} has {lacks}, and {host.gpu.name} is one: CUDA finds no device there"
         return Prediction("NEEDS_DRIVER", True, text)
     open_, why = gate(host, image)
