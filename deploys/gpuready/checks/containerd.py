@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
-from gpuready.checks.containers import gpus_seen
+from gpuready.checks.containers import gpus_seen, not_run
 from gpuready.components import owners
 from gpuready.components.base import NotComparable
 from gpuready.components.containerd import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerdunit import UNIT, unit
-from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
 from gpuready.state.model import NodeState, Unknown
@@ -64,10 +63,7 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown(answer["unknown"])
     out = answer.get("out", "").strip()
     if answer.get("rc"):
-        why = brief(out) or f"exit {answer['rc']}"
-        return fail(
-            f"a pod of {spec.verify.image} under the runtime nvidia: {why}", evidence="" if out in why else out[-4000:]
-        )
+        return not_run(f"a pod of {spec.verify.image} under the runtime nvidia", answer["rc"], out)
     return gpus_seen(spec, state, out, "a pod")
 
 

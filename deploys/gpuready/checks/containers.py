@@ -94,11 +94,15 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown((answer or {}).get("unknown", "no container was started"))
     out = answer.get("out", "").strip()
     if answer.get("rc"):
-        why = brief(_HELP.sub("", out)) or f"exit {answer['rc']}"
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
-        evidence = "" if out in why else out[-4000:]
-        return fail(f"docker run --runtime=nvidia {spec.verify.image}: {why}", remedy, evidence)
+        return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer["rc"], out, remedy)
     return gpus_seen(spec, state, out, "a container")
+
+
+def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
+    """The verdict on a container that did not run: why, and all that was said where that is more."""
+    why = brief(_HELP.sub("", out)) or f"exit {rc}"
+    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
 
 
 def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
