@@ -21,11 +21,9 @@ from pathlib import Path
 
 from gpuready.components.base import Disruption
 from gpuready.engine import Engine, Options
-from gpuready.operations.transport import run_script
+from gpuready.operations.transport import ask
 from gpuready.report.run import Run
 from gpuready.spec.inventory import HostEntry, load
-
-_TRUE = "echo begin; echo end 0"
 
 
 @contextmanager
@@ -82,7 +80,7 @@ def _floor(engine: Engine) -> Run:
 
     def work(host: object) -> None:
         engine._connect(host)  # type: ignore[arg-type]
-        run_script(host, _TRUE, 15)  # type: ignore[arg-type]
+        ask(host, "true", 15)  # type: ignore[arg-type]
         engine._runs[host.name].outcome = "ok"  # type: ignore[attr-defined]
 
     return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
 from gpuready.state.smi import lean
+from tests.answers import records
 from tests.unit.probe_answers import recorded
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the probe reads /proc")
@@ -70,9 +71,7 @@ def run() -> Iterator[Run]:
             **options,  # type: ignore[call-overload]
         )
         assert done.stderr == b""
-        lines = done.stdout.decode("ascii").splitlines()
-        assert lines[0] == "begin"
-        return lines[1:]
+        return records(done.stdout.decode("ascii"))
 
     yield _run
     end = time.monotonic() + 2  # what was killed needs a moment to be gone
@@ -172,8 +171,8 @@ def test_it_needs_no_place_to_write_but_its_own_in_run() -> None:
         capture_output=True,
         check=False,
     )
-    begin, *lines, left = done.stdout.decode("ascii").splitlines()
-    assert (begin, left) == ("begin", "left:")
+    *lines, left = records(done.stdout.decode("ascii"))
+    assert left == "left:"
     assert parse(lines).kernel == os.uname().release
 
 

@@ -23,9 +23,11 @@ from paramiko import BadHostKeyException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
+from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready.errors import UnreachableError
 from gpuready.operations.knownhosts import KnownHosts
+from gpuready.operations.ssh import BoundedTransport
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.hostnames import split_port
 from gpuready.spec.inventory import Connection, HostEntry
@@ -37,7 +39,12 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
     if connection.address == LOCAL:
         return {}
-    extra: dict[str, Any] = {"banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
+    extra: dict[str, Any] = {
+        "banner_timeout": 15,
+        "auth_timeout": 15,
+        "channel_timeout": 15,
+        "transport_factory": BoundedTransport,
+    }
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = {
@@ -92,6 +99,11 @@ def _foreign_kinds(connection: Connection) -> list[str]:
     if not known & _KINDS.keys():
         return []
     return [algorithm for kind, algorithms in _KINDS.items() if kind not in known for algorithm in algorithms]
+
+
+def forget_host_keys() -> None:
+    """Before connecting again: a key that accept-new stored in this run is a known one by now."""
+    get_host_keys.cache.clear()
 
 
 @functools.cache
