@@ -98,6 +98,8 @@ class Engine:
         ]
         inventory = Inventory((hosts, {}))
         self._room = _connections(len(entries))
+        self._turn: frozenset[str] = frozenset()
+        """Hosts that are being changed now, so their connections stay open."""
         config = Config(PARALLEL=min(options.parallel, self._room), CONNECT_TIMEOUT=CONNECT_TIMEOUT)
         self.state = State()
         ctx_config.set(config)
@@ -178,7 +180,8 @@ class Engine:
 
     def _stays_open(self, run: HostRun) -> bool:
         """Whether the host's connection is kept for what follows: where it is to be changed, and all of them fit."""
-        return self.options.verb not in _READING and run.outcome == "would_change" and len(self.entries) <= self._room
+        waits = self.options.verb not in _READING and run.outcome == "would_change"
+        return run.name in self._turn or (waits and len(self.entries) <= self._room)
 
     def _connect(self, host: Host) -> None:
         self.progress(host.name, "connect")
@@ -227,9 +230,7 @@ class Engine:
         try:
             for batch in rollout:
                 for first in range(0, len(batch), self._room):
-                    hosts = self._reachable(self._hosts(batch[first : first + self._room]))
-                    self._converge(hosts)
-                    self._each(self._confirm, hosts)
+                    self._change(batch[first : first + self._room])
                 rollout.tell(
                     wrong=[name for name in batch if went_wrong(self._runs[name], before[name])],
                     proved=any(self._runs[name].outcome == "changed" for name in batch),
@@ -237,6 +238,14 @@ class Engine:
         finally:
             for name in rollout.left:
                 self._runs[name].leave_out(f"not begun: {rollout.why}")
+
+    def _change(self, names: Sequence[str]) -> None:
+        """Converge these hosts and look again; as many as may be connected at once."""
+        self._turn = frozenset(names)
+        hosts = self._reachable(self._hosts(names))
+        self._converge(hosts)
+        self._turn = frozenset()
+        self._each(self._confirm, hosts)
 
     def _prepare(self, hosts: list[Host]) -> None:
         """pyinfra learns the operations of all hosts once; whose are run is said for each batch."""

@@ -307,6 +307,25 @@ def test_what_a_login_prints_is_not_taken_for_an_answer(
     mends(gpuready, inventory(m))
 
 
+@pytest.mark.fault("csh-fish-login-shell")
+@pytest.mark.fault("noise-without-newline")
+@pytest.mark.parametrize(("shell", "size"), [("tcsh", "1g"), ("fish", "2g"), ("dash", "3g")])
+def test_the_login_shell_may_be_any_and_leave_a_line_open(
+    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, shell: str, size: str
+) -> None:
+    m = module_machine()
+    m.run("command -v tcsh fish || { apt-get -q update && apt-get -qy install --no-install-recommends tcsh fish; }")
+    noise = "printf '\\033]0;title\\007no newline'\n"
+    for name in (".cshrc", ".config/fish/config.fish"):
+        path = m.root / "home/gpu" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(noise)
+    m.run(f"chown -R gpu: /home/gpu; usermod -s /bin/{shell} gpu || usermod -s /usr/bin/{shell} gpu", timeout=20)
+    assert shell == "dash" or "no newline" in m.run("true", user="gpu", timeout=20).stdout
+    path = inventory(m, runtimes={"docker": {"shm_size": size}})
+    assert "docker" in mends(gpuready, path).changed()
+
+
 def test_a_repository_that_swallows_packets_costs_bounded_time(gpuready: Gpuready, silence: Silence) -> None:
     first, second = silence.machines
     result = gpuready.finish(silence.process)

@@ -195,8 +195,8 @@ def obstacle(error: Exception) -> str:
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):
             return "the connection timed out"
-        if re.search("No existing session|protocol banner", str(e)):
-            return "something takes the connection, but no SSH session comes about"
+        if re.search("No existing session|protocol banner|protocol version|Invalid packet|sent more than", str(e)):
+            return "the port is open, but no SSH server answered"
     return _cause(str(error) or type(error).__name__)
 
 

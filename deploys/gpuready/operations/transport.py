@@ -17,12 +17,12 @@ import time
 from collections.abc import Iterator
 
 import gevent
-from paramiko import Channel, SSHException
+from paramiko import Channel, ChannelException, SSHException
 from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
 from gpuready import resources
-from gpuready.errors import UnreachableError
+from gpuready.errors import UnreachableError, brief
 from gpuready.operations.ssh import BoundedTransport, transport_of
 
 EXECS = "gpuready.execs"
@@ -181,8 +181,18 @@ class Session:
             raise ConnectionLost("there is no connection any more", remedy=_AGAIN)
         if isinstance(transport, BoundedTransport):
             transport.allow(ANSWER)
-        channel: Channel = transport.open_session(timeout=OPENING)
-        channel.exec_command(shlex.join(words))
+        refused = "a session"
+        try:
+            channel: Channel = transport.open_session(timeout=OPENING)
+            refused = "to run a command"
+            channel.exec_command(shlex.join(words))
+        except SSHException as e:
+            if not transport.is_active():
+                raise
+            text = f" ({e.text})" if isinstance(e, ChannelException) else ""
+            raise UnreachableError(
+                f"the SSH server refused {refused}{text}", remedy="see MaxSessions and ForceCommand in its sshd_config"
+            ) from None
         return channel
 
     def _take(self) -> bytes:
@@ -295,7 +305,7 @@ def hang_up(host: Host) -> None:
 
 
 def _refusal(text: str) -> UnreachableError:
-    text = " ".join(text.split())[:300]
+    text = brief(text)
     if "password is required" in text or "authentication is required" in text or "askpass" in text:
         return UnreachableError(
             "sudo asks for a password", remedy="give the login user NOPASSWD in sudoers, or log in as root"
