@@ -36,7 +36,7 @@ FLOODS = ("endless_line", "endless_empty_lines", "endless_stderr", "packets_with
 MEMORY = 300 << 20
 #: What may never reach a terminal: C0 but line ends and the escapes of our own colours and cursor; C1; bidi controls.
 RAW_CONTROLS = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b(?!\[[0-9;?]*[mKA])"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b(?!\[[0-9;?]*[mKAhl])"
 )
 
 
@@ -231,3 +231,12 @@ def test_more_hosts_than_descriptors(servers: Servers, verb: str) -> None:
     wanted = {"would_change"} if verb == "plan" else {"failed"}  # nothing changes on these nodes
     assert {host["outcome"] for host in ran.document["hosts"].values()} == wanted, ran.stderr[-2000:]
     assert "Too many open files" not in json.dumps(ran.document) and "Traceback" not in ran.stderr
+
+
+@pytest.mark.fault("D3")
+def test_trust_takes_no_flood_for_a_host_key(servers: Servers) -> None:
+    words = [GPUREADY, "trust", "--yes", "-i", str(servers.inventory([*RAW, "good1"]))]
+    began = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "HOME": str(servers.home)})
+    assert done.returncode == 4 and "good1" in done.stdout and time.monotonic() - began < 30 * busy(), done
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY

@@ -13,6 +13,7 @@ from pathlib import Path
 import paramiko
 
 from gpuready.errors import UnreachableError
+from gpuready.operations.ssh import BoundedSocket
 from gpuready.spec.inventory import Connection
 
 _TIMEOUT = 15.0
@@ -63,7 +64,7 @@ def fetch(where: Target, known: list[str]) -> paramiko.PKey:
     """The key that the host shows; of a type in ``known`` if it has one, so that a known key is recognised."""
     try:
         with socket.create_connection((where.address, where.port), timeout=_TIMEOUT) as sock:
-            transport = paramiko.Transport(sock)
+            transport = paramiko.Transport(BoundedSocket(sock))  # type: ignore[arg-type]
             try:
                 _prefer(transport, known)
                 transport.start_client(timeout=_TIMEOUT)

@@ -7,6 +7,7 @@ and without a pause it keeps the greenlets of all other hosts from running.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -22,14 +23,14 @@ _TCP = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_US
 class BoundedSocket:
     """A socket, or a jump host's channel, that delivers ``allowance`` bytes and then raises OSError."""
 
-    def __init__(self, sock: Any) -> None:
-        self.sock = sock
+    def __init__(self, sock: Any, between: Callable[[], None] = lambda: None) -> None:
+        self.sock, self._between = sock, between
         self.allowance = HANDSHAKE
         self.exhausted = False
 
     def recv(self, size: int) -> bytes:
-        """At most ``size`` bytes. Other greenlets run first: a socket that always has data never waits by itself."""
-        gevent.sleep(0)
+        """At most ``size`` bytes; ``between`` is called before."""
+        self._between()
         if self.allowance <= 0:
             self.exhausted = True
             raise OSError("the host sent more than it may")
@@ -45,7 +46,7 @@ class BoundedTransport(Transport):
     """paramiko's transport over a :class:`BoundedSocket`; for the ``transport_factory`` of ``SSHClient.connect``."""
 
     def __init__(self, sock: Any, **options: Any) -> None:
-        self.bounded = BoundedSocket(sock)
+        self.bounded = BoundedSocket(sock, gevent.sleep)  # a socket that always has data never waits by itself
         super().__init__(self.bounded, **options)  # type: ignore[arg-type]
         _keep_alive(sock)
         self._watched = False
