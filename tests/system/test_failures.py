@@ -31,6 +31,7 @@ def repo(lab: Lab) -> Iterator[Repository]:
         folder = published.directory
         keys = [signing.public(name).read_bytes() for name in ("lab", "other")]
         (folder / "two").write_bytes(b"".join(keys))
+        (folder / "space").write_bytes(keys[1].replace(b"-----\n\n", b"----- \n\n") + keys[0])
         (folder / "page").write_text("<!doctype html><title>Sign in to the guest network</title>\n" * 40)
         (folder / "huge").write_bytes(keys[0] + b"\n" * 300_000)
         yield published
@@ -68,6 +69,7 @@ def _key(repo: Repository, name: str) -> dict[str, object]:
     return {"toolkit": {"repo": {"key": f"{repo.base}/{name}"}}}
 
 
+@pytest.mark.fault("D1")
 @pytest.mark.usefixtures("silence")
 def test_no_key_but_the_right_one_is_written(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, repo: Repository
@@ -79,7 +81,8 @@ def test_no_key_but_the_right_one_is_written(
         ({"toolkit": {"repo": {"fingerprint": other}}}, (lab_key, other, "nothing was written", "NVIDIA's")),
         (_key(repo, "gone"), (f"{repo.base}/gone", "404")),
         (_key(repo, "page"), (f"{repo.base}/page", "not a usable key", "nothing was written")),
-        (_key(repo, "two"), (f"{repo.base}/two", lab_key, other, "nothing was written")),
+        (_key(repo, "two"), (f"{repo.base}/two", "line 10: the file goes on after the key", "nothing was written")),
+        (_key(repo, "space"), (f"{repo.base}/space", "line 1: this is not", "KEY BLOCK----- '", "nothing was written")),
         (_key(repo, "huge"), (f"{repo.base}/huge", "larger than any key")),
     ]
     for spec, words in cases:

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuready import resources
 from gpuready.components import aptsources, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
-from gpuready.components.openpgp import KeyFileError, fingerprints
+from gpuready.components.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
@@ -64,7 +64,7 @@ class Repository(Component):
             "repository.signed_by": first.get("Signed-By"),
             "repository.options": tuple(f"{k}: {v}" for k, v in sorted(first.items()) if k not in _FIELDS),
             "repository.entries": len(entries),
-            "repository.key": _key(state.files.get(KEYRING)),
+            "repository.key": _key(state.files.get(KEYRING), state.clock),
             "repository.conflicts": tuple(_conflicts(spec, state)),
             "repository.proxy": _shown(state.files[PROXY].text.strip() if PROXY in state.files else None, spec),
             **ledger.actual("repository", state, _touched(state)),
@@ -88,7 +88,7 @@ class Repository(Component):
             return
         key = None
         if any(c.key == "repository.key" for c in diff):
-            key = yield from self._fetch(spec)
+            key = yield from self._fetch(spec, state.clock)
         repo = spec.toolkit.repo
         source = resources.document("toolkit.sources", url=repo.url, keyring=KEYRING)
         proxy = _proxy_line(spec)
@@ -105,7 +105,8 @@ class Repository(Component):
         puts = [put for put in puts if put[0] not in state.files or state.files[put[0]].data != put[2]]
         yield Step("repository", resources.script("files", puts=puts, drops=drops), summary="write the source")
 
-    def _fetch(self, spec: NodeSpec) -> Generator[Step, Reply, bytes]:
+    def _fetch(self, spec: NodeSpec, now: float) -> Generator[Step, Reply, bytes]:
+        """The key file for apt, written anew from the parts of the one key that the spec names."""
         repo = spec.toolkit.repo
         if "://" in repo.key:
             proxy = resolve(repo.proxy).reveal() if repo.proxy else ""
@@ -116,23 +117,40 @@ class Repository(Component):
                 survives=False,
                 summary=f"fetch {repo.key}",
             )
-            data = base64.b64decode(reply.out)
+            data = _decoded(reply.out)
         else:
             try:
-                data = Path(repo.key).read_bytes()
+                with Path(repo.key).open("rb") as file:
+                    data = file.read(LIMIT + 1)
             except OSError as e:
                 raise ConvergeError(f"{repo.key} cannot be read: {e.strerror}; nothing was written") from None
         try:
-            found = fingerprints(data)
+            found = certificate(data)
         except KeyFileError as e:
-            raise ConvergeError(f"{repo.key} is not a usable key: {e}; nothing was written") from None
-        if found != (repo.fingerprint,):
             raise ConvergeError(
-                f"{repo.key} holds the key {', '.join(found)}, the spec asks for {repo.fingerprint}; "
+                f"{repo.key} is not a usable key: {e}; nothing was written",
+                remedy="the file must hold one key and nothing else, as `gpg --armor --export FINGERPRINT` writes it",
+            ) from None
+        if found.fingerprint != repo.fingerprint:
+            raise ConvergeError(
+                f"{repo.key} holds the key {found.fingerprint}, the spec asks for {repo.fingerprint}; "
                 "nothing was written",
                 remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
             )
-        return data
+        if why := found.unusable(now):
+            raise ConvergeError(
+                f"{repo.key}: the key {found.fingerprint} is {why}; nothing was written",
+                remedy="set toolkit.repo.key to a file with the renewed key; for another key also "
+                "toolkit.repo.fingerprint",
+            )
+        return found.armored
+
+
+def _decoded(answer: str) -> bytes:
+    try:
+        return base64.b64decode(answer, validate=True)
+    except ValueError:
+        raise ConvergeError("the node's answer is not the key file in base64; nothing was written") from None
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:
@@ -148,13 +166,16 @@ def _backwards(diff: tuple[Change, ...]) -> bool:
     return any(c.key.startswith("repository.files.") for c in diff)
 
 
-def _key(file: File | None) -> Value:
+def _key(file: File | None, now: float) -> Value:
+    """The fingerprint alone stands for a file that is ours to the byte and holds a key that apt accepts."""
     if file is None:
         return ()
     try:
-        return fingerprints(file.data)
+        found = certificate(file.data)
     except KeyFileError as e:
         return (f"unusable: {e}",)
+    why = found.unusable(now) or ("" if file.data == found.armored else "not in the form that gpuready writes")
+    return (f"{found.fingerprint}, {why}" if why else found.fingerprint,)
 
 
 def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
