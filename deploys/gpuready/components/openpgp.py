@@ -178,7 +178,7 @@ def _packets(data: bytes) -> Iterator[_Packet]:
         first = data[at + 1] if at + 1 < len(data) else 0
         if not head & 0x80:
             raise KeyFileError(f"byte {at}: no OpenPGP packet begins here, found {_shown(data[at : at + 40])}")
-        if head & 0x40 and 224 <= first < 255 or not head & 0x40 and kind == 3:
+        if (head & 0x40 and 224 <= first < 255) or (not head & 0x40 and kind == 3):
             raise KeyFileError(f"byte {at}: the packet does not give its length, which a key must")
         if head & 0x40:
             tag, start = head & 0x3F, at + (2 if first < 192 else 3 if first < 224 else 6)
