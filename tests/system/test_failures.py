@@ -17,7 +17,7 @@ import pytest
 from gpuready.state import probe
 from tests.lab import Lab, Machine, Repository, network, processes, signing
 from tests.lab.fixtures import MachineFactory
-from tests.system.faults import footprint, leftovers, mends, problem, until
+from tests.system.faults import footprint, leftovers, mends, problem, settled, until
 from tests.system.harness import Gpuready, Inventories
 
 KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
@@ -168,6 +168,71 @@ def test_locks_of_apt_and_dpkg_are_waited_for(
     result = mends(gpuready, inventory(machines))
     for m in machines:
         assert result.host(m.name)["seconds"] > 12, "the locks were not held for long enough to prove anything"
+
+
+_SLOW = r"""
+set -e
+mkfifo /var/tmp/go
+mkdir -p /srv/slow/DEBIAN
+cd /srv/slow/DEBIAN
+printf 'Package: slow\nVersion: 1\nArchitecture: all\nMaintainer: lab <lab@localhost>\nDescription: slow\n' >control
+printf '#!/bin/sh\necho configuring\nread -r word </var/tmp/go\n' >postinst
+chmod 755 postinst
+dpkg-deb -b /srv/slow /srv/slow.deb >/dev/null
+cd /usr/local/sbin
+printf '#!/bin/sh\n[ "$1" != --configure ] || echo asked >>/var/tmp/asked\nexec /usr/bin/dpkg "$@"\n' >dpkg
+chmod 755 dpkg
+systemd-run -q --unit=other apt-get install -q -y /srv/slow.deb
+"""
+
+
+@pytest.mark.fault("D5")
+@pytest.mark.fault("lock-and-unpacked-package")
+def test_an_apt_that_has_a_package_unpacked_is_waited_for(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    """As unattended-upgrades on a first boot: it holds the locks, and its package's script takes its time."""
+    machines = [machine("debian12"), machine("debian13")]
+    for m in machines:
+        m.run(_SLOW)
+        m.run("until dpkg-query -W slow 2>/dev/null && dpkg --audit | grep -q slow; do sleep 0.1; done", timeout=60)
+    path = inventory(machines)
+    process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=path)
+    for m in machines:  # gpuready has looked twice, and is still waiting
+        until(lambda m=m: (m.root / "var/tmp/asked").exists() and _lines(m, "var/tmp/asked") > 1, 120, "dpkg is asked")
+        assert m.run("systemctl is-active gpuready-toolkit other").stdout.split() == ["active", "active"]
+        m.run("echo go >/var/tmp/go", timeout=20)
+    result = gpuready.finish(process)
+    assert result.code == 0, result.explain()
+    for m in machines:
+        assert "toolkit" in result.changed(m.name)
+        assert m.run("dpkg-query -W -f '${db:Status-Abbrev}' slow").stdout == "ii "
+        assert m.run("dpkg --audit").stdout == ""
+    settled(gpuready, path)
+
+
+def _lines(m: Machine, path: str) -> int:
+    return len((m.root / path).read_text().splitlines())
+
+
+_LINKS = r"""
+use strict;
+for my $pid (1..65536) { for my $name ("apt", "list") { symlink("/etc/victim", "/tmp/gpuready-$name.$pid"); } }
+"""
+
+
+@pytest.mark.fault("D7")
+def test_links_that_a_user_laid_in_tmp_lead_nowhere(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    (m.root / "etc/victim").write_text("untouched\n")
+    (m.root / "var/tmp/links.pl").write_text(_LINKS)
+    m.run("perl /var/tmp/links.pl && [ -L /tmp/gpuready-apt.4242 ]", user="gpu")
+    result = gpuready("apply", "--yes", inventory=inventory(m))
+    assert result.code == 0, result.explain()
+    assert m.run("cat /etc/victim").stdout == "untouched\n"
+    assert m.run("find /tmp -name 'gpuready*' -type l | wc -l").stdout.strip() == "131072"
 
 
 _SMALL = """
