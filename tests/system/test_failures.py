@@ -34,6 +34,8 @@ def repo(lab: Lab) -> Iterator[Repository]:
         (folder / "space").write_bytes(keys[1].replace(b"-----\n\n", b"----- \n\n") + keys[0])
         (folder / "page").write_text("<!doctype html><title>Sign in to the guest network</title>\n" * 40)
         (folder / "huge").write_bytes(keys[0] + b"\n" * 300_000)
+        (folder / "endless").touch()
+        os.truncate(folder / "endless", 1 << 40)
         yield published
 
 
@@ -84,6 +86,7 @@ def test_no_key_but_the_right_one_is_written(
         (_key(repo, "two"), (f"{repo.base}/two", "line 10: the file goes on after the key", "nothing was written")),
         (_key(repo, "space"), (f"{repo.base}/space", "line 1: this is not", "KEY BLOCK----- '", "nothing was written")),
         (_key(repo, "huge"), (f"{repo.base}/huge", "larger than any key")),
+        (_key(repo, "endless"), (f"{repo.base}/endless", "larger than any key")),
     ]
     for spec, words in cases:
         result = gpuready("apply", "--yes", inventory=inventory(m, repo, **spec))
