@@ -139,6 +139,7 @@ would() {{ cat "$T/would"; }}
 install() {{ N=$((N+1)); echo "$N $* $LOCK" >>"$T/log"; case $N in {installs} esac; }}
 record_holds() {{ :; }}
 idle() {{ :; }}
+patient() {{ :; }}
 """
 
 

@@ -17,7 +17,7 @@ import pytest
 from gpuready.state import probe
 from tests.lab import Lab, Machine, Repository, network, processes, signing
 from tests.lab.fixtures import MachineFactory
-from tests.system.faults import footprint, leftovers, mends, problem, until
+from tests.system.faults import footprint, leftovers, mends, problem, settled, until
 from tests.system.harness import Gpuready, Inventories
 
 KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
@@ -31,8 +31,11 @@ def repo(lab: Lab) -> Iterator[Repository]:
         folder = published.directory
         keys = [signing.public(name).read_bytes() for name in ("lab", "other")]
         (folder / "two").write_bytes(b"".join(keys))
+        (folder / "space").write_bytes(keys[1].replace(b"-----\n\n", b"----- \n\n") + keys[0])
         (folder / "page").write_text("<!doctype html><title>Sign in to the guest network</title>\n" * 40)
         (folder / "huge").write_bytes(keys[0] + b"\n" * 300_000)
+        (folder / "endless").touch()
+        os.truncate(folder / "endless", 1 << 40)
         yield published
 
 
@@ -68,6 +71,7 @@ def _key(repo: Repository, name: str) -> dict[str, object]:
     return {"toolkit": {"repo": {"key": f"{repo.base}/{name}"}}}
 
 
+@pytest.mark.fault("D1")
 @pytest.mark.usefixtures("silence")
 def test_no_key_but_the_right_one_is_written(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, repo: Repository
@@ -79,8 +83,10 @@ def test_no_key_but_the_right_one_is_written(
         ({"toolkit": {"repo": {"fingerprint": other}}}, (lab_key, other, "nothing was written", "NVIDIA's")),
         (_key(repo, "gone"), (f"{repo.base}/gone", "404")),
         (_key(repo, "page"), (f"{repo.base}/page", "not a usable key", "nothing was written")),
-        (_key(repo, "two"), (f"{repo.base}/two", lab_key, other, "nothing was written")),
+        (_key(repo, "two"), (f"{repo.base}/two", "line 10: the file goes on after the key", "nothing was written")),
+        (_key(repo, "space"), (f"{repo.base}/space", "line 1: this is not", "KEY BLOCK----- '", "nothing was written")),
         (_key(repo, "huge"), (f"{repo.base}/huge", "larger than any key")),
+        (_key(repo, "endless"), (f"{repo.base}/endless", "larger than any key")),
     ]
     for spec, words in cases:
         result = gpuready("apply", "--yes", inventory=inventory(m, repo, **spec))
@@ -165,6 +171,71 @@ def test_locks_of_apt_and_dpkg_are_waited_for(
     result = mends(gpuready, inventory(machines))
     for m in machines:
         assert result.host(m.name)["seconds"] > 12, "the locks were not held for long enough to prove anything"
+
+
+_SLOW = r"""
+set -e
+mkfifo /var/tmp/go
+mkdir -p /srv/slow/DEBIAN
+cd /srv/slow/DEBIAN
+printf 'Package: slow\nVersion: 1\nArchitecture: all\nMaintainer: lab <lab@localhost>\nDescription: slow\n' >control
+printf '#!/bin/sh\necho configuring\nread -r word </var/tmp/go\n' >postinst
+chmod 755 postinst
+dpkg-deb -b /srv/slow /srv/slow.deb >/dev/null
+cd /usr/local/sbin
+printf '#!/bin/sh\n[ "$1" != --configure ] || echo asked >>/var/tmp/asked\nexec /usr/bin/dpkg "$@"\n' >dpkg
+chmod 755 dpkg
+systemd-run -q --unit=other apt-get install -q -y /srv/slow.deb
+"""
+
+
+@pytest.mark.fault("D5")
+@pytest.mark.fault("lock-and-unpacked-package")
+def test_an_apt_that_has_a_package_unpacked_is_waited_for(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    """As unattended-upgrades on a first boot: it holds the locks, and its package's script takes its time."""
+    machines = [machine("debian12"), machine("debian13")]
+    for m in machines:
+        m.run(_SLOW)
+        m.run("until dpkg-query -W slow 2>/dev/null && dpkg --audit | grep -q slow; do sleep 0.1; done", timeout=60)
+    path = inventory(machines)
+    process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=path)
+    for m in machines:  # gpuready has looked twice, and is still waiting
+        until(lambda m=m: (m.root / "var/tmp/asked").exists() and _lines(m, "var/tmp/asked") > 1, 120, "dpkg is asked")
+        assert m.run("systemctl is-active gpuready-toolkit other").stdout.split() == ["active", "active"]
+        m.run("echo go >/var/tmp/go", timeout=20)
+    result = gpuready.finish(process)
+    assert result.code == 0, result.explain()
+    for m in machines:
+        assert "toolkit" in result.changed(m.name)
+        assert m.run("dpkg-query -W -f '${db:Status-Abbrev}' slow").stdout == "ii "
+        assert m.run("dpkg --audit").stdout == ""
+    settled(gpuready, path)
+
+
+def _lines(m: Machine, path: str) -> int:
+    return len((m.root / path).read_text().splitlines())
+
+
+_LINKS = r"""
+use strict;
+for my $pid (1..65536) { for my $name ("apt", "list") { symlink("/etc/victim", "/tmp/gpuready-$name.$pid"); } }
+"""
+
+
+@pytest.mark.fault("D7")
+def test_links_that_a_user_laid_in_tmp_lead_nowhere(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    m = machine()
+    (m.root / "etc/victim").write_text("untouched\n")
+    (m.root / "var/tmp/links.pl").write_text(_LINKS)
+    m.run("perl /var/tmp/links.pl && [ -L /tmp/gpuready-apt.4242 ]", user="gpu")
+    result = gpuready("apply", "--yes", inventory=inventory(m))
+    assert result.code == 0, result.explain()
+    assert m.run("cat /etc/victim").stdout == "untouched\n"
+    assert m.run("find /tmp -name 'gpuready*' -type l | wc -l").stdout.strip() == "131072"
 
 
 _SMALL = """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gpuready.components.ledger import KEPT, SECRET, kept
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.state.model import File, NodeState
 
@@ -99,3 +101,28 @@ def test_a_masked_state_is_marked_and_loads() -> None:
     file = File(text='{"auth": "x"}', mode=0o644, uid=0, gid=0, mtime=0)
     state = NodeState.model_validate(mask_state(NodeState(files={"/root/.docker/config.json": file})))
     assert state.masked and state.files["/root/.docker/config.json"].text == '{"auth": "***"}'
+
+
+@pytest.mark.fault("D9")
+def test_a_masked_state_has_no_hash_of_a_secret() -> None:
+    """The rest of the file is in the state: with its hash, a password can be guessed without asking anybody."""
+    text = '{"proxies": {"http-proxy": "http://me:hunter2@proxy:3128"}}'
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    texts = {
+        "/etc/docker/daemon.json": text,
+        f"{KEPT}/etc/docker/daemon.json.ours": f"{digest}\n",
+        f"{KEPT}/etc/docker/daemon.json.original": text,
+        "/etc/edited.json": "{}",
+        f"{KEPT}/etc/edited.json.ours": f"{digest}\n",
+        f"{KEPT}/etc/gone.json.ours": "absent\n",
+        f"{KEPT}/etc/proxy.ours": f"{SECRET}\n",
+    }
+    files = {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in texts.items()}
+    shown = mask_state(NodeState(files=files))
+    assert "hunter2" not in json.dumps(shown) and digest not in json.dumps(shown)
+    state = NodeState.model_validate(shown)
+    record = kept(state, "/etc/docker/daemon.json")
+    assert record is not None and record.ours == state.sha256("/etc/docker/daemon.json"), "it is still as we left it"
+    assert state.files[f"{KEPT}/etc/edited.json.ours"].text == "***"
+    assert state.files[f"{KEPT}/etc/gone.json.ours"].text == "absent"
+    assert state.files[f"{KEPT}/etc/proxy.ours"].text == SECRET

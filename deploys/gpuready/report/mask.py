@@ -7,9 +7,11 @@ userinfo, docker's config.json and containerd's registry tables, netrc(5) as in 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
+from gpuready.components.ledger import KEPT, SECRET
 from gpuready.state.model import NodeState
 
 MASK = "***"
@@ -81,4 +83,16 @@ def mask_value(key: str, value: Any) -> Any:
 def mask_state(state: NodeState) -> dict[str, Any]:
     """A state as JSON, masked and marked so; it plans and verifies, and apply refuses it."""
     shown: dict[str, Any] = mask(state.model_dump())
+    for path, file in state.glob(f"{KEPT}/").items():
+        if path.endswith(".ours"):
+            shown["files"][path]["text"] = _masked_hash(file.text.strip(), path[len(KEPT) : -len(".ours")], state)
     return shown | {"masked": True}
+
+
+def _masked_hash(digest: str, path: str, state: NodeState) -> str:
+    """Of the masked content instead: with the rest of a file known, a password is guessed from the file's hash."""
+    if digest in (SECRET, "absent"):
+        return digest
+    if digest != state.sha256(path):
+        return MASK
+    return hashlib.sha256(mask_text(state.files[path].text).encode("utf-8", "surrogateescape")).hexdigest()
