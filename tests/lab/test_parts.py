@@ -109,3 +109,24 @@ def test_without_root_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     assert host.unavailable() == "test machines need root (namespaces and mounts)"
     monkeypatch.setattr(sys, "platform", "darwin")
     assert host.unavailable() == "test machines need Linux, this is darwin"
+
+
+@pytest.mark.fault("D15")
+def test_a_command_that_is_not_there_is_installed_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(names: tuple[str, ...]) -> None:
+        (tmp_path / "gpuready-served").write_text("")
+        (tmp_path / "gpuready-served").chmod(0o755)
+        installed.extend(names)
+
+    installed: list[str] = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(host, "ensure_packages", install)
+    (tmp_path / "apt-get").write_text("")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(host.LabError, match="gpuready-served is not on this machine; install served-package"):
+        host.command("gpuready-served", "served-package")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for _ in range(2):  # the second time it is there
+        assert host.command("gpuready-served", "served-package") == str(tmp_path / "gpuready-served")
+    assert installed == ["served-package"]
