@@ -39,6 +39,9 @@ def _unreachable(result: Result, *words: str, host: str = "") -> str:
     return told
 
 
+@pytest.mark.fault("sudo-password")
+@pytest.mark.fault("no-sudo")
+@pytest.mark.fault("wrong-login")
 def test_no_root_shell(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -57,6 +60,8 @@ def test_no_root_shell(
     m.run("mv /usr/bin/sudo.away /usr/bin/sudo; userdel -r plain")
 
 
+@pytest.mark.fault("encrypted-key")
+@pytest.mark.fault("sudo-password")
 def test_nothing_is_ever_asked_on_the_terminal(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -85,6 +90,8 @@ def test_nothing_is_ever_asked_on_the_terminal(
         assert shown.unchanged()
 
 
+@pytest.mark.fault("host-key-unknown")
+@pytest.mark.fault("host-key-changed")
 def test_host_keys_are_strict(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -111,6 +118,7 @@ def test_host_keys_are_strict(
     assert footprint(m) == before
 
 
+@pytest.mark.fault("host-key-unknown")
 def test_accept_new_works_in_an_empty_home(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -124,6 +132,7 @@ def test_accept_new_works_in_an_empty_home(
     assert gpuready("plan", inventory=path, env={"HOME": str(home)}).code == 0
 
 
+@pytest.mark.fault("jump-host-key")
 def test_through_a_jump_host(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -175,6 +184,10 @@ def hanging() -> Iterator[Hanging]:
     made.close()
 
 
+@pytest.mark.fault("host-down")
+@pytest.mark.fault("host-dark")
+@pytest.mark.fault("host-mute")
+@pytest.mark.fault("sshd-stopped")
 def test_hosts_that_do_not_answer_cost_bounded_time_and_nobody_else(
     machine: MachineFactory,
     gpuready: Gpuready,

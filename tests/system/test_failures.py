@@ -68,6 +68,10 @@ def _key(repo: Repository, name: str) -> dict[str, object]:
     return {"toolkit": {"repo": {"key": f"{repo.base}/{name}"}}}
 
 
+@pytest.mark.fault("key-not-served")
+@pytest.mark.fault("key-is-a-page")
+@pytest.mark.fault("two-keys")
+@pytest.mark.fault("huge-key")
 @pytest.mark.usefixtures("silence")
 def test_no_key_but_the_right_one_is_written(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, repo: Repository
@@ -94,6 +98,7 @@ def test_no_key_but_the_right_one_is_written(
     mends(gpuready, inventory(m, repo))
 
 
+@pytest.mark.fault("wrong-signature")
 def test_a_repository_in_trouble_changes_nothing_of_the_node(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, lab: Lab
 ) -> None:
@@ -152,6 +157,7 @@ sleep $seconds;
 """
 
 
+@pytest.mark.fault("package-locks")
 def test_locks_of_apt_and_dpkg_are_waited_for(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -194,6 +200,7 @@ def _free(m: Machine, place: str) -> None:
     m.run(_FREE.format(place=place) if place in ("/etc", "/var") else f"mount -o remount,size=200m {place}")
 
 
+@pytest.mark.fault("full-disk")
 def test_a_full_disk_is_named_and_nothing_changes(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -261,6 +268,7 @@ def freezer() -> Iterator[Callable[[int], None]]:
     group.rmdir()
 
 
+@pytest.mark.fault("process-in-d")
 def test_a_process_in_state_d_costs_the_probe_its_limit_and_no_more(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, freezer: Callable[[int], None], tmp_path: Path
 ) -> None:
@@ -292,6 +300,7 @@ def test_a_process_in_state_d_costs_the_probe_its_limit_and_no_more(
     assert not leftovers(m)
 
 
+@pytest.mark.fault("login-noise")
 def test_what_a_login_prints_is_not_taken_for_an_answer(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -307,6 +316,7 @@ def test_what_a_login_prints_is_not_taken_for_an_answer(
     mends(gpuready, inventory(m))
 
 
+@pytest.mark.fault("repository-silent")
 def test_a_repository_that_swallows_packets_costs_bounded_time(gpuready: Gpuready, silence: Silence) -> None:
     first, second = silence.machines
     result = gpuready.finish(silence.process)

@@ -129,6 +129,7 @@ def departure(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[
         made.process.kill()
 
 
+@pytest.mark.fault("connection-cut")
 @pytest.mark.usefixtures("departure")
 def test_the_connection_is_cut_at_every_step(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, lab: Lab
@@ -176,6 +177,7 @@ def test_the_connection_is_cut_at_every_step(
         assert not leftovers(m)
 
 
+@pytest.mark.fault("cut-inside-dpkg")
 def test_a_cut_in_the_middle_of_dpkg_is_no_failure(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -193,6 +195,7 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(
     settled(gpuready, path)
 
 
+@pytest.mark.fault("controller-killed")
 def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -220,6 +223,7 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     mends(gpuready, path)
 
 
+@pytest.mark.fault("interrupt")
 @pytest.mark.parametrize(
     ("number", "verb"),
     [(signal.SIGINT, ("plan",)), (signal.SIGTERM, ("apply", "--yes")), (signal.SIGHUP, ("verify",))],
@@ -262,6 +266,7 @@ def _listens(pid: int) -> bool:
     return bool(int(status.partition("SigCgt:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1)
 
 
+@pytest.mark.fault("interrupt")
 def test_an_interrupt_at_any_moment_ends_in_a_document(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
 ) -> None:
@@ -276,6 +281,7 @@ def test_an_interrupt_at_any_moment_ends_in_a_document(
         assert result.code in (0, 130), result.explain()
 
 
+@pytest.mark.fault("interrupt")
 def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
@@ -297,6 +303,9 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
     mends(gpuready, path)
 
 
+@pytest.mark.fault("power-loss-in-dpkg")
+@pytest.mark.fault("host-dark")
+@pytest.mark.fault("sshd-stopped")
 def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -> None:
     dead, dark, grey, dim, stuck = departure.machines
     result = departure.result(gpuready)

@@ -113,6 +113,7 @@ def test_an_interrupt_leaves_the_node_to_its_reboot(node: Node) -> None:
     assert node.apply().code == 0
 
 
+@pytest.mark.fault("no-return-from-reboot")
 def test_a_node_that_does_not_come_back_is_told(node: Node) -> None:
     node.sh(SYSFS)
     given = node.words(*CONSENT, reboot="idle", reboot_timeout=30)

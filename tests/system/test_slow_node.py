@@ -24,7 +24,8 @@ def _slowly(m: Machine, unit: str) -> None:
     """Let the unit's next start last until the file /run/go is there."""
     path = m.root / _STARTS.format(unit=unit)[1:]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("[Service]\nTimeoutStartSec=600\nExecStartPre=/bin/sh -c 'until [ -e /run/go ]; do sleep 0.1; done'\n")
+    waits = "until [ -e /run/go ]; do sleep 0.1; done"
+    path.write_text(f"[Service]\nTimeoutStartSec=600\nExecStartPre=/bin/sh -c '{waits}'\n")
     m.run(f"rm -f /run/go; systemctl daemon-reload; systemctl restart --no-block {unit}")
     m.run(f"until systemctl show -p SubState {unit} | grep -q start-pre; do sleep 0.05; done")
 

@@ -188,6 +188,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     node.run("systemctl stop other")
 
 
+@pytest.mark.fault("cut-wheel")
 def test_a_copy_that_was_cut_goes_on_and_a_wrong_one_is_thrown_away(
     node: Machine, gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
@@ -231,6 +232,7 @@ for p in $(ps -eo pid=,args= | awk '/sshd(-session)?: gpu/{{print $1}}'); do kil
 """
 
 
+@pytest.mark.fault("cut-wheel")
 def test_a_connection_that_goes_in_the_middle_of_a_copy_is_that_hosts_failure_alone(
     nodes: list[Machine], gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
@@ -303,6 +305,7 @@ def test_what_somebody_else_installs_over_it_is_seen_by_one_exec(
     assert (again.code, outcomes(again)) == (0, {("ok", 1)}), again.explain()
 
 
+@pytest.mark.fault("full-disk")
 def test_no_room_is_said_before_a_byte_is_sent(
     node: Machine, gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:

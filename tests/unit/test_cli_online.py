@@ -203,6 +203,7 @@ def test_an_engine_that_is_interrupted_before_it_begins(
     assert json.loads(capsys.readouterr().out)["hosts"]["lab1"]["outcome"] == "not_attempted"
 
 
+@pytest.mark.fault("interrupt")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_a_document(number: int, hosts: str, tmp_path: Path) -> None:
     """A real process, with an engine that hangs."""

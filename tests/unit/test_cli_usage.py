@@ -205,6 +205,7 @@ def test_color_is_only_where_it_is_wanted(inventory: Path) -> None:
     assert "\x1b" not in gpuready("plan", "-i", inventory, "--color", "never", env={"CLICOLOR_FORCE": "1"}).stdout
 
 
+@pytest.mark.fault("closed-streams")
 def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
     command = (
         f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'; echo code $? >&2"
@@ -214,6 +215,7 @@ def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
     assert "Broken" not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.fault("full-output")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
     with Path("/dev/full").open("w") as full:
@@ -242,6 +244,7 @@ def test_schemas_are_schemas(capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema.Draft7Validator.check_schema(json.loads(capsys.readouterr().out))
 
 
+@pytest.mark.fault("closed-streams")
 def test_closed_streams_are_no_bug(inventory: Path) -> None:
     command = f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'"
     for closed in ("2>&-", ">&-", "<&- >&- 2>&-"):

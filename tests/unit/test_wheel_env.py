@@ -56,6 +56,7 @@ def test_what_is_all_of_roots_is_run_by_root_and_what_is_anothers_by_that_one(en
     assert asked(env, shell) == asked(link, shell) == str(ALICE)
 
 
+@pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize(
     "path", [".", "bin", "bin/python", "lib", PACKAGES, f"{PACKAGES}/torch", f"{PACKAGES}/torch/__init__.py", ".."]
 )
@@ -79,12 +80,14 @@ def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None
     assert f"others can change {env / PACKAGES} " in asked(env)
 
 
+@pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize("path", ["bin/python", "lib", f"{PACKAGES}/torch/__init__.py", ".."])
 def test_root_runs_nothing_that_is_anothers(env: Path, path: str) -> None:
     os.chown(env / path, ALICE, 0)
     assert f"others can change {(env / path).resolve()} " in asked(env)
 
 
+@pytest.mark.fault("foreign-environment")
 def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
     theirs = env.parent / "alice"
     (theirs / "bin").mkdir(parents=True)
