@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from gpuready.engine import Engine, Options
 from gpuready.operations.transport import run_script
 from gpuready.report.run import Run
 from gpuready.spec.inventory import HostEntry, load
+from gpuready.state import probe
 from tests.lab import scale
 from tests.lab.host import LabError, command
 
@@ -100,6 +102,24 @@ def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, in
     return name, wall, cpu, sum(h.execs for h in run.hosts)
 
 
+_PROBES = """
+for i in 1 2 3 4 5 6 7 8 9; do
+  a=$(date +%s%N); sh -c 'eval "$(cat)"' <"$1" >/dev/null; b=$(date +%s%N)
+  n=0; while [ $n -lt 100 ]; do /bin/true; n=$((n+1)); done; c=$(date +%s%N)
+  echo $(( (b - a) / 1000 )) $(( (c - b) / 1000 ))
+done
+"""
+
+
+def _probe(folder: Path) -> str:
+    """What the probe costs on this very machine, beside starting a process that does nothing."""
+    (folder / "probe").write_text(probe.script(), "ascii")
+    words = ["sh", "-c", _PROBES, "sh", folder / "probe"]
+    rows = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    took, hundred = (statistics.median(map(int, column)) for column in zip(*(r.split() for r in rows), strict=True))
+    return f"the probe alone: {took / 1000:.0f} ms, as long as {took / hundred * 100:.0f} processes that do nothing"
+
+
 def main() -> int:
     """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
@@ -122,12 +142,14 @@ def main() -> int:
                 ("apply, nothing to do", lambda: engine("apply", ldso).apply()),
             ]
             rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(4)][1:]
+        alone = _probe(folder)
     print(f"{count} loopback hosts, {os.cpu_count()} CPUs; medians of {len(rounds)} rounds")
     print(f"{'':24}{'wall s':>8}{'ratio':>8}{'CPU s':>8}{'ratio':>8}{'execs/host':>12}")
     for at, (kind, _) in enumerate(kinds):
         middle = sorted(rounds, key=lambda r: r[at][1] / r[0][1])[len(rounds) // 2]
         _, wall, cpu, execs = middle[at]
         print(f"{kind:24}{wall:8.2f}{wall / middle[0][1]:8.2f}{cpu:8.2f}{cpu / middle[0][2]:8.2f}{execs / count:12.2f}")
+    print(alone)
     return 0
 
 

@@ -18,7 +18,8 @@ def factor() -> float:
 
     The load average lags behind by half a minute, and what runs at this moment is noise: the larger of the two.
     """
-    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1  # without this process
+    now = Path("/proc/loadavg")
+    running = int(now.read_text().split()[3].partition("/")[0]) - 1 if now.exists() else 0  # without this process
     return min(MOST, max(1.0, max(os.getloadavg()[0], running) / (os.cpu_count() or 1)))
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT
-from tests.lab import Lab, Machine
+from tests.lab import Lab, Machine, scale
 from tests.system.faults import leftovers, problem
 from tests.system.harness import GPUREADY, Gpuready, Inventories, Result
 from tests.unit.wheelfiles import shared_object, wheel
@@ -359,7 +359,9 @@ def test_this_very_machine_gets_its_wheel_without_ssh(dist: Path) -> None:
     (dist / "spec.yaml").write_text(json.dumps({"all": {"vars": {"gpuready": spec}}}), "utf-8")
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", HERE]
     own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(dist)}
-    done = subprocess.run(words, cwd=dist, env=own, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        words, cwd=dist, env=own, capture_output=True, text=True, timeout=scale.seconds(240), check=False
+    )
     rows = done.stdout.splitlines()
     assert len(rows) == 4, f"{done.stdout}\n{done.stderr}"
     hosts = [json.loads(row)["hosts"]["@local"] for row in (rows[0], rows[2])]

@@ -18,6 +18,7 @@ from test_report_runs import run as run_of
 
 from gpuready.cli.app import run
 from gpuready.report.run import ComponentRun, Run
+from tests.lab import scale
 
 Play = Callable[[str], Run]
 
@@ -235,7 +236,7 @@ def test_signals_end_in_a_document(number: int, hosts: str, tmp_path: Path) -> N
     assert process.stderr is not None
     assert "hangs" in process.stderr.readline()
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=scale.seconds(30))
     assert process.returncode == 130
     assert json.loads(out)["error"]["kind"] == "interrupted" and "Traceback" not in err
     assert "interrupted" in (tmp_path / "r.xml").read_text()

@@ -16,6 +16,7 @@ from gpuready.checks import BY_ID
 from gpuready.cli.app import run
 from gpuready.node import NODE
 from gpuready.report.schema import result_schema
+from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1}}}\n"
@@ -39,7 +40,7 @@ def gpuready(*argv: object, **more: Any) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=120,
+        timeout=scale.seconds(120),
         check=False,
         **more,
     )
@@ -210,7 +211,9 @@ def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
     command = (
         f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'; echo code $? >&2"
     )
-    done = subprocess.run(["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=scale.seconds(60), check=False
+    )
     assert "code 4" in done.stderr
     assert "Broken" not in done.stderr and "Traceback" not in done.stderr
 
@@ -220,7 +223,9 @@ def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
 def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", "plan", "-i", str(inventory)]
-        lost = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        lost = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=scale.seconds(60), check=False
+        )
     assert lost.returncode == 4 and "not written to stdout" in lost.stderr and "Traceback" not in lost.stderr
 
 
