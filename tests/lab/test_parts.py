@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.spec.toolkit import Toolkit
-from tests.lab import cache, golang, host, inventory, network, packages
+from tests.lab import cache, golang, host, inventory, network, packages, scale
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +130,23 @@ def test_a_command_that_is_not_there_is_installed_or_named(tmp_path: Path, monke
     for _ in range(2):  # the second time it is there
         assert host.command("gpuready-served", "served-package") == str(tmp_path / "gpuready-served")
     assert installed == ["served-package"]
+
+
+def test_limits_grow_with_the_load_and_no_further_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(scale.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scale, "factor", lambda: busy)
+    busy = 1.0
+    limit = scale.Limit(10)
+    now[0] = 11
+    assert limit.over()
+    busy = 4.0  # another one has come meanwhile
+    assert not limit.over()
+    busy, now[0] = 1.0, 39  # and has gone, but what it held up is still late
+    assert not limit.over()
+    now[0] = 41
+    assert limit.over()
+    monkeypatch.undo()
+    for load, least in ((0.0, 1.0), (1e6, scale.MOST)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert least <= scale.factor() <= scale.MOST
