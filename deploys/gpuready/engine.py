@@ -38,7 +38,7 @@ from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state  # noqa: E402
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
 from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
@@ -83,6 +83,7 @@ class Engine:
         self.options, self.progress = options, progress
         self.run = Run(options.verb, [HostRun(entry.name, notes=list(entry.notes)) for entry in entries])
         self._runs = {run.name: run for run in self.run.hosts}
+        self._read = node_state
         _quiet()
         hosts = [
             (
@@ -125,6 +126,7 @@ class Engine:
         """Converge every host that differs, then judge it; the others are only compared."""
 
         def work() -> None:
+            self._read = settled_state
             self._each(self._look, self._hosts(self.entries))
             for run in self.run.hosts:
                 if run.outcome == "failed" and run.error is None:
@@ -202,7 +204,8 @@ class Engine:
         run = self._runs[host.name]
         self._connect(host)
         self.progress(host.name, "probe")
-        run.saw(node_state(host), self.entries[host.name].spec)
+        host.connector_data[PROGRESS] = self.progress
+        run.saw(self._read(host), self.entries[host.name].spec)
         self._compare(run)
         self._judge(run)
 
@@ -264,7 +267,6 @@ class Engine:
 
     def _converge(self, hosts: list[Host]) -> None:
         for host in hosts:
-            host.connector_data[PROGRESS] = self.progress
             self.progress(host.name, "apply")
         self.state.active_hosts = set(hosts)
         began = time.monotonic()
@@ -291,7 +293,7 @@ class Engine:
             self.progress(host.name, "check")
             forget(host)
             try:
-                run.state = node_state(host)
+                run.state = self._read(host)
                 if not self.options.back:
                     run.state = run_active(host, run.state, self.entries[host.name].spec)
             except UnreachableError as e:

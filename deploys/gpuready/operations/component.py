@@ -20,7 +20,7 @@ from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
@@ -36,7 +36,7 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
         host.noop(f"{item.name} is not selected")
         return
     try:
-        spec, state = host.data.get(SPEC), node_state(host)
+        spec, state = host.data.get(SPEC), settled_state(host)
     except GpureadyError as e:
         yield Failed(e)
         return

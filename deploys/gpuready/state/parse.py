@@ -14,6 +14,7 @@ from gpuready.state.environments import on_record
 from gpuready.state.leftovers import leftovers
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
+from gpuready.state.readiness import not_yet
 from gpuready.state.records import ProbeError, Records
 from gpuready.state.smi import lean
 from gpuready.state.xid import kernel_log
@@ -32,6 +33,7 @@ def parse(lines: list[str]) -> NodeState:
     files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
+    units = _units(r.run("units"), r.text("limits"))
     next_boot = boots(values, *_said(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
@@ -54,8 +56,8 @@ def parse(lines: list[str]) -> NodeState:
         files=files,
         not_files=tuple(values.get("notfile", [])),
         packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
-        units=_units(r.run("units"), r.text("limits")),
-        docker=docker(r),
+        units=units,
+        docker=docker(r) or not_yet(units, "docker.service"),
         containerd=r.run("containerd"),
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
@@ -65,6 +67,7 @@ def parse(lines: list[str]) -> NodeState:
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
+        abandoned=r.abandoned(),
         network=network(devices) if isinstance(devices, str) else devices,
         nccl=tuple(r.text("nccl").splitlines()),
         ib_netns_mode=one.get("ib_netns_mode", ""),
@@ -212,6 +215,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             process_memlock=locked.get(p.get("MainPID", ""), ""),
             kill_mode=p.get("KillMode", ""),
             listen=p.get("Listen", ""),
+            starting=_int(p.get("Job")) > 0 and p.get("ActiveState") in ("inactive", "activating", "failed"),
             takes_along=tuple(f"{p.get('RequiredBy', '')} {p.get('BoundBy', '')} {p.get('ConsistsOf', '')}".split()),
         )
     return found

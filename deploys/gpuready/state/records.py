@@ -77,6 +77,10 @@ class Records:
     def text(self, name: str) -> str:
         return self.texts.get(name, "")
 
+    def abandoned(self) -> tuple[str, ...]:
+        """The commands that were given up at the limit and may answer later; one in state D stays out."""
+        return tuple(sorted(name for name, text in self.stuck.items() if not re.search(r"State:\s*D", text)))
+
     def run(self, name: str) -> str | Unknown | None:
         """A command's output, why it is unknown, or None where the probe had no reason to run it."""
         if name in self.stuck:
