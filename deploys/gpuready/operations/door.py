@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gpuready.checks import BY_ID
 from gpuready.errors import GpureadyError
 from gpuready.operations.connection import host_data
 from gpuready.operations.node_state import SPEC
@@ -13,9 +14,9 @@ from gpuready.spec.inventory import load
 
 
 def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
-    """pyinfra's (name, data) for every host of a YAML inventory; an error ends the program with its message."""
+    """pyinfra's (name, data) for every chosen host of a YAML inventory; an error ends the program with its message."""
     try:
-        entries = load([str(inventory)])
+        entries = load([str(inventory)], check_ids=BY_ID).chosen
     except GpureadyError as e:
         sys.exit(f"{e}")
     return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in entries]
