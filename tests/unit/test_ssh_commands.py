@@ -83,6 +83,7 @@ IN_FILES = {
     "user with arguments": "User -oProxyCommand=touch",
     "port with arguments": "Port 22 -oProxyCommand=touch",
     "jump host with arguments": "ProxyJump -oProxyCommand=touch",
+    "a start-up file as known_hosts": "UserKnownHostsFile ~/.ssh/known_hosts ~/.bashrc",
 }
 
 
@@ -115,6 +116,7 @@ ARGUMENTS = (
     "-o 'Port=22 -oProxyCommand=touch'",
     "-o 'ProxyJump=-oProxyCommand=touch'",
     "-J -oProxyCommand=touch",
+    "-o UserKnownHostsFile=~/.bashrc",
     "-F /dev/zero",
     "-F fifo",
     "-F nowhere",

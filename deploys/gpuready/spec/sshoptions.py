@@ -68,7 +68,8 @@ _USED: dict[str, Callable[[str], bool]] = {
     "identityfile": _ANY,
     "certificatefile": _ANY,
     "identityagent": _ANY,
-    "userknownhostsfile": _ANY,
+    # To which accept-new and trust append: a line of it must not be the command of a start-up file.
+    "userknownhostsfile": lambda text: all(map(_form(r"(.*/)?[^/]*known[^/]*|/dev/null|none"), text.split())),
     "serveraliveinterval": _form(r"[0-9]{1,9}"),
     "addressfamily": _form(r"any|inet6?"),
     "canonicalizehostname": _form(r"yes|no|always"),
