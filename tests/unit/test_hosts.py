@@ -21,8 +21,11 @@ from gpuready.checks import BY_ID, CATALOGUE, concerning
 from gpuready.checks.base import undecided
 from gpuready.cli.app import run
 from gpuready.errors import SpecErrors
+from gpuready.report.exitcode import exit_code
+from gpuready.report.human import human
+from gpuready.report.run import HostRun, Run
 from gpuready.report.schema import result_schema
-from gpuready.spec.inventory import UNCHOSEN, Hosts, NothingChosen, load
+from gpuready.spec.inventory import UNCHOSEN, Hosts, NothingChosen, Skipped, load
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Driver, NodeState
 
@@ -288,12 +291,26 @@ def test_plan_does_nothing_where_no_gpu_is_seen_and_none_is_said(tmp_path: Path,
     assert "skipped  bare: no NVIDIA GPU is seen" in text and "do     write hardware: {gpus: none}" in text
 
 
-def test_when_all_are_such_hosts_nothing_matched(tmp_path: Path, capsys: Capture) -> None:
+def test_a_plan_of_such_hosts_alone_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}, db01: }}\n")
     code, found, text = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
-    assert code == 5 and {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
-    assert found["error"]["message"] == f"plan did nothing: {found['hosts']['bare']['reason']}"
-    assert "gpus: none" in found["error"]["remedy"] and "2 hosts: all 2 skipped" in text
+    assert code == 0 and {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
+    assert text.endswith("\nnothing to do; 2 hosts skipped\n")
+
+
+def test_an_apply_of_such_hosts_alone_is_no_success() -> None:
+    def ran(verb: str, *outcomes: str) -> Run:
+        made = Run(verb, [HostRun(f"n{i}", outcome, reason="x") for i, outcome in enumerate(outcomes)])
+        made.leave_alone([Skipped("db01", UNCHOSEN)])
+        return made
+
+    none = ran("apply", "skipped", "skipped")
+    assert exit_code(none) == 5 and none.error is not None
+    assert str(none.error) == "apply did nothing: no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+    assert "gpus: none" in none.error.remedy and "3 hosts: all 3 skipped" in human(none, 5)
+    some = ran("apply", "skipped", "changed")
+    assert exit_code(some) == 0 and "1 host); 2 hosts skipped" in human(some, 0)
+    assert exit_code(ran("plan", "skipped")) == 0
 
 
 def test_verify_of_such_a_host_is_unknown(tmp_path: Path, capsys: Capture) -> None:

@@ -57,7 +57,7 @@ _HOSTS = (
                  "(this machine). Repeatable."),
     click.option("--limit", multiple=True, metavar="PATTERN",
                  help="Only these: name, group, glob, !without. Repeatable."),
-    click.option("--allow-exec", is_flag=True, help="Run executable inventories and cmd: secrets."),
+    click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand."),
     click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                  help="Default auto: on a terminal, unless NO_COLOR is set."),
 )  # fmt: skip

@@ -87,6 +87,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
+    if run.skipped and not _worked(run):
+        return f"nothing to do{_left(run)}"
     if run.verb in ("probe", "nccl", "docker-args"):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
     if run.back and not any(host.outcome == "would_change" for host in run.hosts):

@@ -121,10 +121,15 @@ class Run:
         return [host for host in self.everyone if host.outcome == "skipped"]
 
     def leave_alone(self, hosts: Iterable[Skipped]) -> None:
-        """Take the hosts in that were not chosen. If nothing is left that was worked on, that is an error."""
+        """Take the hosts in that were not chosen."""
         self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in hosts]
-        if self.hosts and all(host.outcome == "skipped" for host in self.hosts) and not self.interrupted:
-            self.error = self.error or InventoryError(f"{self.verb} did nothing: {UNDECIDED}", remedy=DECIDE)
+        self.conclude()
+
+    def conclude(self) -> None:
+        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
+        idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
+        if self.verb == "apply" and idle and not self.interrupted:
+            self.error = self.error or InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE)
 
     @property
     def attaching(self) -> bool:
