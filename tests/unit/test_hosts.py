@@ -21,6 +21,7 @@ from gpuready.checks import BY_ID, CATALOGUE, concerning
 from gpuready.checks.base import undecided
 from gpuready.cli.app import run
 from gpuready.errors import SpecErrors
+from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.run import HostRun, Run
@@ -195,6 +196,14 @@ def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, c
     assert run(["trust", "--yes", "-i", inventory]) == 4
     assert "skipped  db01,web01" in capsys.readouterr().err
     assert listener.knocks == 0
+
+
+def test_the_plain_door_leaves_them_alone(tmp_path: Path, capsys: Capture) -> None:
+    inventory = written(tmp_path, "all: {hosts: {db01: , gpu01: {gpuready: {}}}}\n")
+    assert [name for name, _ in door.hosts(inventory)] == ["gpu01"]
+    assert "skipped  db01: no gpuready value in the inventory" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="no host is chosen\ndb01: no gpuready value"):
+        door.hosts(written(tmp_path, "all: {hosts: {db01: }}\n"))
 
 
 CHOSEN = "    gpu01: {gpuready: {hardware: {gpus: none}}}\n"
