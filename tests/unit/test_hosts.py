@@ -155,10 +155,18 @@ def nobodys(folder: Path, listener: Listener, more: str = "") -> str:
     return written(folder, f"all:\n  hosts:\n{''.join(rows)}{more}")
 
 
-def gpuready(*argv: str) -> subprocess.CompletedProcess[str]:
-    """The console script with the real engine, in a process of its own."""
-    command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", *argv]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+def gpuready(*runs: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    """Exit code and document of each run, with the real engine, in a process of its own."""
+    code = (
+        "import contextlib, io, json, sys\nfrom gpuready.cli.app import run\n"
+        "for argv in json.loads(sys.argv[1]):\n"
+        "    with contextlib.redirect_stdout(io.StringIO()) as out:\n        code = run([*argv, '--output', 'json'])\n"
+        "    print(json.dumps([code, json.loads(out.getvalue())]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(runs)], capture_output=True, text=True, timeout=300, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 ONLINE: list[list[str]] = [
@@ -167,21 +175,20 @@ ONLINE: list[list[str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", ONLINE, ids=" ".join)
-def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(
-    verb: list[str], tmp_path: Path, listener: Listener
-) -> None:
-    done = gpuready(*verb, "-i", nobodys(tmp_path, listener), "--output", "json")
-    found = json.loads(done.stdout)
-    VALIDATOR.validate(found)
-    assert done.returncode == found["exit_code"] == 5
-    assert {name: (h["outcome"], h["reason"], h["execs"]) for name, h in found["hosts"].items()} == {
-        "db01": ("skipped", UNCHOSEN, 0),
-        "web01": ("skipped", UNCHOSEN, 0),
-    }
-    assert found["error"]["kind"] == "inventory"
-    assert "db01, web01: no gpuready value in the inventory" in done.stderr
-    assert "`gpuready: {}`" in done.stderr and "-i HOST," in done.stderr
+def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(tmp_path: Path, listener: Listener) -> None:
+    inventory = nobodys(tmp_path, listener)
+    runs = gpuready(*([*verb, "-i", inventory] for verb in ONLINE))
+    assert len(runs) == len(ONLINE)
+    for code, found in runs:
+        VALIDATOR.validate(found)
+        assert code == found["exit_code"] == 5
+        assert {name: (h["outcome"], h["reason"], h["execs"]) for name, h in found["hosts"].items()} == {
+            "db01": ("skipped", UNCHOSEN, 0),
+            "web01": ("skipped", UNCHOSEN, 0),
+        }
+        assert found["error"]["kind"] == "inventory"
+        assert "db01, web01: no gpuready value in the inventory" in found["error"]["message"]
+        assert "`gpuready: {}`" in found["error"]["remedy"] and "-i HOST," in found["error"]["remedy"]
     assert listener.knocks == 0
 
 
@@ -211,7 +218,8 @@ CHOSEN = "    gpu01: {gpuready: {hardware: {gpus: none}}}\n"
 
 def test_a_listener_counts(tmp_path: Path, listener: Listener) -> None:
     inventory = nobodys(tmp_path, listener, "  vars: {gpuready: {}}\n")
-    assert gpuready("plan", "-i", inventory).returncode == 4
+    ((code, _),) = gpuready(["plan", "-i", inventory])
+    assert code == 4
     assert listener.knocks > 1
 
 
