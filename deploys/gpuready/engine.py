@@ -212,7 +212,8 @@ class Engine:
     def _examine(self, host: Host) -> None:
         run = self._runs[host.name]
         self._look(host)
-        if not self.options.passive and run.state is not None:
+        asked = self.options.verb == "compat" or not run.reason
+        if asked and not self.options.passive and run.state is not None:
             self.progress(host.name, "check")
             ask = read_images if self.options.verb == "compat" else run_active
             run.state = ask(host, run.state, self.entries[host.name].spec)
@@ -220,7 +221,7 @@ class Engine:
 
     def _compare(self, run: HostRun) -> None:
         spec, options = self.entries[run.name].spec, self.options
-        compared(run, spec, options.selected, options.allowed, back=options.back)
+        compared(run, spec, options.selected, options.allowed, verb=options.verb, back=options.back)
 
     def _judge(self, run: HostRun) -> None:
         judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)

@@ -72,9 +72,10 @@ def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
         f"all:\n  hosts:\n    bench[001:{count:03d}]: {{ansible_host: 127.0.0.1}}\n  vars:\n"
         f"    ansible_port: {port}\n    ansible_user: {getpass.getuser()}\n"
         f"    ansible_ssh_private_key_file: {folder}/client\n"
-        f"    ansible_ssh_common_args: -o UserKnownHostsFile={folder}/known\n    gpuready: {{ldso: off}}\n"
+        f"    ansible_ssh_common_args: -o UserKnownHostsFile={folder}/known\n"
+        "    gpuready: {ldso: off, hardware: {gpus: none}}\n"
     )
-    return list(load([str(folder / "bench.yaml")]))
+    return list(load([str(folder / "bench.yaml")]).chosen)
 
 
 def _floor(engine: Engine) -> Run:

@@ -65,8 +65,8 @@ def test_nothing_is_ever_asked_on_the_terminal(
     module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:
     m = module_machine()
-    (tmp_path / "none").touch()
-    strange = f"-o UserKnownHostsFile={tmp_path}/none"
+    (tmp_path / "known_none").touch()
+    strange = f"-o UserKnownHostsFile={tmp_path}/known_none"
     sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "passphrase", "-f", tmp_path / "key")
     cases: dict[str, dict[str, object]] = {
         "sudo asks for a password": {"ansible_user": "pw"},
@@ -279,7 +279,9 @@ def test_a_bad_inventory_executes_nothing(
         ({"n7": {}}, {"ansible_ssh_private_key_file": f"|{touch}"}),
     ]
     base = tmp_path / "base.yaml"
-    base.write_text(yaml.safe_dump({"all": {"hosts": {"good": {}}, "vars": {"ansible_host": network.SERVER}}}))
+    base.write_text(
+        yaml.safe_dump({"all": {"hosts": {"good": {}}, "vars": {"ansible_host": network.SERVER, "gpuready": {}}}})
+    )
     for hosts, variables in bad:
         path = inventory_file(tmp_path / "i.yaml", base, hosts, ansible_port=listener.port, **variables)
         for verb in (("plan",), ("apply", "--yes")):

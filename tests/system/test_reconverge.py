@@ -111,12 +111,12 @@ def wrong(result: Result) -> set[str]:
 
 @pytest.fixture(scope="module")
 def mends(inventory: Inventories, node: Machine) -> Path:
-    return inventory(node, hardware={"gpus": "auto"}, reconverge={"on_driver_change": "mend"}, verify={})
+    return inventory(node, hardware={"gpus": 1}, reconverge={"on_driver_change": "mend"}, verify={})
 
 
 @pytest.fixture(scope="module")
 def reports(inventory: Inventories, node: Machine) -> Path:
-    return inventory(node, hardware={"gpus": "auto"}, verify={})
+    return inventory(node, hardware={"gpus": 1}, verify={})
 
 
 @pytest.fixture(scope="module")

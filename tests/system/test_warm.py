@@ -14,7 +14,7 @@ from tests.lab import scale
 from tests.system.harness import Gpuready
 from tests.system.warm import Warm
 
-HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1}}}\n"
+HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
 def test_both_say_the_same(gpuready: Gpuready, tmp_path: Path) -> None:

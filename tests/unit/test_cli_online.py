@@ -44,7 +44,7 @@ class Engine(types.ModuleType):
 @pytest.fixture
 def hosts(tmp_path: Path) -> str:
     path = tmp_path / "hosts.yaml"
-    path.write_text("all: {hosts: {lab1: {}}}\n")
+    path.write_text("all: {hosts: {lab1: {gpuready: {}}}}\n")
     return str(path)
 
 

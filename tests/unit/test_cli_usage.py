@@ -19,7 +19,7 @@ from gpuready.report.schema import result_schema
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
-HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1}}}\n"
+HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
 @pytest.fixture

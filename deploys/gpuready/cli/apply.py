@@ -71,6 +71,7 @@ def _ask_first(wanted: Request, act: Act) -> Run:
     changing = [host for host in planned.hosts if host.outcome == "would_change"]
     if planned.interrupted or not changing:
         planned.verb = wanted.verb
+        planned.conclude()
         return planned
     click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:

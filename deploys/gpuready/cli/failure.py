@@ -16,6 +16,7 @@ from gpuready.cli.output import deliver, requested
 from gpuready.errors import EngineError, GpureadyError, UsageError
 from gpuready.report.run import Run
 from gpuready.report.schema import VERBS
+from gpuready.spec.inventory import NothingChosen
 
 
 def interrupted(argv: Sequence[str]) -> int:
@@ -35,7 +36,9 @@ def failed(argv: Sequence[str], error: Exception) -> int:
             f"bug in gpuready: {type(error).__name__}: {error}",
             remedy="report it with the traceback on stderr; it is not your mistake",
         )
-    return deliver(Run(verb_of(argv), error=told), requested(argv), color=_color(argv))
+    run = Run(verb_of(argv), error=told)
+    run.leave_alone(error.skipped if isinstance(error, NothingChosen) else ())
+    return deliver(run, requested(argv), color=_color(argv))
 
 
 def verb_of(argv: Sequence[str]) -> str:

@@ -50,13 +50,14 @@ def target(connection: Connection) -> Target:
 
 
 def _ssh_config(connection: Connection) -> dict[str, str]:
-    path = Path(connection.config_file or "~/.ssh/config").expanduser()
-    if not path.is_file():
+    path = Path("~/.ssh/config").expanduser()
+    if connection.config is None and not path.is_file():
         return {}
     try:
-        found = paramiko.SSHConfig.from_path(str(path)).lookup(connection.address)
+        text = connection.config if connection.config is not None else path.read_text(encoding="utf-8")
+        found = paramiko.SSHConfig.from_text(text).lookup(connection.address)
     except (OSError, paramiko.SSHException, UnicodeError) as e:
-        raise UnreachableError(f"{path} cannot be read: {e}") from None
+        raise UnreachableError(f"the ssh configuration of {connection.address} cannot be read: {e}") from None
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 

@@ -19,10 +19,10 @@ from gpuready.errors import UsageError
 from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
 from gpuready.report.hostlist import hostlist
-from gpuready.report.human import problem
+from gpuready.report.human import problem, skipped_lines
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
 from gpuready.report.run import Run
-from gpuready.report.text import clean
+from gpuready.report.text import Painter, clean
 
 _IO_FAILED = 64
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "human")
@@ -115,9 +115,15 @@ def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto
         _complain(problem(f"{hostlist(hosts)}: {message}", remedy, color=on))
     for note, hosts in note_blocks(run).items():
         _complain(f"note: {hostlist(hosts)}: {clean(note)}\n")
+    tell_skipped(run, color)
     with _undisturbed():
         _write_stdout(text)
     return deliver(run, wanted, color=color)
+
+
+def tell_skipped(run: Run, color: str = "auto") -> None:
+    """Who is left alone, on stderr: for verbs whose stdout has another form."""
+    _complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
 
 
 @contextlib.contextmanager

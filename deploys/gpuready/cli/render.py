@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from gpuready.cli.options import Request, Verb, hosts, request
+from gpuready.cli.output import tell_skipped
 from gpuready.containers import gcpbatch
 from gpuready.errors import UsageError
 from gpuready.monitoring import dashboard, prometheus
+from gpuready.report.run import Run
 from gpuready.spec.images import named
 
 _HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Google Cloud's Batch.
@@ -50,7 +52,10 @@ def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **gi
     elif what == "rules":
         click.echo(prometheus.rules(), nl=False)
     else:
-        entries = request("render", inventory=inventory, **given).entries
+        found = request("render", inventory=inventory, **given)
+        entries, run = found.entries, Run("render")
+        run.leave_alone(found.skipped)
+        tell_skipped(run, found.color)
         click.echo(prometheus.scrape_configs(entries), nl=False)
         for name in prometheus.unreachable(entries):
             click.echo(f"note: {name} answers only to itself: say monitoring.listen, such as 0.0.0.0:9879", err=True)

@@ -14,9 +14,11 @@ from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
 from gpuready.cli.options import Verb, hosts, request
+from gpuready.cli.output import tell_skipped
 from gpuready.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.human import problem
+from gpuready.report.run import Run
 from gpuready.report.text import clean, count
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.inventory import HostEntry
@@ -51,7 +53,10 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     if not yes and not sys.stdin.isatty():
         raise UsageError("trust without a terminal needs --yes", remedy="compare the fingerprints first")
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
-    entries = request("trust", **given).entries
+    found = request("trust", **given)
+    entries, run = found.entries, Run("trust")
+    run.leave_alone(found.skipped)
+    tell_skipped(run, found.color)
     if any(entry.name == LOCAL for entry in entries):
         raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -13,6 +13,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
+from gpuready.checks.base import undecided
 from gpuready.components.base import Change, Component, Disruption, compare
 from gpuready.consent import rule, rulings, users, way
 from gpuready.errors import ConvergeError, GpureadyError
@@ -39,6 +40,9 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
         spec, state = host.data.get(SPEC), settled_state(host)
     except GpureadyError as e:
         yield Failed(e)
+        return
+    if not original and (reason := undecided(spec, state)):
+        host.noop(f"{item.name}: {reason}")
         return
     found = compare(item, spec, state, original=original)
     outcome = ComponentOutcome(found)

@@ -127,8 +127,10 @@ def _config(connection: Connection, host_keys: str) -> str:
     known = [value for key, value in options if key.lower() == "userknownhostsfile"]
     if known:
         lines += ["Host *", f"  UserKnownHostsFile {known[0]}"]
-    own = Path(connection.config_file or "~/.ssh/config").expanduser()
-    if own.is_file():
+    own = Path("~/.ssh/config").expanduser()
+    if connection.config is not None:
+        lines += ["Host *", connection.config]
+    elif own.is_file():
         lines += ["Host *", own.read_text(encoding="utf-8", errors="replace")]
     text = "\n".join(lines) + "\n"
     path = _folder() / hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpuready.checks.base import DECIDE, UNDECIDED
 from gpuready.report import answers, containers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
@@ -16,6 +17,7 @@ from gpuready.report.blocks import (
     error_blocks,
     mended_by_apply,
     note_blocks,
+    skipped_blocks,
     verdict_blocks,
 )
 from gpuready.report.document import INTERRUPTED
@@ -23,6 +25,7 @@ from gpuready.report.ending import ending, host_lines
 from gpuready.report.hostlist import hostlist
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, clean, count, lines
+from gpuready.spec.inventory import CHOOSE
 
 CLASSES = {
     "none": "disturbs nothing",
@@ -56,7 +59,13 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     else:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]
-    parts += [attached_lines(run, paint), _notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
+    parts += [
+        attached_lines(run, paint),
+        _notes(run, paint),
+        skipped_lines(run, paint),
+        host_lines(run, paint),
+        [ending(run, code, paint)],
+    ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
@@ -163,6 +172,15 @@ def _before_apply(run: Run, paint: Painter) -> list[str]:
         + ", ".join(ids)
         for ids, hosts in mended_by_apply(run).items()
     ]
+
+
+def skipped_lines(run: Run, paint: Painter) -> list[str]:
+    """Who is left alone, why, and what to write if that is wrong."""
+    found: list[str] = []
+    for reason, hosts in skipped_blocks(run).items():
+        found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {clean(reason)}"]
+        found += _labelled("do", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
+    return found
 
 
 def _notes(run: Run, paint: Painter) -> list[str]:

@@ -28,11 +28,11 @@ def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
     whole = _whole_run(run) if run.answer is None else _answer_case("gpuready", run.answer)
-    if whole is not None or not run.hosts:
+    if whole is not None or not run.everyone:
         root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
     if run.fabric is not None:
         root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
-    for host in run.hosts:
+    for host in run.everyone:
         root.append(_suite(host.name, host.seconds, _cases(run, host)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
@@ -80,6 +80,8 @@ def _host_case(host: HostRun) -> ET.Element:
         _with_error(case, host.error.to_json())
     elif host.outcome == "not_attempted":
         _add(case, "error", "not attempted")
+    elif host.outcome == "skipped":
+        _add(case, "skipped", host.reason)
     return _output(case, "\n".join(host.notes))
 
 
