@@ -9,6 +9,7 @@ from typing import Any
 from gpuready.errors import GpureadyError
 from gpuready.operations.connection import host_data
 from gpuready.operations.node_state import SPEC
+from gpuready.report.text import printable
 from gpuready.spec.inventory import load
 
 
@@ -17,5 +18,5 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     try:
         entries = load([str(inventory)])
     except GpureadyError as e:
-        sys.exit(f"{e}")
+        sys.exit(printable(f"{e}"))
     return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in entries]

@@ -5,7 +5,7 @@ Whatever many hosts share is told once. Passes are only counted. Every colour re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.report import answers, containers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
@@ -21,8 +21,9 @@ from gpuready.report.blocks import (
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.hostlist import hostlist
+from gpuready.report.mask import mask_text
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, clean, count, lines
+from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
     "none": "disturbs nothing",
@@ -37,10 +38,10 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
-    """The whole report, ending in a newline."""
+    """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
     paint = Painter(color)
     if run.answer is not None:
-        return "\n".join(answers.told(run.answer, paint)) + "\n"
+        return _page([answers.told(run.answer, paint)])
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
@@ -57,7 +58,13 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]
     parts += [attached_lines(run, paint), _notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return _page(parts)
+
+
+def _page(parts: Iterable[Iterable[str]]) -> str:
+    """Paragraphs of lines as one text, masked; none of what a line was made of can begin another one."""
+    paragraphs = ("\n".join(map(one_line, part)) for part in parts)
+    return mask_text("\n\n".join(filter(None, paragraphs)) + "\n")
 
 
 def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
@@ -65,11 +72,11 @@ def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
     paint = Painter(color)
     first, *rest = lines(message, "  ")
     told = [f"{paint('red', 'error:')} {first}", *rest]
-    return "\n".join([*told, *_labelled("do", remedy, "  ")]) + "\n"
+    return _page([[*told, *_labelled("do", remedy, "  ")]])
 
 
 def _headline(run: Run) -> str:
-    source = f" of {clean(run.probed)}" if run.probed else ""
+    source = f" of {run.probed}" if run.probed else ""
     if run.attaching:
         return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
     looked = sum(host.state is not None for host in run.hosts)
