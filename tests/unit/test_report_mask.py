@@ -132,9 +132,10 @@ def test_every_shape_of_a_secret(shape: str) -> None:
 
 #: Beginnings of what the patterns look for, and what they pass over.
 PUMPS = (
-    "auth-", "auth.", "token", "password ", "-----BEGIN ", "-", "a", " ", "\n", '"', "'", "\\", '\\"', "=", ":", "://", "://a:",
-    "a:", "a=", "token=", "token: ", '"token":', '"token":[', "'token':", '"token": "', "--", "--token", "machine ",
-    "machine a password", "password\n", "- ", "-a: ", "[", "{a: ", '"""', "'''", 'token="""', "authorization", "cookie:x ",
+    "auth-", "auth.", "token", "password ", "-----BEGIN ", "-", "a", " ", "\n", '"', "'", "\\", '\\"', "=", ":", "://",
+    "://a:", "a:", "a=", "token=", "token: ", '"token":', '"token":[', "'token':", '"token": "', "--", "--token",
+    "machine ", "machine a password", "password\n", "- ", "-a: ", "[", "{a: ",
+    '"""', "'''", 'token="""', "authorization", "cookie:x ",
     "curl -u a:", "eyJaaaaaaaa.", "eyJ-", "token: |\n ", " token: >\n", "@", "\u00fc", "token = ", '\\"token\\": ',
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from gpuready.errors import InventoryError, SpecError, Where
 from gpuready.spec.located import VAULT, Composer, Located
 
 MAX_BYTES = 5_000_000
+_MOST_DIGITS = 1_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where PyYAML was built with it
 _YAML = "tag:yaml.org,2002:"
@@ -163,6 +164,8 @@ class _YamlReader:
             self._refuse_tag(tag, line)
         node = yaml.ScalarNode(tag, event.value)
         try:
+            if tag == _YAML + "int" and len(event.value) > _MOST_DIGITS:
+                raise ValueError  # in base 60, which YAML 1.1 has, the time is quadratic in the digits
             return self._constructor.yaml_constructors[tag](self._constructor, node), False
         except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError, yaml.YAMLError):
             kind = str(tag).removeprefix(_YAML)
