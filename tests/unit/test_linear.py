@@ -80,9 +80,9 @@ def _module(path: Path, tree: ast.Module) -> Any:
 
 def uses() -> Iterator[Use]:
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    called = set(re.findall(rf"([A-Za-z_]+)\.({'|'.join(METHODS)})\(", "\n".join(sources.values())))
     for path, source in sources.items():
         tree, file = ast.parse(source), str(path.relative_to(PACKAGE))
+        called = set(re.findall(rf"([A-Za-z_]+)\.({'|'.join(METHODS)})\(", source))
         if "re." not in source:
             continue
         module = _module(path, tree)
@@ -190,7 +190,7 @@ def texts(pattern: re.Pattern[Any], length: int) -> Iterator[Any]:
         return
     sample = parts(parsed, {})
     heads = ["", *dict.fromkeys("".join(sample[:at]) for at in range(1, min(len(sample), 40) + 1))]
-    pumps = dict.fromkeys([*repeated(parsed), "a", " ", "0", "".join(sample), *heads[1:12], "".join(sample[:-1])])
+    pumps = dict.fromkeys([*repeated(parsed), "a", " ", "\n", "0", "".join(sample), *heads[1:12], "".join(sample[:-1])])
     for pump in list(pumps)[:24]:
         for head in heads[:: max(len(heads) // 8, 1)]:
             if pump:
@@ -221,7 +221,8 @@ def seconds(use: Use, text: Any) -> float:
     return time.process_time() - began
 
 
-USES = list(uses())
+#: The same pattern in the same file once.
+USES = list({(use.file, use.pattern.pattern, use.method): use for use in uses()}.values())
 
 
 def test_the_patterns_are_found() -> None:

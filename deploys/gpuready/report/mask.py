@@ -39,7 +39,7 @@ _PAIRS = tuple(
     for name, value in (
         # JSON, and a dictionary as Python prints it; JSON within a string of JSON
         (r"([\"'])(?P<name>(?:(?!\1)[^\n])*)\1\s*:\s*", rf"{_DOUBLE}|{_SINGLE}|{_LIST}|{_NUMBER}|{_BARE}"),
-        (r'(?<!\\)(\\+")(?P<name>[^"\\\n]*)\1\s*:\s*(?=\1)', r'\\+"[^"\\\n]*(?:\\+")?'),
+        (r'(?<!\\)(\\+")(?P<name>[^"\\\n]*)\1\s*:\s*(?=\1)', r'(?<!\\)\\+"[^"\\\n]*(?:\\+")?'),
         # TOML and INI, with spaces around the sign: the rest of the line
         (r"^[ \t]*(?P<name>[\w.-]+)[ \t]+=[ \t]*", rf"{_QUOTED}|{_LIST}|[^\s\"'\[{{][^\n]*"),
         # environment, command lines, queries of URLs

@@ -262,7 +262,7 @@ def _owner(values: dict[str, list[str]], r: Records) -> str:
     return "mount" if r.text("mounts").strip() else ""
 
 
-_CACHED = re.compile(r"^\s+(\S+) \(([^)]*)\) => (.+)$", re.M)
+_CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)
 
 
 def _linker(cache: str | Unknown | None, libs: str, loader: str | Unknown | None) -> Linker | Unknown:
