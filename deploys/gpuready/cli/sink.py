@@ -7,6 +7,8 @@ Stderr is masked, too. Stdout is not, because it carries JSON, whose renderer ma
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
@@ -25,7 +27,14 @@ class Sink:
         """Print it, with what the stream cannot encode spelt out, too."""
         safe = printable(mask_text(text) if self._masks else text)
         encoding = self.stream.encoding or "utf-8"
-        self.stream.write(safe.encode(encoding, "backslashreplace").decode(encoding))
+        data = safe.encode(encoding, "backslashreplace")
+        self.stream.flush()
+        try:
+            number = self.stream.fileno()
+        except (OSError, ValueError):  # a stream of a test, without a file
+            self.stream.write(data.decode(encoding))
+        else:
+            _write_all(number, data)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -36,6 +45,16 @@ class Sink:
         if name == "buffer":  # who wants bytes would go past us
             raise AttributeError(name)
         return getattr(self.stream, name)
+
+
+def _write_all(number: int, data: bytes) -> None:
+    """All of it, by hand: Python's buffered writer loses the rest when a signal comes between two parts."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(number, left) :]
+        except BlockingIOError:
+            select.select((), (number,), ())
 
 
 @contextlib.contextmanager
