@@ -21,7 +21,7 @@ from gpuready.spec.located import VAULT, Located, Shown
 LOCAL = "@local"
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _PATH = re.compile(r"[\w~./][\w.+/@~ :,=-]*")
-_OPTION = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)([^\x00-\x1f\x7f]+)")
+_OPTION = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)([^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*)")
 _SUDO = ("sudo", "ansible.builtin.sudo")
 _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh")
 _STRUCTURE = {"host", "match", "include"}
