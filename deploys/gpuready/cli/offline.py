@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Mapping
 
 from gpuready.cli.options import Request
+from gpuready.cli.output import say
 from gpuready.cli.states import read_states
 from gpuready.errors import EngineError
 from gpuready.judgement import compared, judged, plan_batches
@@ -40,6 +41,6 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         compared(run, entry.spec, wanted.selected, wanted.allowed, verb=wanted.verb)
         judged(run, entry.spec, wanted.selected)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip(), err=True)
         run.outcome, run.error = "failed", EngineError(f"bug in gpuready: {type(e).__name__}: {e}")
     return run

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from gpuready.components import tomlconfig
 from gpuready.components.base import Value
+from gpuready.documents import DocumentError, read_toml
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
 Document = dict[str, Any]
@@ -30,12 +30,9 @@ class ConfigTomlError(ValueError):
 
 def _parse(text: str) -> tomlkit.TOMLDocument:
     try:
-        text.encode()
-        return tomlkit.parse(text)
-    except UnicodeEncodeError as e:
-        raise ConfigTomlError(f"it is not UTF-8 (line {text[: e.start].count(chr(10)) + 1})") from None
-    except (TOMLKitError, ValueError, RecursionError) as e:
-        raise ConfigTomlError(f"it is no TOML: {e}" if str(e) else "it is no TOML") from None
+        return read_toml(text)
+    except DocumentError as e:
+        raise ConfigTomlError(f"it is no TOML: {e}") from None
 
 
 def read(text: str) -> Document:

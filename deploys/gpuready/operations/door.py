@@ -12,7 +12,7 @@ from gpuready.operations.connection import host_data
 from gpuready.operations.node_state import SPEC
 from gpuready.report.human import skipped_lines
 from gpuready.report.run import Run
-from gpuready.report.text import Painter
+from gpuready.report.text import Painter, printable
 from gpuready.spec.inventory import load
 
 
@@ -24,9 +24,9 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     try:
         found = load([str(inventory)], check_ids=BY_ID)
     except GpureadyError as e:
-        sys.exit(f"{e}")
+        sys.exit(printable(f"{e}"))
     run = Run("converge")
     run.leave_alone(found.skipped)
     for line in skipped_lines(run, Painter(False)):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in found.chosen]

@@ -12,7 +12,7 @@ from gpuready.report.answers import tally
 from gpuready.report.exitcode import counts, meaning
 from gpuready.report.reached import gpu_checks, run_level
 from gpuready.report.run import HostRun, Run
-from gpuready.report.text import Painter, clean, count
+from gpuready.report.text import Painter, count
 
 _OUTCOMES = {
     "ok": ("ok", "green"),
@@ -29,7 +29,7 @@ _OUTCOMES = {
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks pass, 0 GPU checks  3 execs  4.1 s``, in columns."""
     rows = [
-        (clean(host.name), _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
+        (host.name, _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
         for host in run.hosts
     ]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]

@@ -20,6 +20,7 @@ from gpuready.errors import InventoryError, SpecError, Where
 from gpuready.spec.located import VAULT, Composer, Located, surprising
 
 MAX_BYTES = 5_000_000
+_MOST_DIGITS = 1_000
 
 #: Descriptors that the caller opened for us, as the shell does for ``-i <(command)``.
 _OPEN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
@@ -170,6 +171,8 @@ class _YamlReader:
             self._refuse_tag(tag, line)
         node = yaml.ScalarNode(tag, event.value)
         try:
+            if tag == _YAML + "int" and len(event.value) > _MOST_DIGITS:
+                raise ValueError  # in base 60, which YAML 1.1 has, the time is quadratic in the digits
             value = self._constructor.yaml_constructors[tag](self._constructor, node)
             odd = tag in _NUMBERS and not _DECIMAL.fullmatch(event.value)
             return (surprising(value, event.value) if odd else value), False

@@ -10,8 +10,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
+from gpuready.documents import DocumentError, read_toml
 
 #: Version of a configuration file -> the plugin section that holds the runtimes.
 SECTIONS = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
@@ -69,8 +68,8 @@ def _table(value: Any) -> dict[str, Any]:
 def effective(dump: str) -> Effective:
     """The dump, read; raises ValueError with what is wrong. The answer is shared: leave it as it is."""
     try:
-        whole = tomlkit.parse(dump).unwrap()
-    except (TOMLKitError, RecursionError) as e:
+        whole = read_toml(dump).unwrap()
+    except (DocumentError, RecursionError) as e:
         raise ValueError(f"containerd config dump: {e}") from None
     version = whole.get("version")
     if not isinstance(version, int):

@@ -182,9 +182,6 @@ def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
     return found
 
 
-_ARGV = re.compile(r"argv\[\]=(.*?) ; ")
-
-
 _LIMIT = re.compile(r"^/proc/(\d+)/limits:Max locked memory +(\S+)", re.M)
 
 
@@ -199,7 +196,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
         p = {key: v[-1] for key, v in _pairs(block).items()}
         if not p.get("Id") or p.get("LoadState") == "not-found":
             continue
-        argv = _ARGV.search(p.get("ExecStart", ""))
+        argv, ended, _ = p.get("ExecStart", "").partition("argv[]=")[2].partition(" ; ")
         found[p["Id"]] = Unit(
             load=p.get("LoadState", ""),
             active=p.get("ActiveState", ""),
@@ -207,7 +204,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             main_pid=_int(p.get("MainPID")),
             invocation=p.get("InvocationID", ""),
             need_daemon_reload=p.get("NeedDaemonReload") == "yes",
-            exec_start=tuple(argv[1].split()) if argv else (),
+            exec_start=tuple(argv.split()) if ended else (),
             drop_ins=tuple(p.get("DropInPaths", "").split()),
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
             changed_us=_int(p.get("StateChangeTimestampMonotonic")),
@@ -233,7 +230,8 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
 
 
 def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str], on_disk: Module | None) -> Driver:
-    version = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", proc.get("/proc/driver/nvidia/version", ""))
+    said = proc.get("/proc/driver/nvidia/version", "").partition("NVRM version:")[2].partition("\n")[0]
+    version = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
     smi, log = r.run("smi"), r.run("xids")
     return Driver(
         owner=_owner(values, r),
@@ -266,7 +264,7 @@ def _owner(values: dict[str, list[str]], r: Records) -> str:
     return "mount" if r.text("mounts").strip() else ""
 
 
-_CACHED = re.compile(r"^\s+(\S+) \(([^)]*)\) => (.+)$", re.M)
+_CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)
 
 
 def _linker(cache: str | Unknown | None, libs: str, loader: str | Unknown | None) -> Linker | Unknown:
