@@ -30,7 +30,7 @@ from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components import containerdmodel, rdmamodel, wheelsmodel
 
 KEPT = "/var/lib/gpuready/backup"
@@ -237,7 +237,10 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
     state = state.model_copy(update={"files": files})
     restarted = "; RESTART=1;" in script
     unloaded = () if restarted else (*state.unloaded, *closed.writes)
-    return state.model_copy(update={"containerd": _dumped(state, {}), "unloaded": unloaded})
+    dump, running = _dumped(state, {}), state.cri
+    if restarted and running is not None:
+        running = Cri.model_validate(containerdmodel.cri(dump))
+    return state.model_copy(update={"containerd": dump, "unloaded": unloaded, "cri": running})
 
 
 def _crio(state: NodeState, closed: Closed) -> NodeState:

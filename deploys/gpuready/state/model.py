@@ -124,6 +124,15 @@ class Docker(_Model):
     containers: tuple[Container, ...] = ()
 
 
+class Cri(_Model):
+    """The runtimes of the containerd that runs, by CRI's Status call; ``enable_cdi`` is None where it is too old."""
+
+    default_runtime: str
+    runtimes: dict[str, dict[str, Any]]
+    enable_cdi: bool | None = None
+    cdi_spec_dirs: tuple[str, ...] = ()
+
+
 class Driver(_Model):
     """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
 
@@ -217,6 +226,7 @@ class NodeState(_Model):
     units: dict[str, Unit] | Unknown = Field(default_factory=dict)
     docker: Docker | Unknown | None = None
     containerd: str | Unknown | None = None
+    cri: Cri | Unknown | None = None
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()

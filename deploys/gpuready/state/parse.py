@@ -9,6 +9,7 @@ import re
 import shlex
 
 from gpuready.state.boots import Module, boots
+from gpuready.state.containerd import cri
 from gpuready.state.docker import docker
 from gpuready.state.environments import on_record
 from gpuready.state.leftovers import leftovers
@@ -57,6 +58,7 @@ def parse(lines: list[str]) -> NodeState:
         units=_units(r.run("units"), r.text("limits")),
         docker=docker(r),
         containerd=r.run("containerd"),
+        cri=cri(r),
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),
