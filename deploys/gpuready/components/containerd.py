@@ -76,11 +76,12 @@ class Containerd(Component):
         if found is None:
             return {}
         table = found.runtimes.get("nvidia", {})
-        values: dict[str, Value] = {f"{keys.NVIDIA}options.SystemdCgroup": False} if table else {}
+        values: dict[str, Value] = {}
         for path, value in files.leaves(table).items():
             values[keys.NVIDIA + ".".join(path)] = tuple(map(str, value)) if isinstance(value, list) else value
         if table:
             values[f"{keys.NVIDIA}options.BinaryName"] = keys.binary(found)
+            values[f"{keys.NVIDIA}options.SystemdCgroup"] = keys.by_systemd(table)
         values[keys.RUNC] = found.runtimes.get("runc", {}).get("runtime_type")
         values[keys.DEFAULT] = found.default_runtime
         values["containerd.enable_cdi"] = found.cri.get("enable_cdi")

@@ -22,6 +22,7 @@ from gpuready.state.model import Cri
 BINARY = "/usr/bin/nvidia-container-runtime"
 _SAME = {"nvidia-container-runtime": BINARY}
 _RUNC = "io.containerd.runc."
+_CGROUP = "systemdcgroup"
 NVIDIA = "containerd.runtimes.nvidia."
 #: Of the default runtime, which nvidia-ctk's drop-in for a file that names none leaves out (its issue 433).
 RUNC = "containerd.runtimes.runc.runtime_type"
@@ -63,10 +64,12 @@ def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
     want: dict[str, Value] = {
         f"{NVIDIA}runtime_type": like.get("runtime_type") or f"{_RUNC}v2",
         f"{NVIDIA}options.BinaryName": BINARY,
-        f"{NVIDIA}options.SystemdCgroup": bool(like.get("options", {}).get("SystemdCgroup", False)),
+        f"{NVIDIA}options.SystemdCgroup": by_systemd(like),
     }
     if "nvidia" not in found.runtimes:  # one that is there may differ from the default runtime in what is not ours
         for path, value in leaves(like).items():
+            if path[-1].lower() == _CGROUP:
+                continue
             want.setdefault(NVIDIA + ".".join(path), tuple(map(str, value)) if isinstance(value, list) else value)
     if found.default_runtime == "runc" and "runc" not in found.runtimes:  # CRI does not come up without it
         want[RUNC] = f"{_RUNC}v2"
@@ -105,6 +108,13 @@ def staged(text: str) -> None:
         raise ConvergeError(
             f"nvidia-ctk runtime configure wrote {what} into its copy, not {BINARY}; nothing was changed"
         )
+
+
+def by_systemd(table: Mapping[str, Any]) -> bool:
+    """SystemdCgroup of a runtime; containerd takes an option's name in upper and lower case."""
+    options = table.get("options")
+    given = options.items() if isinstance(options, Mapping) else ()
+    return any(value is True for key, value in given if key.lower() == _CGROUP)
 
 
 def binary(found: Effective) -> str | None:

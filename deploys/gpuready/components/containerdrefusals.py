@@ -77,6 +77,6 @@ def _version_one(document: Mapping[str, Any]) -> str:
     names = ", ".join(lost) if isinstance(lost, Mapping) else ""
     return (
         f"{said}, and containerd 2 does not read its CRI settings ({names or 'none'}); `containerd config migrate` "
-        f'leaves them out, too. To keep them, put `version = 2` at the top and rename [plugins.cri...] to '
+        f"leaves them out, too. To keep them, put `version = 2` at the top and rename [plugins.cri...] to "
         f'[plugins."{SECTIONS[2]}"...]'
     )

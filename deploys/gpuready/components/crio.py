@@ -159,8 +159,8 @@ def low_level(state: NodeState) -> str:
     """The runtime that nvidia-container-runtime would call: by its config.toml, else on root's PATH; or nothing."""
     tools = {} if isinstance(state.tools, Unknown) else state.tools
     try:
-        document = configtoml.read(state.files[configtoml.CONFIG].text) if configtoml.CONFIG in state.files else {}
-    except configtoml.ConfigTomlError:
+        document = tomlconfig.read(state.files[configtoml.CONFIG].text) if configtoml.CONFIG in state.files else {}
+    except tomlconfig.TomlError:
         document = {}
     given = tomlconfig.at(document, ("nvidia-container-runtime", "runtimes"))
     names = [str(name) for name in given] if isinstance(given, list) else ["runc", "crun"]

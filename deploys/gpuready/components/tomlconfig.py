@@ -31,11 +31,11 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
         text.encode()
         return tomlkit.parse(text)
     except UnicodeEncodeError as e:
-        raise TomlError(f"it is not UTF-8 (character {e.start})") from None
+        raise TomlError(f"it is not UTF-8 (line {text[: e.start].count(chr(10)) + 1})") from None
     except RecursionError:
         raise TomlError("it is nested too deeply") from None
     except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError) as e:
-        raise TomlError(" ".join(str(e).split()) or type(e).__name__) from None
+        raise TomlError(f"it is no TOML: {' '.join(str(e).split()) or type(e).__name__}") from None
 
 
 def at(document: Mapping[str, Any], path: Path) -> Any:
@@ -49,7 +49,8 @@ def at(document: Mapping[str, Any], path: Path) -> Any:
 def merge(text: str, ours: Mapping[Path, Any]) -> str:
     """``text`` in which each path of ``ours`` has its value (None: is gone, and a table that this leaves empty, too).
 
-    What says so already stays as it is, to the byte. What lies higher is written first.
+    What says so already stays as it is, to the byte; lines end as all of the file's do. What lies higher is written
+    first. Raises :class:`TomlError`.
     """
     before = read(text)
     wanted = {path: value for path, value in ours.items() if at(before, path) != value}
@@ -68,6 +69,8 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
             else:
                 _put(document, path, value)
         merged = tomlkit.dumps(document)
+        if 0 < text.count("\n") == text.count("\r\n"):
+            merged = merged.replace("\r\n", "\n").replace("\n", "\r\n")
         same = read(merged) == _expected(before, wanted)
     except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError, IndexError):
         same = False
