@@ -15,7 +15,7 @@ from typing import Any
 
 import tomlkit
 
-from gpuready.components import daemonjson
+from gpuready.components import criofiles, daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
 from gpuready.components.crio import BINARY
@@ -248,7 +248,10 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
     if "; RELOAD=1\n" not in closed.script("crio") or isinstance(state.units, Unknown):
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
-    return state.model_copy(update={"units": {**state.units, CRIO: unit}})
+    files = criofiles.effective(state)
+    tables = {name: {"runtime_type": "oci", **table} for name, table in files.runtimes.items()}
+    running = state.crio and Cri(default_runtime=files.default or "crun", runtimes=tables)
+    return state.model_copy(update={"units": {**state.units, CRIO: unit}, "crio": running})
 
 
 def _started(state: NodeState, closed: Closed) -> NodeState:

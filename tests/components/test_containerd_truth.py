@@ -18,9 +18,8 @@ RUNC = f'{CRI}.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n'
 
 
 def case(config: str, version: str = "1.7", **spec: Any) -> Case:
-    runs = {"version": version, "config": config}
-    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": spec or "auto"}},
-                                           "state": {"containerd": runs, "tools": {"nvidia-ctk": "/usr/bin/nvidia-ctk"}}})  # fmt: skip
+    state = {"containerd": {"version": version, "config": config}, "tools": {"nvidia-ctk": "/usr/bin/nvidia-ctk"}}
+    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": spec or "auto"}}, "state": state})
 
 
 def compared(found: Case) -> Comparison:

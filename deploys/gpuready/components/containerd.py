@@ -216,6 +216,12 @@ def sandbox_image(spec: NodeSpec, state: NodeState) -> str:
     return found.sandbox_image if found and running else ""
 
 
+def pod_slice(state: NodeState) -> str:
+    """The cgroup parent that a pod under nvidia needs; empty where containerd's own will do."""
+    found = _effective(state)
+    return "system.slice" if found and keys.by_systemd(found.runtimes.get("nvidia", {})) else ""
+
+
 def _effective(state: NodeState) -> Effective | None:
     try:
         return effective(state.containerd) if isinstance(state.containerd, str) else None

@@ -22,7 +22,7 @@ from gpuready.state.model import Cri
 BINARY = "/usr/bin/nvidia-container-runtime"
 _SAME = {"nvidia-container-runtime": BINARY}
 _RUNC = "io.containerd.runc."
-_CGROUP = "systemdcgroup"
+_OPTIONS = ("binaryname", "systemdcgroup")
 NVIDIA = "containerd.runtimes.nvidia."
 #: Of the default runtime, which nvidia-ctk's drop-in for a file that names none leaves out (its issue 433).
 RUNC = "containerd.runtimes.runc.runtime_type"
@@ -68,9 +68,8 @@ def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
     }
     if "nvidia" not in found.runtimes:  # one that is there may differ from the default runtime in what is not ours
         for path, value in leaves(like).items():
-            if path[-1].lower() == _CGROUP:
-                continue
-            want.setdefault(NVIDIA + ".".join(path), tuple(map(str, value)) if isinstance(value, list) else value)
+            if path[0] != "options" or path[-1].lower() not in _OPTIONS:
+                want.setdefault(NVIDIA + ".".join(path), tuple(map(str, value)) if isinstance(value, list) else value)
     if found.default_runtime == "runc" and "runc" not in found.runtimes:  # CRI does not come up without it
         want[RUNC] = f"{_RUNC}v2"
     if asked.default_runtime:
@@ -111,14 +110,19 @@ def staged(text: str) -> None:
 
 
 def by_systemd(table: Mapping[str, Any]) -> bool:
-    """SystemdCgroup of a runtime; containerd takes an option's name in upper and lower case."""
+    """SystemdCgroup of a runtime."""
+    return _option(table, "SystemdCgroup") is True
+
+
+def _option(table: Mapping[str, Any], name: str) -> Any:
+    """An option of a runtime, whose name may also begin in lower case: to containerd that is the same one."""
     options = table.get("options")
-    given = options.items() if isinstance(options, Mapping) else ()
-    return any(value is True for key, value in given if key.lower() == _CGROUP)
+    given = options if isinstance(options, Mapping) else {}
+    return given.get(name, next((value for key, value in given.items() if key.lower() == name.lower()), None))
 
 
 def binary(found: Effective) -> str | None:
-    path = tomlconfig.at(found.runtimes, ("nvidia", "options", "BinaryName"))
+    path = _option(found.runtimes.get("nvidia", {}), "BinaryName")
     return _SAME.get(path, path) if isinstance(path, str) and path else None
 
 

@@ -125,7 +125,7 @@ class Docker(_Model):
 
 
 class Cri(_Model):
-    """The runtimes of the containerd that runs, by CRI's Status call; ``enable_cdi`` is None where it is too old."""
+    """What the containerd or CRI-O that runs answers; ``enable_cdi`` is None where it says nothing of it."""
 
     default_runtime: str
     runtimes: dict[str, dict[str, Any]]
@@ -227,6 +227,7 @@ class NodeState(_Model):
     docker: Docker | Unknown | None = None
     containerd: str | Unknown | None = None
     cri: Cri | Unknown | None = None
+    crio: Cri | Unknown | None = None
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()

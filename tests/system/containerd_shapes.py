@@ -1,0 +1,374 @@
+"""Configurations of containerd as installers and platforms leave them, in our own words; more rows for the table.
+
+After: kubeadm, Kubespray, k3s, the images of EKS, GKE and AKS, DeepOps, the GPU Operator, Kata and gVisor, stargz,
+registry mirrors of every age, and upgrades from one containerd to the next.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from tests.system.containerd_cases import BINARY, CONF_D, NEW, NVIDIA, OLD, RUNC, Case
+from tests.system.containerd_node import CONFIG
+
+_DEFAULTS = f"containerd config default | sed 's/SystemdCgroup = false/SystemdCgroup = true/' >{CONFIG}"
+#: The image of a pod's first container, which nobody pulls here.
+_PAUSE = "ctr -n k8s.io images tag --force docker.io/lab/pause:1 registry.example/pause:3.6 >/dev/null"
+_TABLE = f'[{OLD}.containerd.default_runtime]\nruntime_type = "io.containerd.runc.v2"\n[{OLD}.containerd.default_runtime.options]\nSystemdCgroup = true\n'
+_FIRST = """[plugins.cri.containerd.default_runtime]
+  runtime_type = "io.containerd.runc.v1"
+  [plugins.cri.containerd.default_runtime.options]
+    SystemdCgroup = true
+"""
+_KUBESPRAY = f"""version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+oom_score = 0
+
+[grpc]
+  max_recv_message_size = 16777216
+  max_send_message_size = 16777216
+
+[debug]
+  address = ""
+  level = "info"
+
+[metrics]
+  address = ""
+  grpc_histogram = false
+
+[{OLD}]
+  max_container_log_line_size = 16384
+  enable_unprivileged_ports = false
+  enable_unprivileged_icmp = false
+  [{OLD}.containerd]
+    default_runtime_name = "runc"
+    snapshotter = "overlayfs"
+    discard_unpacked_layers = true
+    [{OLD}.containerd.runtimes]
+      [{OLD}.containerd.runtimes.runc]
+        runtime_type = "io.containerd.runc.v2"
+        runtime_engine = ""
+        runtime_root = ""
+        [{OLD}.containerd.runtimes.runc.options]
+          systemdCgroup = true
+          binaryName = "/usr/sbin/runc"
+  [{OLD}.registry]
+    config_path = "/etc/containerd/certs.d"
+"""
+_OPERATOR = f"""version = 2
+[{OLD}.containerd]
+  default_runtime_name = "runc"
+  [{OLD}.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [{OLD}.containerd.runtimes.nvidia]
+    privileged_without_host_devices = false
+    runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.nvidia.options]
+      BinaryName = "/opt/operator/toolkit/nvidia-container-runtime"
+  [{OLD}.containerd.runtimes.nvidia-cdi]
+    runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.nvidia-cdi.options]
+      BinaryName = "/opt/operator/toolkit/nvidia-container-runtime.cdi"
+"""
+_EKS = f"""version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+    "io.containerd.internal.v1.opt",
+    "io.containerd.snapshotter.v1.aufs", # a list over lines
+]
+
+[grpc]
+address = "/run/containerd/containerd.sock"
+
+[{OLD}]
+sandbox_image = "registry.example/pause:3.6"
+
+[{OLD}.containerd]
+discard_unpacked_layers = true
+default_runtime_name = "runc"
+
+[{OLD}.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+base_runtime_spec = ""
+
+[{OLD}.containerd.runtimes.runc.options]
+SystemdCgroup = true
+
+[{OLD}.registry]
+config_path = "/etc/containerd/certs.d:/etc/docker/certs.d"
+
+[{OLD}.cni]
+bin_dir = "/opt/cni/bin"
+conf_dir = "/etc/cni/net.d"
+"""
+_AKS = f"""version = 2
+oom_score = -999
+[{OLD}]
+  sandbox_image = "registry.example/pause:3.6"
+  [{OLD}.containerd]
+    default_runtime_name = "nvidia-container-runtime"
+    [{OLD}.containerd.runtimes.nvidia-container-runtime]
+      runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.nvidia-container-runtime.options]
+      BinaryName = "/usr/bin/nvidia-container-runtime"
+      SystemdCgroup = true
+    [{OLD}.containerd.runtimes.untrusted]
+      runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.untrusted.options]
+      BinaryName = "/usr/bin/nvidia-container-runtime"
+    [{OLD}.containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.runc.options]
+      SystemdCgroup = true
+  [{OLD}.registry.headers]
+    X-Meta-Source-Client = ["example/aks"]
+[metrics]
+  address = "127.0.0.1:10257"
+"""
+_GKE = f"""version = 2
+required_plugins = ["io.containerd.grpc.v1.cri"]
+disabled_plugins = ["io.containerd.internal.v1.restart"]
+oom_score = -999
+
+[debug]
+  level = "info"
+
+[{OLD}]
+  stream_server_address = "127.0.0.1"
+  max_container_log_line_size = 262144
+  [{OLD}.cni]
+    bin_dir = "/home/kubernetes/bin"
+    conf_dir = "/etc/cni/net.d"
+    conf_template = ""
+  [{OLD}.registry.mirrors."docker.io"]
+    endpoint = ["https://mirror.example", "https://registry-1.docker.io"]
+  [{OLD}.containerd]
+    default_runtime_name = "runc"
+    discard_unpacked_layers = true
+  [{OLD}.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [{OLD}.containerd.runtimes.runc.options]
+      SystemdCgroup = true
+"""
+_K3S = f"""# File generated by an installer. Use config.toml.tmpl instead.
+
+version = 2
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "/var/lib/containerd/opt"
+[{OLD}]
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "10010"
+  enable_selinux = false
+  enable_unprivileged_ports = true
+  enable_unprivileged_icmp = true
+
+[{OLD}.containerd]
+  snapshotter = "overlayfs"
+  disable_snapshot_annotations = true
+
+[{OLD}.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[{OLD}.containerd.runtimes.runc.options]
+  SystemdCgroup = true
+
+[{OLD}.containerd.runtimes.runhcs-wcow-process]
+  runtime_type = "io.containerd.runhcs.v1"
+"""
+_KATA = f"""version = 2
+[{OLD}.containerd.runtimes]
+  [{OLD}.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  [{OLD}.containerd.runtimes.kata]
+  runtime_type = "io.containerd.kata.v2"
+  privileged_without_host_devices = true
+  pod_annotations = ["io.katacontainers.*"]
+    [{OLD}.containerd.runtimes.kata.options]
+    ConfigPath = "/opt/kata/share/defaults/configuration.toml"
+  [{OLD}.containerd.runtimes.runsc]
+  runtime_type = "io.containerd.runsc.v1"
+"""
+_STARGZ = f"""version = 2
+[proxy_plugins]
+  [proxy_plugins.stargz]
+    type = "snapshot"
+    address = "/run/stargz/stargz.sock"
+[{OLD}.containerd]
+  snapshotter = "overlayfs"
+  disable_snapshot_annotations = false
+  ignore_rdt_not_enabled_errors = true
+[{OLD}.image_decryption]
+  key_model = ""
+[{OLD}.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  cni_conf_dir = "/etc/cni/net.d"
+  cni_max_conf_num = 1
+"""
+_ROOTLESS = f"""version = 2
+[{OLD}]
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  disable_hugetlb_controller = true
+  tolerate_missing_hugetlb_controller = true
+  [{OLD}.containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "crun"
+    [{OLD}.containerd.runtimes]
+      crun = {{runtime_type = "io.containerd.runc.v2", options = {{BinaryName = "/usr/bin/crun", SystemdCgroup = false}}}}
+"""
+_THREE = """version = 3
+root = '/var/lib/containerd'
+oom_score = -999
+
+[plugins]
+  [plugins.'io.containerd.cri.v1.images']
+    snapshotter = 'overlayfs'
+    max_concurrent_downloads = 5
+    [plugins.'io.containerd.cri.v1.images'.registry]
+      config_path = '/etc/containerd/certs.d'
+  [plugins.'io.containerd.cri.v1.runtime']
+    max_container_log_line_size = 262144
+    device_ownership_from_security_context = true
+    [plugins.'io.containerd.cri.v1.runtime'.containerd]
+      default_runtime_name = 'runc'
+      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes]
+        [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+          runtime_type = 'io.containerd.runc.v2'
+          sandboxer = 'podsandbox'
+          [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+            BinaryName = ''
+            SystemdCgroup = true
+        [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata]
+          runtime_type = 'io.containerd.kata.v2'
+"""
+
+SHAPES = (
+    # 1.6
+    Case("kubeadm: all defaults, systemd's cgroups", "1.6", arrange=_DEFAULTS, default=True),
+    Case("Kubespray", "1.6", {CONFIG: _KUBESPRAY}),
+    Case("the image of GKE", "1.6", {CONFIG: _GKE}, default=True),
+    Case("Kata and gVisor", "1.6", {CONFIG: _KATA}, default=True),
+    Case("version 1, the deprecated default runtime", "1.6", {CONFIG: _FIRST}),
+    Case(
+        "version 1, mirrors, an untrusted runtime",
+        "1.6",
+        {
+            CONFIG: """[plugins.cri]
+  [plugins.cri.registry.mirrors."docker.io"]
+    endpoint = ["https://mirror.example"]
+  [plugins.cri.containerd.untrusted_workload_runtime]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins.cri.containerd.untrusted_workload_runtime.options]
+      NoNewKeyring = true
+"""
+        },
+        default=True,
+    ),
+    Case(
+        "the deprecated default runtime, nvidia asked for",
+        "1.6",
+        {CONFIG: f"version = 2\n{_TABLE}{RUNC}"},
+        "",
+        default=True,
+        error="decides the default runtime",
+    ),
+    Case(
+        "version 1, shim v1",
+        "1.6",
+        {CONFIG: '[plugins.cri.containerd.default_runtime]\nruntime_type = "io.containerd.runtime.v1.linux"\n'},
+    ),
+    Case("lines that end as Windows has them", "1.6", {CONFIG: f"version = 2\n{RUNC}# kept\n".replace("\n", "\r\n")}),
+    # 1.7
+    Case("kubeadm: all defaults, systemd's cgroups", "1.7", arrange=_DEFAULTS),
+    Case("Kubespray, nvidia asked for", "1.7", {CONFIG: _KUBESPRAY}, default=True),
+    Case("the image of EKS", "1.7", {CONFIG: _EKS}, arrange=_PAUSE, default=True),
+    Case("the image of AKS with GPUs", "1.7", {CONFIG: _AKS}, arrange=_PAUSE),
+    Case("the image of AKS with GPUs, nvidia asked for", "1.7", {CONFIG: _AKS}, arrange=_PAUSE, default=True),
+    Case("k3s's file, given to a containerd of its own", "1.7", {CONFIG: _K3S}, default=True),
+    Case("left by the GPU Operator", "1.7", {CONFIG: _OPERATOR}, default=True),
+    Case("stargz", "1.7", {CONFIG: _STARGZ}),
+    Case("as rootless engines have it, crun", "1.7", {CONFIG: _ROOTLESS}),
+    Case("the deprecated default runtime", "1.7", {CONFIG: f"version = 2\n{_TABLE}{RUNC}"}),
+    Case("the deprecated default runtime alone", "1.7", {CONFIG: f"version = 2\n{_TABLE}"}),
+    Case(
+        "version 1, the deprecated default runtime, nvidia asked for",
+        "1.7",
+        {CONFIG: _FIRST},
+        "",
+        default=True,
+        error="decides the default runtime",
+    ),
+    Case(
+        "an older gpuready's silent success",
+        "1.7",
+        {
+            CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{_TABLE}{RUNC}{NVIDIA.format(BINARY)}'
+        },
+        "",
+        default=True,
+        error="rename the table to",
+    ),
+    Case(
+        "that table renamed",
+        "1.7",
+        {
+            CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "default"\n{_TABLE.replace("default_runtime", "runtimes.default")}{RUNC}'
+        },
+        default=True,
+    ),
+    Case(
+        "the runtime untrusted twice",
+        "1.7",
+        {
+            CONFIG: f'version = 2\n[{OLD}.containerd.untrusted_workload_runtime]\nruntime_type = "io.containerd.runc.v2"\n{RUNC}{RUNC.replace(".runc]", ".untrusted]")}'
+        },
+        "",
+        error="defines the runtime untrusted twice",
+    ),
+    Case(
+        "nvidia the default, taken back",
+        "1.7",
+        {CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{RUNC}{NVIDIA.format(BINARY)}'},
+        default=False,
+    ),
+    # 2.1
+    Case("kubeadm: all defaults, systemd's cgroups", "2.1", arrange=_DEFAULTS, default=True),
+    Case("Kubespray's file of version 2, after an upgrade", "2.1", {CONFIG: _KUBESPRAY}),
+    Case(
+        "the image of EKS, after an upgrade",
+        "2.1",
+        {CONFIG: _EKS.replace('"io.containerd.internal.v1.opt",', "")},
+        arrange=_PAUSE,
+        default=True,
+    ),
+    Case("the image of GKE, after an upgrade", "2.1", {CONFIG: _GKE}),
+    Case("version 3 of an installer", "2.1", {CONFIG: _THREE}, default=True),
+    Case("left by the GPU Operator", "2.1", {CONFIG: _OPERATOR}, default=True),
+    Case("the deprecated default runtime, which is not read", "2.1", {CONFIG: f"version = 2\n{_TABLE}"}, default=True),
+    Case("no version and no plugins", "2.1", {CONFIG: 'oom_score = -999 # first\n[debug]\nlevel = "info"\n'}),
+    Case(
+        "version 1 with mirrors",
+        "2.1",
+        {CONFIG: '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.example"]\n'},
+        "",
+        error="leaves them out, too",
+    ),
+    Case(
+        "lines that end as Windows has them",
+        "2.1",
+        {CONFIG: f"version = 3\n[{NEW}]\nenable_cdi = true\n# kept\n".replace("\n", "\r\n")},
+        default=True,
+    ),
+    Case(
+        "a drop-in with another default runtime",
+        "2.1",
+        {
+            CONFIG: f'version = 3\nimports = ["{CONF_D}*.toml"]\n',
+            f"{CONF_D}10-other.toml": f'version = 3\n[{NEW}.containerd]\ndefault_runtime_name = "other"\n[{NEW}.containerd.runtimes.other]\nruntime_type = "io.containerd.runc.v2"\noptions = {{SystemdCgroup = true}}\n',
+        },
+        written=f"{CONF_D}10-other.toml",
+        default=True,
+    ),
+)
