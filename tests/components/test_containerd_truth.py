@@ -73,7 +73,7 @@ def test_the_advice_on_version_one_says_what_migrate_would_lose() -> None:
     assert (
         "does not read its CRI settings (sandbox_image, registry); `containerd config migrate` leaves them out" in lost
     )
-    assert "put `version = 2` at the top" in lost
+    assert "To keep them, write the file as version 2: `version = 2` at the top" in lost
     assert "CRI settings" not in compared(case('[plugins.opt]\npath = "/opt/x"\n', "2.1")).error
 
 

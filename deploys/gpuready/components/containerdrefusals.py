@@ -61,22 +61,22 @@ def decides(state: NodeState, found: Effective) -> str:
     return (
         f"the deprecated table [{table}.default_runtime] in {path} decides the default runtime, whatever "
         f"default_runtime_name says; rename the table to [{table}.runtimes.default], and set default_runtime_name = "
-        f'"default" in [{table}]: that means the same, and gpuready can change it'
+        f'"default" in [{table}]: both mean the same to containerd, and the second can be changed to nvidia'
     )
 
 
 def _version_one(document: Mapping[str, Any]) -> str:
     """Why containerd 2 takes no runtime from a file of version 1, and what to write instead."""
-    said = f"{CONFIG} has no version, so it is of version 1"
+    said = f"{CONFIG} has no version, so containerd reads it as version 1"
     lost = tomlconfig.at(document, ("plugins", SECTIONS[1]))
     if lost is None:
         return (
-            f"{said}, where containerd 2 takes no runtime from; write it anew with `containerd config migrate`, which "
+            f"{said}, from which containerd 2 takes no runtime; write it anew with `containerd config migrate`, which "
             "keeps all that containerd reads of it today"
         )
     names = ", ".join(lost) if isinstance(lost, Mapping) else ""
     return (
         f"{said}, and containerd 2 does not read its CRI settings ({names or 'none'}); `containerd config migrate` "
-        f"leaves them out, too. To keep them, put `version = 2` at the top and rename [plugins.cri...] to "
-        f'[plugins."{SECTIONS[2]}"...]'
+        "leaves them out, too. To keep them, write the file as version 2: `version = 2` at the top, and each plugin "
+        f'by its full name, [plugins."{SECTIONS[2]}"] for [plugins.cri]'
     )
