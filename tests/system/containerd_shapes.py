@@ -11,8 +11,6 @@ from tests.system.containerd_cases import BINARY, CONF_D, NEW, NVIDIA, OLD, RUNC
 from tests.system.containerd_node import CONFIG
 
 _DEFAULTS = f"containerd config default | sed 's/SystemdCgroup = false/SystemdCgroup = true/' >{CONFIG}"
-#: The image of a pod's first container, which nobody pulls here.
-_PAUSE = "ctr -n k8s.io images tag --force docker.io/lab/pause:1 registry.example/pause:3.6 >/dev/null"
 _TABLE = f'[{OLD}.containerd.default_runtime]\nruntime_type = "io.containerd.runc.v2"\n[{OLD}.containerd.default_runtime.options]\nSystemdCgroup = true\n'
 _FIRST = """[plugins.cri.containerd.default_runtime]
   runtime_type = "io.containerd.runc.v1"
@@ -283,9 +281,9 @@ SHAPES = (
     # 1.7
     Case("kubeadm: all defaults, systemd's cgroups", "1.7", arrange=_DEFAULTS),
     Case("Kubespray, nvidia asked for", "1.7", {CONFIG: _KUBESPRAY}, default=True),
-    Case("the image of EKS", "1.7", {CONFIG: _EKS}, arrange=_PAUSE, default=True),
-    Case("the image of AKS with GPUs", "1.7", {CONFIG: _AKS}, arrange=_PAUSE),
-    Case("the image of AKS with GPUs, nvidia asked for", "1.7", {CONFIG: _AKS}, arrange=_PAUSE, default=True),
+    Case("the image of EKS", "1.7", {CONFIG: _EKS}, default=True),
+    Case("the image of AKS with GPUs", "1.7", {CONFIG: _AKS}),
+    Case("the image of AKS with GPUs, nvidia asked for", "1.7", {CONFIG: _AKS}, default=True),
     Case("k3s's file, given to a containerd of its own", "1.7", {CONFIG: _K3S}, default=True),
     Case("left by the GPU Operator", "1.7", {CONFIG: _OPERATOR}, default=True),
     Case("stargz", "1.7", {CONFIG: _STARGZ}),
@@ -340,7 +338,6 @@ SHAPES = (
         "the image of EKS, after an upgrade",
         "2.1",
         {CONFIG: _EKS.replace('"io.containerd.internal.v1.opt",', "")},
-        arrange=_PAUSE,
         default=True,
     ),
     Case("the image of GKE, after an upgrade", "2.1", {CONFIG: _GKE}),

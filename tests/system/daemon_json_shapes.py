@@ -12,7 +12,8 @@ from tests.system.daemon_json_cases import ABSOLUTE, LIVE, RUNTIME, Case, docker
 
 _SYSTEMD = {"exec-opts": ["native.cgroupdriver=systemd"]}
 _ROTATED = {"log-driver": "json-file", "log-opts": {"max-size": "100m", "max-file": "5"}}
-_MEMLOCK = {"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}
+# They raise memlock, too, which the lab's host may not give to a machine.
+_LIMITS = {"nofile": {"Name": "nofile", "Hard": 65536, "Soft": 65536}}
 _GUIDE = {"path": "nvidia-container-runtime", "runtimeArgs": []}
 _DESKTOP = {"builder": {"gc": {"defaultKeepStorage": "20GB", "enabled": True}}, "experimental": False}
 
@@ -32,14 +33,14 @@ SHAPES = (
             {
                 "default-runtime": "nvidia",
                 "default-shm-size": "1G",
-                "default-ulimits": {**_MEMLOCK, "stack": {"Name": "stack", "Hard": 67108864, "Soft": 67108864}},
+                "default-ulimits": {**_LIMITS, "stack": {"Name": "stack", "Hard": 67108864, "Soft": 67108864}},
                 "runtimes": {"nvidia": _GUIDE},
             },
             indent=4,
         ),
         ours=LIVE,
     ),
-    Case("eks", encoded({"bridge": "none", **_ROTATED, "live-restore": True, "default-ulimits": _MEMLOCK}), RUNTIME),
+    Case("eks", encoded({"bridge": "none", **_ROTATED, "live-restore": True, "default-ulimits": _LIMITS}), RUNTIME),
     Case(
         "gke", encoded({"live-restore": True, "storage-driver": "overlay2", "mtu": 1460, "log-level": "warn"}), RUNTIME
     ),
