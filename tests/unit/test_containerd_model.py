@@ -38,7 +38,7 @@ def test_a_dump_that_is_none() -> None:
 
 def answered(text: str) -> Cri | Unknown | None:
     records = Records(["end 0"])
-    records.runs["cri"] = (0, text)
+    records.runs["crictl_info"] = (0, text)
     return cri(records)
 
 

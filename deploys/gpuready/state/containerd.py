@@ -110,7 +110,7 @@ def effective(dump: str) -> Effective:
 
 def cri(r: Records) -> Cri | Unknown | None:
     """What ``crictl info`` says of the containerd that runs; None where it was not asked."""
-    answer = r.run("cri")
+    answer = r.run("crictl_info")
     if not isinstance(answer, str):
         return answer
     try:
@@ -123,7 +123,7 @@ def cri(r: Records) -> Cri | Unknown | None:
             cdi_spec_dirs=tuple(config.get("cdiSpecDirs") or ()),
         )
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as e:
-        return Unknown(unknown=f"cri: the answer of crictl info is not understood ({type(e).__name__}: {str(e)[:120]})")
+        return Unknown(unknown=f"the answer of crictl info is not understood ({type(e).__name__}: {str(e)[:120]})")
 
 
 def _runtime(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from gpuready.state.records import Records
 
 def crio(r: Records) -> Cri | Unknown | None:
     """Its runtimes; None where it was not asked, or is too old for the question."""
-    answer = r.run("crio")
+    answer = r.run("crio_status")
     if not answer or isinstance(answer, Unknown):
         return answer or None
     try:
@@ -24,4 +24,4 @@ def crio(r: Records) -> Cri | Unknown | None:
             cdi_spec_dirs=tuple(own.get("cdi_spec_dirs") or ()),
         )
     except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
-        return Unknown(unknown=f"crio: the answer of crio status config is not understood ({type(e).__name__})")
+        return Unknown(unknown=f"the answer of crio status config is not understood ({type(e).__name__})")
