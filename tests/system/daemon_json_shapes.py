@@ -65,14 +65,14 @@ SHAPES = (
     Case("buildkit", encoded({"features": {"buildkit": True}, "builder": {"gc": {"enabled": True}}})),
     Case("desktop-crlf", json.dumps(_DESKTOP, indent=2).replace("\n", "\r\n").encode()),
     Case("tabs", json.dumps({"debug": True, **_ROTATED}, indent="\t").encode() + b"\n"),
-    Case("group", encoded({"group": "docker", "oom-score-adjust": -500})),
+    Case("group", encoded({"group": "docker", "debug": False})),
     Case("limits", encoded({"max-concurrent-uploads": 2, "max-download-attempts": 9, "shutdown-timeout": 60})),
     Case("live-restore-off", encoded({**_SYSTEMD, "live-restore": False}), RUNTIME),
     Case(
         "shm-by-spec",
         encoded({**_SYSTEMD, "default-shm-size": "128M"}),
-        ours={"runtimes.nvidia.path": "nvidia-container-runtime", "live-restore": True, "default-shm-size": "8G"},
-        spec=docker(shm_size="8G"),
+        ours={"runtimes.nvidia.path": "nvidia-container-runtime", "live-restore": True, "default-shm-size": "8g"},
+        spec=docker(shm_size="8g"),
     ),
     Case(
         "two-names-default-asked",
