@@ -171,6 +171,11 @@ def _containerd(given: dict[str, Any], files: dict[str, File]) -> None:
     given["containerd"] = said["dump"] if "dump" in said else containerdmodel.dump(said["version"], own)
     given["tools"] = {"containerd": said.get("command", "/usr/bin/containerd"), **given.get("tools", {})}
     unit = {"exec_start": ["/usr/bin/containerd"], "kill_mode": "process", **said.get("unit", {})}
+    asked = unit.get("active") in (None, "active") and "unloaded" not in given and "dump" not in said
+    if "unknown" in said.get("cri", {}):
+        given["cri"] = said["cri"]
+    elif "cri" in said or asked:
+        given["cri"] = _over(containerdmodel.cri(given["containerd"]), said.get("cri", {}))
     given["units"] = {UNIT: unit, **given.get("units", {})}
 
 

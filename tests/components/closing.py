@@ -15,7 +15,7 @@ from typing import Any
 
 import tomlkit
 
-from gpuready.components import daemonjson
+from gpuready.components import criofiles, daemonjson
 from gpuready.components.base import Component, Reply, Step
 from gpuready.components.configtoml import CONFIG as CONFIG_TOML
 from gpuready.components.crio import BINARY
@@ -30,7 +30,7 @@ from gpuready.components.shmsize import LOADED
 from gpuready.components.toolkit import PACKAGES
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components import containerdmodel, rdmamodel, wheelsmodel
 
 KEPT = "/var/lib/gpuready/backup"
@@ -238,7 +238,10 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
     state = state.model_copy(update={"files": files})
     restarted = "; RESTART=1;" in script
     unloaded = () if restarted else (*state.unloaded, *closed.writes)
-    return state.model_copy(update={"containerd": _dumped(state, {}), "unloaded": unloaded})
+    dump, running = _dumped(state, {}), state.cri
+    if restarted and running is not None:
+        running = Cri.model_validate(containerdmodel.cri(dump))
+    return state.model_copy(update={"containerd": dump, "unloaded": unloaded, "cri": running})
 
 
 def _crio(state: NodeState, closed: Closed) -> NodeState:
@@ -246,7 +249,10 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
     if "; RELOAD=1\n" not in closed.script("crio") or isinstance(state.units, Unknown):
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
-    return state.model_copy(update={"units": {**state.units, CRIO: unit}})
+    files = criofiles.effective(state)
+    tables = {name: {"runtime_type": "oci", **table} for name, table in files.runtimes.items()}
+    running = state.crio and Cri(default_runtime=files.default or "crun", runtimes=tables)
+    return state.model_copy(update={"units": {**state.units, CRIO: unit}, "crio": running})
 
 
 def _started(state: NodeState, closed: Closed) -> NodeState:

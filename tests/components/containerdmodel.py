@@ -44,6 +44,28 @@ def dump(version: str, files: Mapping[str, str]) -> str:
     return tomlkit.dumps(found)
 
 
+def cri(text: str) -> dict[str, Any]:
+    """What a containerd answers through CRI that was started with that dump, as NodeState has it."""
+    whole = tomlkit.parse(text).unwrap()
+    old = whole["version"] < 3
+    section = whole["plugins"][_OLD if old else _NEW]
+    own = section["containerd"]
+    runtimes, default = dict(own["runtimes"]), own["default_runtime_name"]
+    if old and own["untrusted_workload_runtime"]["runtime_type"]:
+        runtimes["untrusted"] = own["untrusted_workload_runtime"]
+    if old and own["default_runtime"]["runtime_type"]:
+        runtimes["default"], default = own["default_runtime"], "default"
+    return {
+        "default_runtime": default,
+        "runtimes": {
+            name: {"runtime_type": table.get("runtime_type", ""), "options": table.get("options", {})}
+            for name, table in runtimes.items()
+        },
+        "enable_cdi": section.get("enable_cdi"),
+        "cdi_spec_dirs": section.get("cdi_spec_dirs", ()),
+    }
+
+
 def _read(files: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
     pending, done = [CONFIG] if CONFIG in files else [], []
     while pending:

@@ -14,7 +14,7 @@ from gpuready.components.containerdfiles import CONFIG, leaves
 from gpuready.components.containerdours import OURS
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containerd import effective
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import Cri, NodeState, Unknown
 from tests.components import containerdmodel
 from tests.components.cases import Case, cases, spec_of, state_of
 from tests.components.closing import KEPT, after, close
@@ -128,7 +128,8 @@ def edited(state: NodeState, old: str, new: str) -> NodeState:
 def with_files(state: NodeState, texts: dict[str, str]) -> NodeState:
     files = state.files | {path: state.files[CONFIG].model_copy(update={"text": t}) for path, t in texts.items()}
     dump = containerdmodel.dump("1.7", {path: f.text for path, f in files.items() if path.startswith("/etc/")})
-    return state.model_copy(update={"files": files, "containerd": dump})
+    running = Cri.model_validate(containerdmodel.cri(dump))  # the engine was started again since
+    return state.model_copy(update={"files": files, "containerd": dump, "cri": running})
 
 
 def test_a_program_that_the_user_chose_since_is_his() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuready.checks import CATALOGUE
-from gpuready.components import configtoml, daemonjson
+from gpuready.components import daemonjson, tomlconfig
 from gpuready.components.base import Change, Comparison, Disruption, Reply, Step, compare
 from gpuready.components.cdi import Cdi
 from gpuready.components.config import OURS, Config
@@ -590,11 +590,11 @@ def test_config_toml_is_what_it_was_when_all_is_removed(text: str) -> None:
     spec, state = configured(text, mode="cdi", cuda_compat_mode="hook", hardened=True)
     done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
     assert compare(Config(), spec, done).diff == ()
-    assert configtoml.read(unconfigured(done).files[CONFIG_TOML].text) == configtoml.read(text)
+    assert tomlconfig.read(unconfigured(done).files[CONFIG_TOML].text) == tomlconfig.read(text)
     edited = done.files[CONFIG_TOML].text.replace('"cdi"', '"jit-cdi"')
     file = done.files[CONFIG_TOML].model_copy(update={"text": edited})
     left = unconfigured(done.model_copy(update={"files": {**done.files, CONFIG_TOML: file}}))
-    assert configtoml.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
+    assert tomlconfig.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
 
 
 def test_a_config_toml_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
@@ -676,9 +676,9 @@ def test_no_config_toml_makes_a_comparison_crash(text: str) -> None:
     found = compare(Config(), spec, state)
     if not found.error:
         written = close(Config(), spec, state, found.diff).writes[CONFIG_TOML]
-        document = configtoml.read(written)
+        document = tomlconfig.read(written)
         assert document["nvidia-container-runtime"]["modes"]["legacy"]["cuda-compat-mode"] == "hook"
-        assert {k: v for k, v in document.items() if k in configtoml.read(text)} == configtoml.read(text) or (
+        assert {k: v for k, v in document.items() if k in tomlconfig.read(text)} == tomlconfig.read(text) or (
             "nvidia-container-runtime" in text or "accept" in text
         )
 

@@ -29,7 +29,10 @@ CONF_D = "/etc/containerd/conf.d/"
 
 @dataclass(frozen=True)
 class Case:
-    """``files`` are there before; ``written`` is the one that changes ('': none does); ``ctk``: with every toolkit."""
+    """``files`` are there before; ``written`` is the one that changes ('': none does); ``ctk``: with every toolkit.
+
+    ``default`` is what the spec says of default_runtime; ``error``: gpuready refuses with it, and changes nothing.
+    """
 
     name: str
     version: str
@@ -38,6 +41,8 @@ class Case:
     arrange: str = ""
     ctk: bool = False
     applies: bool = True
+    default: bool | None = None
+    error: str = ""
 
     def __str__(self) -> str:
         return f"{self.version}: {self.name}"

@@ -130,4 +130,5 @@ class ContainerdNode:
             else:
                 found[word] = rest
         dump, info = (base64.b64decode(found[name]).decode() for name in ("dump", "info"))
-        return Seen(files, found["unit"], dump, json.loads(info or "{}"), found["pod"], found["docker"])
+        config = json.loads(info or "{}").get("config", {})
+        return Seen(files, found["unit"], dump, config, found["pod"], found["docker"])

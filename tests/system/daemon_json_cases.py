@@ -14,12 +14,12 @@ from tests.system.docker_node import DOCKERD
 
 BOTH = ("debian13", "debian12")
 OURS: dict[str, object] = {"runtimes.nvidia.path": "nvidia-container-runtime", "live-restore": True}
-_RUNTIME = {"runtimes.nvidia.path": "nvidia-container-runtime"}
-_LIVE = {"live-restore": True}
+RUNTIME = {"runtimes.nvidia.path": "nvidia-container-runtime"}
+LIVE = {"live-restore": True}
 _ELSEWHERE = "mkdir -p /srv/docker/conf; mv /etc/docker/daemon.json /srv/docker/conf/engine.json; ln -s {} {}"
 
 
-def _json(value: object, **options: object) -> bytes:
+def encoded(value: object, **options: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, **options).encode()  # type: ignore[arg-type]
 
 
@@ -41,7 +41,7 @@ class Case:
     starts: tuple[str, ...] = BOTH
 
 
-def _docker(**settings: object) -> dict[str, object]:
+def docker(**settings: object) -> dict[str, object]:
     return {"runtimes": {"docker": settings}}
 
 
@@ -79,45 +79,45 @@ CONVERGED = (
     Case("absent"),
     Case("no-directory", arrange="rm -rf /etc/docker"),
     Case("empty", b"", starts=("debian13",)),
-    Case("byte-order-mark", b"\xef\xbb\xbf" + _json({"debug": True}), starts=("debian13",)),
+    Case("byte-order-mark", b"\xef\xbb\xbf" + encoded({"debug": True}), starts=("debian13",)),
     Case("escapes", b'{\r\n\t"labels" : ["half=\\ud800", "amp=\\u003c&>\\u2028", "slash=\\/"]}\r\n'),
-    Case("rich", _json(RICH, indent=3)),
-    Case("runtimes-of-others", _json(OTHERS)),
-    Case("nvidia-other-path", _json(OTHER_PATH)),
-    Case("nvidia-of-the-gpu-operator", _json(OPERATORS), ours={}),
-    Case("nvidia-absolute-path", _json({"runtimes": {"nvidia": ABSOLUTE}}), ours=_LIVE),
-    Case("nothing-to-do", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}),
-    Case("edited-not-loaded", _json({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}, starts=()),
-    Case("empty-objects", _json({"runtimes": {}, "features": {}, "log-opts": {}})),
-    Case("runtimes-null", _json({"runtimes": None, "debug": True})),
-    Case("live-restore-false", _json({"live-restore": False, "max-concurrent-uploads": 2}), ours=_RUNTIME),
+    Case("rich", encoded(RICH, indent=3)),
+    Case("runtimes-of-others", encoded(OTHERS)),
+    Case("nvidia-other-path", encoded(OTHER_PATH)),
+    Case("nvidia-of-the-gpu-operator", encoded(OPERATORS), ours={}),
+    Case("nvidia-absolute-path", encoded({"runtimes": {"nvidia": ABSOLUTE}}), ours=LIVE),
+    Case("nothing-to-do", encoded({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}),
+    Case("edited-not-loaded", encoded({"live-restore": True, "runtimes": {"nvidia": ABSOLUTE}}), ours={}, starts=()),
+    Case("empty-objects", encoded({"runtimes": {}, "features": {}, "log-opts": {}})),
+    Case("runtimes-null", encoded({"runtimes": None, "debug": True})),
+    Case("live-restore-false", encoded({"live-restore": False, "max-concurrent-uploads": 2}), ours=RUNTIME),
     Case(
         "default-nvidia-asked",
-        _json(OTHERS),
+        encoded(OTHERS),
         ours={**OURS, "default-runtime": "nvidia"},
-        spec=_docker(default_runtime=True),
+        spec=docker(default_runtime=True),
     ),
-    Case("default-nvidia-unasked", _json({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}), ours=_LIVE),
+    Case("default-nvidia-unasked", encoded({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}), ours=LIVE),
     Case(
         "default-nvidia-taken-back",
-        _json({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}),
-        ours={**_LIVE, "default-runtime": "runc"},
-        spec=_docker(default_runtime=False),
+        encoded({"default-runtime": "nvidia", "runtimes": {"nvidia": ABSOLUTE}}),
+        ours={**LIVE, "default-runtime": "runc"},
+        spec=docker(default_runtime=False),
     ),
     Case(
         "live-restore-off-by-spec",
-        _json({"live-restore": True}),
-        ours={**_RUNTIME, "live-restore": False},
-        spec=_docker(live_restore=False),
+        encoded({"live-restore": True}),
+        ours={**RUNTIME, "live-restore": False},
+        spec=docker(live_restore=False),
     ),
     Case(
         "relative-link",
-        _json({"debug": True}),
+        encoded({"debug": True}),
         arrange=_ELSEWHERE.format("../../srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
     ),
     Case(
         "absolute-link",
-        _json({"debug": True}),
+        encoded({"debug": True}),
         arrange=_ELSEWHERE.format("/srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
     ),
     Case(
@@ -125,48 +125,48 @@ CONVERGED = (
     ),
     Case(
         "mode-0600-other-owner",
-        _json({"debug": True}),
+        encoded({"debug": True}),
         arrange="chown nobody:docker /etc/docker/daemon.json; chmod 600 /etc/docker/daemon.json",
     ),
-    Case("hosts-key", _json({"hosts": ["unix:///run/other.sock", "fd://"]}), dockerd="/usr/sbin/dockerd"),
+    Case("hosts-key", encoded({"hosts": ["unix:///run/other.sock", "fd://"]}), dockerd="/usr/sbin/dockerd"),
     Case("flag-default-runtime", flags="--default-runtime=runc"),
-    Case("flag-live-restore", flags="--live-restore", ours=_RUNTIME),
+    Case("flag-live-restore", flags="--live-restore", ours=RUNTIME),
     Case(
         "flag-add-runtime",
         flags="--add-runtime nvidia=/usr/bin/nvidia-container-runtime --add-runtime=alt=runc",
-        ours=_LIVE,
+        ours=LIVE,
     ),
-    Case("flag-config-file-same", _json({"debug": True}), flags="--config-file /etc/docker/daemon.json"),
+    Case("flag-config-file-same", encoded({"debug": True}), flags="--config-file /etc/docker/daemon.json"),
 )
 _LINE = "/etc/docker/daemon.json: line {}, column {}: "
 ERRORS = (
-    Case("runtimes-list", _json({"runtimes": []}), error="daemon.json: runtimes is a list, not an object", starts=()),
+    Case("runtimes-list", encoded({"runtimes": []}), error="daemon.json: runtimes is a list, not an object", starts=()),
     Case("trailing-comma", b'{\n  "debug": true,\n}\n', error=_LINE.format(3, 1), starts=()),
     Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="the key 'debug' stands there twice"),
     Case("list", b'["debug"]', error="it holds a list, not an object", starts=()),
     Case("trailing-data", b'{"debug": true}\n{"debug": false}\n', error=_LINE.format(2, 1), starts=("debian12",)),
     Case("latin-1", '{"labels": ["ort=München"]}'.encode("latin-1"), error="it is not UTF-8", starts=("debian12",)),
-    Case("unknown-key", _json({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
+    Case("unknown-key", encoded({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
     Case(
         "wrong-type",
-        _json({"debug": "yes"}),
+        encoded({"debug": "yes"}),
         error="(?i)debug of type \\*?bool|cannot unmarshal string",
         starts=(),
     ),
     Case(
         "too-big",
-        _json({"max-concurrent-downloads": 2**63}),
+        encoded({"max-concurrent-downloads": 2**63}),
         error="9223372036854775808",
         starts=(),
     ),
     Case(
         "hosts-key-and-flag",
-        _json({"hosts": ["unix:///run/other.sock"]}),
+        encoded({"hosts": ["unix:///run/other.sock"]}),
         error="hosts",
         starts=(),
     ),
-    Case("default-missing", _json({"default-runtime": "nope"}), error="nope", starts=()),
-    Case("name-reserved", _json({"runtimes": {"runc": {"path": "/usr/bin/runc"}}}), error="runtimes.runc", starts=()),
+    Case("default-missing", encoded({"default-runtime": "nope"}), error="nope", starts=()),
+    Case("name-reserved", encoded({"runtimes": {"runc": {"path": "/usr/bin/runc"}}}), error="runtimes.runc", starts=()),
     Case(
         "directory",
         arrange="mkdir /etc/docker/daemon.json; touch /etc/docker/daemon.json/x",
@@ -179,10 +179,10 @@ ERRORS = (
     Case(
         "flag-default-and-asked",
         flags="--default-runtime=runc",
-        spec=_docker(default_runtime=True),
+        spec=docker(default_runtime=True),
         error="--default-runtime",
     ),
-    Case("flag-live-restore-and-off", flags="--live-restore", spec=_docker(live_restore=False), error="--live-restore"),
+    Case("flag-live-restore-and-off", flags="--live-restore", spec=docker(live_restore=False), error="--live-restore"),
     Case(
         "flag-config-file",
         arrange="echo '{}' >/etc/docker/other.json",

@@ -189,6 +189,7 @@ D=/run/crictl
 case $1 in
   ps) [ ! -e $D/down ] && cat $D/ids ;;
   inspect|inspectp) cat "$D/$2" ;;
+  *) exit 1 ;;
 esac
 """
 

@@ -5,17 +5,21 @@ A wave is one run of the command line over three machines, each with another sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import zip_longest
 from typing import Any, TypeVar
 
 import pytest
+import yaml
 
+from gpuready.components.containerdfiles import leaves
+from gpuready.components.containerdkeys import by_systemd
 from tests.lab import Lab
 from tests.system.containerd_cases import BINARY, CASES, DEBIAN, Case
 from tests.system.containerd_node import CONFIG, ContainerdNode, Seen
+from tests.system.containerd_shapes import SHAPES
 from tests.system.harness import Gpuready, Inventories, Result
 
 T = TypeVar("T")
@@ -29,17 +33,26 @@ class Fleet:
         self.nodes, self.gpuready, self.inventory = nodes, gpuready, inventory
         self.by_version = {node.version: node for node in nodes}
 
-    def run(self, verb: str, nodes: Sequence[ContainerdNode] = (), **spec: Any) -> Result:
-        """One run of the command line, over all machines or some; ``containerd`` alone is in question."""
+    def run(
+        self, verb: str, nodes: Sequence[ContainerdNode] = (), cases: Mapping[str, Case] | None = None, **spec: Any
+    ) -> Result:
+        """One run of the command line, over all machines or some; ``containerd`` alone is in question.
+
+        ``cases`` by machine: each one's spec is its case's. Without an image no pod is started.
+        """
         at_once = ("--yes", "--batch", "100%")
         words = [verb, *(at_once if verb in ("apply", "remove") else ()), "--only", "containerd"]
         machines = [node.machine for node in nodes or self.nodes]
-        return self.gpuready(
-            *words,
-            inventory=self.inventory(
-                machines, **{"runtimes": {"containerd": "auto"}, "verify": {"level": "effective"}, **spec}
-            ),
+        path = self.inventory(
+            machines, **{"runtimes": {"containerd": "auto"}, "verify": {"level": "effective", "image": None}, **spec}
         )
+        text = yaml.safe_load(path.read_text("utf-8"))
+        for name, case in (cases or {}).items():
+            if case.default is not None:
+                own = {"runtimes": {"containerd": {"default_runtime": case.default}}}
+                text["all"]["hosts"][name]["gpuready"] = own
+        path.write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
+        return self.gpuready(*words, inventory=path)
 
 
 def all_of(nodes: Sequence[ContainerdNode], work: Callable[[ContainerdNode], T]) -> dict[str, T]:
@@ -65,19 +78,30 @@ def fleet(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Flee
 
 WAVES = [
     [case for case in wave if case]
-    for wave in zip_longest(*([case for case in CASES if case.version == version] for version in VERSIONS))
+    for wave in zip_longest(*([case for case in (*CASES, *SHAPES) if case.version == version] for version in VERSIONS))
 ]
 
 
 def converged(case: Case, before: Seen, after: Seen) -> None:
     """nvidia is there for the engine that runs; nothing else is another than before, comments and all."""
-    if not case.applies:
+    if not case.applies or case.error:
         assert after == before
         return
+    was, runs = before.info["containerd"], after.info["containerd"]
+    like = {None: was["defaultRuntimeName"], True: "nvidia", False: "runc"}[case.default]
+    assert runs["defaultRuntimeName"] == like
+    for name in set(was["runtimes"]) - {"nvidia"}:
+        assert leaves(runs["runtimes"][name]) == leaves(was["runtimes"][name]), name
+    changes = {"runtimes": 0, "defaultRuntimeName": 0}
+    assert runs | changes == was | changes
+    first = was["runtimes"][was["defaultRuntimeName"]]
+    if first["runtimeType"].startswith("io.containerd.runc."):
+        assert runs["runtimes"]["nvidia"]["runtimeType"] == first["runtimeType"]
+        assert by_systemd(runs["runtimes"]["nvidia"]) == by_systemd(first)
     assert after.runtimes["nvidia"]["options"]["BinaryName"] == BINARY
-    assert after.runtimes["nvidia"]["runtimeType"] == "io.containerd.runc.v2"
     assert set(after.runtimes) == set(before.runtimes) | {"nvidia"}
-    assert after.settings() == before.settings()
+    mine = () if case.default is None else ("default_runtime_name",)
+    assert after.settings(ours=mine) == before.settings(ours=mine)
     assert after.info | {"containerd": 0} == before.info | {"containerd": 0}
     changed = {path for path in after.contents if after.contents[path] != before.contents.get(path)}
     # The link and what it leads to are one file.
@@ -85,8 +109,11 @@ def converged(case: Case, before: Seen, after: Seen) -> None:
     if case.written:
         was = before.contents.get(case.written, b"").decode().splitlines()
         now = iter(after.contents[case.written].decode().splitlines())
-        mine = "nvidia-container-runtime" in "".join(was)  # then one of the lines is another
-        assert mine or all(line in now for line in was), after.contents[case.written].decode()
+        # One of the lines may be another: of the path, or of the default.
+        changes = "nvidia-container-runtime" in "".join(was) or case.default is not None
+        assert changes or all(line in now for line in was), after.contents[case.written].decode()
+        ends = before.contents.get(case.written, b"").count(b"\r\n")
+        assert not ends or after.contents[case.written].count(b"\n") == after.contents[case.written].count(b"\r\n")
         old_mode = (
             before.files[case.written][0].split("_")[2:] if case.written in before.files else ["644", "root:root"]
         )
@@ -95,24 +122,30 @@ def converged(case: Case, before: Seen, after: Seen) -> None:
         assert after.unit == before.unit
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize("wave", WAVES, ids=lambda wave: " | ".join(map(str, wave)))
 def test_table(fleet: Fleet, wave: list[Case]) -> None:
     cases = {fleet.by_version[case.version].name: case for case in wave}
     nodes = [node for node in fleet.nodes if node.name in cases]
     before = all_of(nodes, lambda node: node.prepare(cases[node.name].files, cases[node.name].arrange))
 
-    first = fleet.run("apply", nodes)
-    assert first.code == 0, first.explain()
+    first = fleet.run("apply", nodes, cases)
+    assert first.code == (1 if any(case.error for case in wave) else 0), first.explain()
     after = all_of(nodes, ContainerdNode.look)
     for name, case in cases.items():
+        if case.error:
+            assert case.error in first.component("containerd", name)["error"]["message"], first.explain()
+            assert after[name] == before[name]
+            continue
         outcome = "changed" if case.written else "ok"
         assert first.host(name)["outcome"] == outcome, f"{case}: {first.explain()}"
         assert first.component("containerd", name)["applies"] == case.applies
         assert ("containerd.runtime" in first.checks("pass", host=name)) == case.applies
         converged(case, before[name], after[name])
 
-    again = fleet.run("apply", nodes)
-    assert {(h["outcome"], h["execs"]) for h in again.document["hosts"].values()} == {("ok", 1)}, again.explain()
+    again = fleet.run("apply", nodes, cases)
+    left = [h for name, h in again.document["hosts"].items() if not cases[name].error]
+    assert {(h["outcome"], h["execs"]) for h in left} <= {("ok", 1)}, again.explain()
     assert all_of(nodes, ContainerdNode.look) == after
 
     gone = fleet.run("remove", nodes)

@@ -131,6 +131,57 @@ def test_cri_fails_though_containerd_starts(one: One) -> None:
     assert (after.info, after.pod) == (before.info, before.pod)
 
 
+@pytest.mark.fault("D16")
+def test_cri_runs_with_something_else_than_the_files_say(one: One) -> None:
+    """The last word is CRI's: what it does not confirm is taken back, whatever containerd config dump says."""
+    other = """#!/bin/sh
+if grep -qs nvidia /etc/containerd/config.toml; then
+  exec sh -c '/usr/local/bin/crictl "$@" | sed "s/\\"defaultRuntimeName\\": \\"nvidia\\"/\\"defaultRuntimeName\\": \\"default\\"/"' sh "$@"
+fi
+exec /usr/local/bin/crictl "$@"
+"""  # noqa: E501
+    one.node.prepare({CONFIG: DEBIAN, "/usr/local/sbin/crictl": other}, arrange="chmod 755 /usr/local/sbin/crictl")
+    one.node.start_pod()
+    before = one.node.look()
+    one.fails(
+        rf"{CONFIG} is what it was and containerd runs again: CRI runs with default\|/usr/bin/nvidia-container-runt",
+        runtimes={"containerd": {"default_runtime": True}},
+    )
+    back(before, one.node.look())
+    one.node.sh("rm /usr/local/sbin/crictl")
+    assert one.mends().pod == before.pod
+
+
+@pytest.mark.fault("D16")
+def test_an_engine_that_never_read_its_old_file_is_told_by_cri(one: One) -> None:
+    """A file that is put in place with its old time is younger than nothing; CRI says what runs."""
+    one.node.prepare({CONFIG: DEBIAN})
+    one.mends()
+    script = f"""
+cp -p {CONFIG} /root/with.toml; sed '/nvidia/,$d' /root/with.toml >{CONFIG}; systemctl restart containerd
+touch -d '2020-01-01' /root/with.toml; mv /root/with.toml {CONFIG}
+"""
+    one.node.sh(script)
+    assert "nvidia" not in one.node.look().runtimes
+    shown = one.gpuready("plan", "--only", "containerd", **one.words())
+    assert "CRI runs with the runtime nvidia absent" in shown.diff("containerd")["containerd.running"][0]
+    assert "nvidia" in one.mends().runtimes
+
+
+@pytest.mark.fault("D16")
+def test_without_crictl_the_check_says_that_cri_was_not_asked(one: One) -> None:
+    one.node.prepare({CONFIG: DEBIAN})
+    one.node.sh("mv /usr/local/bin/crictl /root/crictl")
+    try:
+        done = one.apply()
+        assert done.code == 0, done.explain()
+        said = next(c["summary"] for c in done.host()["checks"] if c["id"] == "containerd.runtime")
+        assert "without crictl CRI was not asked" in said
+    finally:
+        one.node.sh("mv /root/crictl /usr/local/bin/crictl")
+    assert "nvidia" in one.node.look().runtimes
+
+
 @pytest.mark.fault("changed-since-plan")
 def test_changed_between_plan_and_install(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN})

@@ -20,10 +20,13 @@ import pytest
 import yaml
 
 from tests.lab import Lab
-from tests.system.daemon_json_cases import BOTH, CONVERGED, ERRORS, Case
+from tests.system import daemon_json_cases
+from tests.system.daemon_json_cases import BOTH, ERRORS, Case
+from tests.system.daemon_json_shapes import SHAPES
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DOCKERD, VERSIONS, DockerNode, Seen, exec_start
 from tests.system.harness import Gpuready, Inventories, Result
 
+CONVERGED = (*daemon_json_cases.CONVERGED, *SHAPES)
 #: Machines of each distribution; so many cases are converged at a time.
 WIDTH = 2
 # Hosts one after another are what other tests are about.
@@ -136,6 +139,8 @@ def test_converged(table: Table, case: Case, distro: str) -> None:
     assert list(after.document)[: len(before.document)] == list(before.document), "the user's order of keys"
     assert (after.link, after.path) == (before.link, before.path or DAEMON_JSON)
     assert after.mode == (before.mode or ["644", "root:root"])
+    if before.content and b"\r\n" in before.content and b"\r" not in before.content.replace(b"\r\n", b""):
+        assert after.content and after.content.count(b"\n") == after.content.count(b"\r\n")
     assert after.beside.split() == sorted({*before.beside.split(), after.path.rpartition("/")[2]}), "leftovers"
     if not case.ours:
         assert after.file == before.file

@@ -32,6 +32,7 @@ QUIET: dict[str, Any] = {
     "ask": ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
     "hardened": "",
     "pause": "",
+    "slice": "",
     "scrape": (),
     "initramfs": (),
     "images": [],

@@ -13,8 +13,8 @@ from gpuready.checks import BY_ID, CATALOGUE
 from gpuready.checks.base import Check, Judged, Level, Verdict, fail, has_gpu, passed, run_checks, skip, unknown, warn
 from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from tests.components.containerdmodel import dump
+from gpuready.state.model import Cri, Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from tests.components.containerdmodel import cri, dump
 from tests.unit import (
     driver_verdicts,
     gpu_verdicts,
@@ -146,6 +146,11 @@ def containerd(active: str = "active", active_: dict[str, Any] | None = None, **
         "active": active_ or {},
     }
     return state(**{**known, **fields})
+
+
+def running(**fields: Any) -> Cri:
+    """What the containerd of those files answers, or a CRI-O."""
+    return Cri.model_validate({**cri(dump("1.7", {CONFIG: POD_RUNTIME})), **fields})
 
 
 NVIDIA = docker(runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"})
@@ -452,7 +457,16 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "default runtime runc is",
     ),
-    ("containerd.runtime", "pass", containerd(), {}, "nvidia (/usr/bin/nvidia-container-runtime)"),
+    ("containerd.runtime", "pass", containerd(), {}, "without crictl CRI was not asked"),
+    ("containerd.runtime", "pass", containerd(unloaded=(CONFIG,), cri=running()), {}, "by CRI's answer"),
+    ("containerd.runtime", "unknown", containerd(cri=UNREADABLE), {}, "could not be read"),
+    (
+        "containerd.runtime",
+        "fail",
+        containerd(cri=running(default_runtime="default")),
+        {},
+        "CRI runs with the default runtime default, the files say runc",
+    ),
     # containerd.config
     ("containerd.config", "skip", state(), {}, "no containerd"),
     ("containerd.config", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
@@ -645,6 +659,54 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         state(docker=docker(), files={"/etc/docker/daemon.json": file('{"features": {"cdi": true}}')}),
         {},
         "was not restarted since",
+    ),
+    (
+        "docker.cdi",
+        "warn",
+        state(docker=docker(cdi_spec_dirs=("/srv/cdi",)), files={CDI: file(H200_CDI)}),
+        {},
+        f"Docker reads CDI specs from /srv/cdi, and the GPUs' is {CDI}",
+    ),
+    (
+        "docker.cdi",
+        "pass",
+        state(docker=docker(cdi_spec_dirs=("/run/cdi/",)), files={CDI: file(H200_CDI)}),
+        {},
+        "from /run/cdi/",
+    ),
+    ("containerd.cdi", "skip", state(), {}, "containerd was not asked"),
+    ("containerd.cdi", "skip", state(cri=running()), {"runtimes": {"containerd": "absent"}}, "was not asked"),
+    ("containerd.cdi", "unknown", state(cri=UNREADABLE), {}, "could not be read"),
+    ("containerd.cdi", "pass", state(cri=running(enable_cdi=False)), {}, "are off in containerd"),
+    (
+        "containerd.cdi",
+        "pass",
+        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",))),
+        {},
+        "containerd reads CDI specs from /etc/cdi",
+    ),
+    (
+        "containerd.cdi",
+        "warn",
+        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",)), files={CDI: file(H200_CDI)}),
+        {},
+        f"containerd reads CDI specs from /etc/cdi, and the GPUs' is {CDI}",
+    ),
+    ("crio.cdi", "skip", state(), {}, "CRI-O was not asked"),
+    ("crio.cdi", "unknown", state(crio=UNREADABLE), {}, "could not be read"),
+    (
+        "crio.cdi",
+        "pass",
+        state(crio=running(enable_cdi=None, cdi_spec_dirs=("/var/run/cdi",))),
+        {},
+        "from /var/run/cdi",
+    ),
+    (
+        "crio.cdi",
+        "warn",
+        state(crio=running(enable_cdi=None, cdi_spec_dirs=("/srv/cdi",)), files={CDI: file(H200_CDI)}),
+        {},
+        "CRI-O reads CDI specs from /srv/cdi",
     ),
     # NAME.config: the component's own comparison
     ("config.config", "skip", state(), {}, "the spec has no toolkit.mode"),
@@ -1013,7 +1075,8 @@ def test_which_checks_say_nothing_without_a_gpu() -> None:
         *("driver.loaded", "driver.match", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
         *(id for id in IDS if id.startswith("gpu.")),
         *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes")),
-        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "image.compat", "rdma.gdr", "reconverge.last"),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "containerd.cdi", "crio.cdi"),
+        *("image.compat", "rdma.gdr", "reconverge.last"),
     }
 
 

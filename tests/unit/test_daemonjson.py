@@ -235,3 +235,11 @@ def test_arbitrary_bytes(data: bytes) -> None:
         assert str(e)
     else:
         assert read(write(document)) == document
+
+
+@pytest.mark.fault("D17")
+def test_lines_end_as_the_file_has_them() -> None:
+    document = read(b'{\r\n"debug": true\r\n}\r\n')
+    assert write(document, b'{\r\n"debug": true\r\n}\r\n') == b'{\r\n    "debug": true\r\n}\r\n'
+    for other in (b"", b"{}", b'{\n"debug": true\r\n}'):
+        assert b"\r" not in write(document, other)

@@ -109,6 +109,14 @@ def test_usual_files(text: str) -> None:
     assert _leaves(parsed(back)) == _leaves(parsed(text))
 
 
+@pytest.mark.fault("D17")
+def test_lines_end_as_they_all_did() -> None:
+    after = merge(USUAL["single quotes, CRLF"], OURS)
+    assert 3 < after.count("\n") == after.count("\r\n")
+    mixed = merge(f"# a\n{USUAL['single quotes, CRLF']}", OURS)
+    assert mixed.startswith("# a\nversion = 2\r\n")
+
+
 BAD = {
     "version = \n": "line 1",
     "a = 1\na = 2\n": "a",

@@ -20,7 +20,7 @@ from gpuready.components.cdispec import (
     wanted_devices,
 )
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import Cri, NodeState, Unknown
 
 #: Versions of the toolkit whose unit may do nothing, and why.
 _IDLE = {
@@ -145,6 +145,9 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     if dockerkeys.engine_version(state) < dockerkeys.CDI_SINCE:
         return skip(f"Docker {state.docker.version} has no CDI devices, 25.0 has")
     if state.docker.cdi_spec_dirs:
+        lost = _elsewhere(state, "Docker", state.docker.cdi_spec_dirs)
+        if lost:
+            return warn(lost)
         return passed(f"docker run --device {KIND}=all, specs from {', '.join(state.docker.cdi_spec_dirs)}")
     if dockerkeys.given(dockerkeys.read(state), dockerkeys.CDI) is True:
         return warn(
@@ -152,6 +155,41 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
             "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",
         )
     return passed("CDI devices are off in Docker; runtimes.docker.cdi: true switches them on")
+
+
+def _containerd(spec: NodeSpec, state: NodeState) -> Verdict:
+    return _pods(state, "containerd", state.cri if spec.runtimes.containerd != "absent" else None)
+
+
+def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
+    return _pods(state, "CRI-O", state.crio if spec.runtimes.crio != "absent" else None)
+
+
+def _pods(state: NodeState, engine: str, running: Cri | Unknown | None) -> Verdict:
+    """Where an engine of pods looks for CDI specs, by its own answer."""
+    if running is None:
+        return skip(f"{engine} was not asked")
+    if isinstance(running, Unknown):
+        return unread(running)
+    if running.enable_cdi is False:
+        return passed(f"CDI devices are off in {engine}")
+    lost = _elsewhere(state, engine, running.cdi_spec_dirs)
+    return warn(lost) if lost else passed(f"{engine} reads CDI specs from {', '.join(running.cdi_spec_dirs)}")
+
+
+def _elsewhere(state: NodeState, engine: str, directories: tuple[str, ...]) -> str:
+    """That an engine reads no directory with a spec of the GPUs; empty where it reads one, or where there is none."""
+    read = {_real(d) for d in directories}
+    found = _gpu_specs(state)
+    if not found or any(_real(s.directory) in read for s in found):
+        return ""
+    places = ", ".join(sorted({s.path for s in found}))
+    return f"{engine} reads CDI specs from {', '.join(directories) or 'nowhere'}, and the GPUs' is {places}"
+
+
+def _real(directory: str) -> str:
+    """/var/run is a link to /run."""
+    return re.sub(r"^/var/run(/|$)", r"/run\1", directory).rstrip("/")
 
 
 CHECKS = (
@@ -202,7 +240,25 @@ CHECKS = (
         Level.effective,
         "Docker 25.0 to 28.1 has CDI devices only with features.cdi, taken over at a restart, not at a reload.",
         "docker info -f '{{json .CDISpecDirs}}'; grep -A3 features /etc/docker/daemon.json",
-        "set runtimes.docker.cdi: true and apply",
+        "set runtimes.docker.cdi: true and apply; with cdi-spec-dirs, name /etc/cdi and /var/run/cdi, too",
         _docker,
+    ),
+    Check(
+        "containerd.cdi",
+        Level.effective,
+        "Pods get CDI devices only from the directories that containerd reads (cdi_spec_dirs).",
+        "crictl info | grep -iA5 cdi",
+        "take cdi_spec_dirs out of containerd's CRI section, or name /etc/cdi and /var/run/cdi there; then restart it",
+        _containerd,
+        gpu=True,
+    ),
+    Check(
+        "crio.cdi",
+        Level.effective,
+        "Pods get CDI devices only from the directories that CRI-O reads (cdi_spec_dirs).",
+        "crio status config | grep cdi_spec_dirs",
+        "take cdi_spec_dirs out of CRI-O's files, or name /etc/cdi and /var/run/cdi there; then systemctl restart crio",
+        _crio,
+        gpu=True,
     ),
 )

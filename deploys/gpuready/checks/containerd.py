@@ -40,11 +40,17 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(told, remedy)
     if unit(state).active != "active":
         return skip(f"{whose}, and {UNIT} does not run") if whose else unknown(f"{UNIT} does not run")
-    if actual[RUNNING] != TAKEN_OVER:
-        told = f"containerd runs with an older configuration: {actual[RUNNING]}"
+    running = actual[RUNNING]
+    if isinstance(running, Unknown):
+        return unread(running)
+    if running != TAKEN_OVER:
+        told = f"containerd runs with an older configuration: {running}"
         return warn(told, remedy) if whose else fail(told)
     extra = ", the default" if found.default_runtime == "nvidia" else ""
-    return passed(f"containerd runs with nvidia ({actual.get('containerd.runtimes.nvidia.options.BinaryName')}{extra})")
+    what = f"nvidia ({actual.get('containerd.runtimes.nvidia.options.BinaryName')}{extra})"
+    if state.cri is None:
+        return passed(f"containerd's files name {what} and are older than its start; without crictl CRI was not asked")
+    return passed(f"containerd runs with {what}, by CRI's answer")
 
 
 def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -78,8 +84,9 @@ CHECKS = (
     Check(
         "containerd.runtime",
         Level.effective,
-        "config.toml names the runtime, but containerd never read it; or an imported file replaces it.",
-        "containerd config dump | grep -A20 runtimes.nvidia; systemctl status containerd",
+        "config.toml names the runtime, but containerd never read it; or an imported file or a deprecated table "
+        "(default_runtime) decides otherwise.",
+        "crictl info | grep -i -A20 runtimes; containerd config dump | grep -A20 runtimes.nvidia",
         "apply; or systemctl restart containerd, and read its journal",
         _runtime,
     ),

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready.checks.base import Check, Judge, Level, Verdict, fail, passed, skip, warn
-from gpuready.components import configtoml
-from gpuready.components.configtoml import COMPAT, CONFIG, ConfigTomlError, Document
+from gpuready.components import configtoml, tomlconfig
+from gpuready.components.configtoml import COMPAT, CONFIG, Document
+from gpuready.components.tomlconfig import TomlError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -32,8 +33,8 @@ def _with_document(judge: Any) -> Judge:
         if CONFIG not in state.files:
             return skip(f"there is no {CONFIG}")
         try:
-            document = configtoml.read(state.files[CONFIG].text)
-        except ConfigTomlError as e:
+            document = tomlconfig.read(state.files[CONFIG].text)
+        except TomlError as e:
             return fail(f"{CONFIG}: {e}", "mend it by hand; without it the toolkit's defaults hold")
         verdict: Verdict = judge(document)
         return verdict

@@ -14,7 +14,8 @@ from gpuready.compat.facts import Host, stack_of
 from gpuready.compat.tables import Gpu
 from gpuready.compat.versions import Version, numbers
 from gpuready.components import tomlconfig
-from gpuready.components.configtoml import COMPAT, CONFIG, MODE, ConfigTomlError, Document, given, read
+from gpuready.components.configtoml import COMPAT, CONFIG, MODE, Document, given
+from gpuready.components.tomlconfig import TomlError, read
 from gpuready.state.model import NodeState, Unknown
 
 
@@ -31,7 +32,7 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
         return (), "there is no NVIDIA Container Toolkit on this node"
     try:
         document = read(state.files[CONFIG].text) if CONFIG in state.files else {}
-    except ConfigTomlError as e:
+    except TomlError as e:
         return (), f"{CONFIG}: {e}"
     mode = str(given(document, MODE) or "auto")
     if mode == "csv":

@@ -14,9 +14,10 @@ import hashlib
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import configtoml, ledger, written
+from gpuready.components import configtoml, ledger, tomlconfig, written
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
-from gpuready.components.configtoml import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, ConfigTomlError, Document
+from gpuready.components.configtoml import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, Document
+from gpuready.components.tomlconfig import TomlError
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -43,16 +44,16 @@ class Config(Component):
             raise NotComparable(f"{CONFIG} is no regular file")
         written.read(state, OURS)  # with a record that is lost there would be no way back
         try:
-            want, document = _wanted(spec), configtoml.read(_text(state))
+            want, document = _wanted(spec), tomlconfig.read(_text(state))
             configtoml.merge(_text(state), want)
-        except ConfigTomlError as e:
+        except TomlError as e:
             raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
         return {f"config.{k}": None if _holds_by_itself(document, k, v) else v for k, v in want.items()}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         try:
-            document = configtoml.read(_text(state))
-        except ConfigTomlError:
+            document = tomlconfig.read(_text(state))
+        except TomlError:
             return {}
         return {f"config.{key}": configtoml.given(document, key) for key in BY_ITSELF}
 
@@ -62,8 +63,8 @@ class Config(Component):
         if not record:
             return {}
         try:
-            now, before = (configtoml.read(text) for text in (_text(state), _kept(state)))
-        except ConfigTomlError as e:
+            now, before = (tomlconfig.read(text) for text in (_text(state), _kept(state)))
+        except TomlError as e:
             raise NotComparable(f"{CONFIG}: {e}; mend it by hand, gpuready's keys are still in it") from None
         ours = [key for key, values in record.items() if configtoml.given(now, key) in values]
         return {f"config.{key}": configtoml.given(before, key) for key in ours}
@@ -87,9 +88,9 @@ class Config(Component):
         try:
             text = data.decode()
             merged = configtoml.merge(text, values)
-        except (ConfigTomlError, UnicodeDecodeError) as e:
+        except (TomlError, UnicodeDecodeError) as e:
             raise ConvergeError(f"{CONFIG}: {e}; it was not touched") from None
-        before = configtoml.read(_kept(state) if ledger.kept(state, CONFIG) else text)
+        before = tomlconfig.read(_kept(state) if ledger.kept(state, CONFIG) else text)
         record = written.read(state, OURS)
         last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
         ours = {k: v for k, v in values.items() if v not in (None, configtoml.given(before, k))}

@@ -15,6 +15,7 @@ from gpuready import resources
 from gpuready.components import containerdfiles as files
 from gpuready.components import containerdkeys as keys
 from gpuready.components import containerdours, containerdunit, work, written
+from gpuready.components import containerdrefusals as refusals
 from gpuready.components.base import (
     Applies,
     Change,
@@ -59,28 +60,33 @@ class Containerd(Component):
         return Applies(True, "containerd serves CRI on this node")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        found = _refuse(spec, state)
+        found = refusals.refuse(spec, state)
         written.read(state, containerdours.OURS)  # with a record that is lost there would be no way back
-        want = keys.wanted(spec, found)
+        want = keys.wanted(spec, found, files.first_default(state, found))
         actual = self.actual(spec, state)
-        files.merged(state, found, keys.below({k: v for k, v in want.items() if actual.get(k) != v}))
-        return want | ({RUNNING: TAKEN_OVER} if containerdunit.unit(state).active == "active" else {})
+        differs = {k: v for k, v in want.items() if actual.get(k) != v}
+        files.merged(state, found, keys.below(differs))
+        if keys.DEFAULT in differs and "default_runtime" in found.deprecated:
+            raise NotComparable(refusals.decides(state, found))
+        # Where the file has to change, containerd is restarted anyway and asked then: CRI may be down because of it.
+        asks = containerdunit.unit(state).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
+        return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found = _effective(state)
         if found is None:
             return {}
         table = found.runtimes.get("nvidia", {})
-        values: dict[str, Value] = {f"{keys.NVIDIA}options.SystemdCgroup": False} if table else {}
+        values: dict[str, Value] = {}
         for path, value in files.leaves(table).items():
             values[keys.NVIDIA + ".".join(path)] = tuple(map(str, value)) if isinstance(value, list) else value
         if table:
             values[f"{keys.NVIDIA}options.BinaryName"] = keys.binary(found)
+            values[f"{keys.NVIDIA}options.SystemdCgroup"] = keys.by_systemd(table)
         values[keys.RUNC] = found.runtimes.get("runc", {}).get("runtime_type")
-        values["containerd.default_runtime_name"] = found.default_runtime
+        values[keys.DEFAULT] = found.default_runtime
         values["containerd.enable_cdi"] = found.cri.get("enable_cdi")
-        younger = [path for path in state.unloaded if path in files.order(state, found)]
-        values[RUNNING] = f"{', '.join(younger)} changed since it started" if younger else TAKEN_OVER
+        values[RUNNING] = _running(state, found)
         return values
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -93,7 +99,7 @@ class Containerd(Component):
         actual = self.actual(spec, state)
         values = containerdours.original(state, found, actual)
         taken = actual[RUNNING] == TAKEN_OVER or containerdunit.unit(state).active != "active"
-        return values if taken else values | {RUNNING: TAKEN_OVER}
+        return values if taken or (values and isinstance(actual[RUNNING], Unknown)) else values | {RUNNING: TAKEN_OVER}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.restart if containerdunit.unit(state).active == "active" else Disruption.none
@@ -136,7 +142,7 @@ class Containerd(Component):
             )
             keys.staged(reply.out)
         content = files.merged(state, found, keys.below(want)) if want else (file.data if file else b"")
-        dump, last = "", bool(want) and self._last(want, spec, state)
+        dump, last, then = "", bool(want) and self._last(want, spec, state), found
         if want:
             reply = yield Step(
                 "containerd-validate",
@@ -150,7 +156,7 @@ class Containerd(Component):
                 survives=False,
                 summary="containerd config dump of the new configuration",
             )
-            self._validated(reply.out, want, spec, state)
+            then = self._validated(reply.out, want, spec, state)
             dump = keys.digest(reply.out)
         yield Step(
             "containerd",
@@ -162,6 +168,7 @@ class Containerd(Component):
                 write="1" if want and content is not None else "",
                 remove="1" if want and content is None else "",
                 dump=dump,
+                answer=keys.answer(then),
                 restart="1" if self.disruption(diff, state) == Disruption.restart else "",
                 docker="1" if containerdunit.takes_docker(state) else "",
                 work=work.words(spec),
@@ -182,7 +189,7 @@ class Containerd(Component):
             return False
         return bool(before) and all(want.get(k, actual.get(k)) == value for k, value in before.items() if k != RUNNING)
 
-    def _validated(self, dump: str, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
+    def _validated(self, dump: str, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> Effective:
         """With the new file containerd would have what is wanted, and all else as before; ConvergeError if not."""
         try:
             new, old = effective(dump), effective(str(state.containerd))
@@ -200,6 +207,7 @@ class Containerd(Component):
             raise ConvergeError(
                 f"containerd would read the new configuration otherwise: {'; '.join(wrong[:4])}; nothing was changed"
             )
+        return new
 
 
 def sandbox_image(spec: NodeSpec, state: NodeState) -> str:
@@ -207,6 +215,12 @@ def sandbox_image(spec: NodeSpec, state: NodeState) -> str:
     found = _effective(state)
     running = containerdunit.unit(state).active == "active" and Containerd().applies(spec, state).yes
     return found.sandbox_image if found and running else ""
+
+
+def pod_slice(state: NodeState) -> str:
+    """The cgroup parent that a pod under nvidia needs; empty where containerd's own will do."""
+    found = _effective(state)
+    return "system.slice" if found and keys.by_systemd(found.runtimes.get("nvidia", {})) else ""
 
 
 def _effective(state: NodeState) -> Effective | None:
@@ -227,39 +241,11 @@ def _unreadable(state: NodeState) -> str:
     return ""
 
 
-def _refuse(spec: NodeSpec, state: NodeState) -> Effective:
-    """The configuration in force, or NotComparable with what stands in the way."""
-    why = containerdunit.missing(state)
-    if why:
-        raise NotComparable(f"the spec names containerd: {why}; say runtimes: {{containerd: auto}}")
-    for what in (state.units, state.tools, state.containerd):
-        if isinstance(what, Unknown):
-            raise NotComparable(what.unknown)
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file")
-    try:
-        found = effective(str(state.containerd))
-    except ValueError as e:
-        raise NotComparable(str(e)) from None
-    containerdunit.refuse_command(state)
-    if not found.serves_cri:
-        raise NotComparable(
-            f"the spec names containerd, which does not serve CRI here: take cri out of disabled_plugins in {CONFIG} "
-            "(Docker's package puts it there), or say runtimes: {containerd: auto}"
-        )
-    if found.default_runtime not in {*found.runtimes, "runc", "nvidia"}:  # which are what we put there
-        raise NotComparable(
-            f"default_runtime_name is {found.default_runtime}, which is none of the runtimes "
-            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): "
-            "after its next start containerd would serve no CRI; mend it by hand"
-        )
-    document = files.read(state, CONFIG)
-    if found.version >= 3 and files.version(document, found) < 2:
-        raise NotComparable(
-            f"{CONFIG} has no version, so it is of version 1, whose CRI settings containerd 2 does not read; write it "
-            "anew with `containerd config migrate`"
-        )
-    asked = spec.runtimes.containerd
-    if isinstance(asked, ContainerdSpec) and asked.cdi != "auto" and "enable_cdi" not in found.cri:
-        raise NotComparable("this containerd knows no enable_cdi (1.7 does); leave runtimes.containerd.cdi out")
-    return found
+def _running(state: NodeState, found: Effective) -> Value:
+    """Does the containerd that runs have what its files say? CRI is asked; the files' times tell where it cannot be."""
+    if isinstance(state.cri, Unknown):
+        return state.cri
+    if state.cri is not None:
+        return keys.untrue(found, state.cri) or TAKEN_OVER
+    younger = [path for path in state.unloaded if path in files.order(state, found)]
+    return f"{', '.join(younger)} changed since it started" if younger else TAKEN_OVER

@@ -35,11 +35,15 @@ def read(state: NodeState, path: str) -> dict[str, Any]:
 
 
 def version(document: Mapping[str, Any], found: Effective) -> int:
-    """A file's own version: one that says nothing is of the first, an empty one of the newest that is understood."""
+    """A file's own version: one that says nothing is of the first, an empty one of the newest that is understood.
+
+    One that names no plugin says the same in every version, and containerd 2 takes no runtime from the first.
+    """
     given = document.get("version")
     if isinstance(given, int):
         return given
-    return 1 if document else found.version
+    named = [key for key in document if key.endswith("plugins")]
+    return 1 if named or (document and found.version < 3) else found.version
 
 
 def order(state: NodeState, found: Effective) -> tuple[str, ...]:
@@ -95,7 +99,7 @@ def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> byt
     text = state.files[path].text if path in state.files else ""
     document = read(state, path)
     ours: dict[Path, Any] = {}
-    if not document and path == CONFIG:
+    if path == CONFIG and "version" not in document and version(document, found) > 1:
         ours["version",] = found.version
     before = origin(state, path)
     for key, value in want.items():
@@ -146,9 +150,16 @@ def origin(state: NodeState, path: str) -> dict[str, Any] | None:
         raise NotComparable(f"{path}, as it was before gpuready, cannot be read: {e}") from None
 
 
+def first_default(state: NodeState, found: Effective) -> str:
+    """The default runtime of the deciding file from before our first touch; empty where we never touched it."""
+    path, at = place(state, found)
+    before = origin(state, path)
+    return "" if before is None else str(original(before, (*at, "containerd", "default_runtime_name"), found))
+
+
 def _companions(found: Effective, where: Path) -> dict[Path, Any]:
     """The runtimes in force that the file does not name, every value that is no zero."""
-    return {(*where, *_RUNTIMES, *path): value for path, value in leaves(found.runtimes).items() if path[0] != "nvidia"}
+    return {(*where, *_RUNTIMES, *path): value for path, value in leaves(found.listed).items() if path[0] != "nvidia"}
 
 
 def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:

@@ -17,13 +17,16 @@ from gpuready.components.containerdfiles import leaves
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import ContainerdSpec, NodeSpec
 from gpuready.state.containerd import SECTIONS, Effective
+from gpuready.state.model import Cri
 
 BINARY = "/usr/bin/nvidia-container-runtime"
 _SAME = {"nvidia-container-runtime": BINARY}
 _RUNC = "io.containerd.runc."
+_OPTIONS = ("binaryname", "systemdcgroup")
 NVIDIA = "containerd.runtimes.nvidia."
 #: Of the default runtime, which nvidia-ctk's drop-in for a file that names none leaves out (its issue 433).
 RUNC = "containerd.runtimes.runc.runtime_type"
+DEFAULT = "containerd.default_runtime_name"
 MINIMAL = b"version = 2\n"
 
 
@@ -54,32 +57,34 @@ def below(want: Mapping[str, Value]) -> dict[str, Value]:
     return {key.removeprefix("containerd.") if key == "containerd.enable_cdi" else key: v for key, v in want.items()}
 
 
-def wanted(spec: NodeSpec, found: Effective) -> dict[str, Value]:
+def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
+    """Our keys; ``first`` is the default runtime from before our first touch."""
     asked = spec.runtimes.containerd if isinstance(spec.runtimes.containerd, ContainerdSpec) else ContainerdSpec()
-    like = base(found)
+    like = base(found, first)
     want: dict[str, Value] = {
         f"{NVIDIA}runtime_type": like.get("runtime_type") or f"{_RUNC}v2",
         f"{NVIDIA}options.BinaryName": BINARY,
-        f"{NVIDIA}options.SystemdCgroup": bool(like.get("options", {}).get("SystemdCgroup", False)),
+        f"{NVIDIA}options.SystemdCgroup": by_systemd(like),
     }
     if "nvidia" not in found.runtimes:  # one that is there may differ from the default runtime in what is not ours
         for path, value in leaves(like).items():
-            want.setdefault(NVIDIA + ".".join(path), tuple(map(str, value)) if isinstance(value, list) else value)
+            if path[0] != "options" or path[-1].lower() not in _OPTIONS:
+                want.setdefault(NVIDIA + ".".join(path), tuple(map(str, value)) if isinstance(value, list) else value)
     if found.default_runtime == "runc" and "runc" not in found.runtimes:  # CRI does not come up without it
         want[RUNC] = f"{_RUNC}v2"
     if asked.default_runtime:
-        want["containerd.default_runtime_name"] = "nvidia"
+        want[DEFAULT] = "nvidia"
     elif "default_runtime" in asked.model_fields_set and found.default_runtime == "nvidia":
-        want["containerd.default_runtime_name"] = "runc"
+        want[DEFAULT] = "runc"
     if asked.cdi != "auto":
         want["containerd.enable_cdi"] = asked.cdi
     return want
 
 
-def base(found: Effective) -> dict[str, Any]:
-    """The runtime that nvidia is like: the default one, runc or crun; {} when none of them is started as runc is."""
-    names = [found.default_runtime, "runc", "crun"]
-    for name in names:
+def base(found: Effective, first: str) -> dict[str, Any]:
+    """The runtime that nvidia is like: the default one, the one from before it was nvidia, runc or crun; {} when none
+    of them is started as runc is."""
+    for name in (found.default_runtime, first, "runc", "crun"):
         table = found.runtimes.get(name, {})
         if not name.startswith("nvidia") and str(table.get("runtime_type") or "").startswith(_RUNC):
             return table
@@ -104,6 +109,46 @@ def staged(text: str) -> None:
         )
 
 
+def by_systemd(table: Mapping[str, Any]) -> bool:
+    """SystemdCgroup of a runtime."""
+    return _option(table, "SystemdCgroup") is True
+
+
+def _option(table: Mapping[str, Any], name: str) -> Any:
+    """An option of a runtime, whose name may also begin in lower case: to containerd that is the same one."""
+    options = table.get("options")
+    given = options if isinstance(options, Mapping) else {}
+    return given.get(name, next((value for key, value in given.items() if key.lower() == name.lower()), None))
+
+
 def binary(found: Effective) -> str | None:
-    path = tomlconfig.at(found.runtimes, ("nvidia", "options", "BinaryName"))
+    path = _option(found.runtimes.get("nvidia", {}), "BinaryName")
     return _SAME.get(path, path) if isinstance(path, str) and path else None
+
+
+def untrue(found: Effective, running: Cri) -> str:
+    """How the containerd that runs differs from its files in what is ours; empty where it does not."""
+    pairs: list[tuple[str, object, object]] = [
+        ("the default runtime", running.default_runtime, found.default_runtime),
+        ("the runtime nvidia", leaves(running.runtimes.get("nvidia", {})), _compared(found.runtimes.get("nvidia", {}))),
+    ]
+    if running.enable_cdi is not None:
+        pairs.append(("enable_cdi", running.enable_cdi, bool(found.cri.get("enable_cdi"))))
+    return "; ".join(f"CRI runs with {what} {_shown(a)}, the files say {_shown(b)}" for what, a, b in pairs if a != b)
+
+
+def _compared(table: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    return {path: value for path, value in leaves(table).items() if path[0] in ("runtime_type", "options")}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{'.'.join(path)} = {inner!r}" for path, inner in value.items()) or "absent"
+    return str(value)
+
+
+def answer(found: Effective) -> str:
+    """What CRI has to answer when it runs with this dump, as templates/containerd-install.sh.j2 reads it."""
+    cdi = found.cri.get("enable_cdi")
+    path = tomlconfig.at(found.runtimes, ("nvidia", "options", "BinaryName")) or ""
+    return f"{found.default_runtime}|{path}|{'' if cdi is None else str(cdi).lower()}"

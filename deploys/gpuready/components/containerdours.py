@@ -19,7 +19,6 @@ from gpuready.state.containerd import Effective
 from gpuready.state.model import NodeState
 
 OURS = "/var/lib/gpuready/containerd.ours"
-DEFAULT = "containerd.default_runtime_name"
 _PROGRAM = f"{keys.NVIDIA}options.BinaryName"
 
 
@@ -53,8 +52,8 @@ def _ours(
         whole = {key for key in (*actual, *said) if key.startswith(keys.NVIDIA) and differs(key)}
         whole = whole if _PROGRAM in ours else set()
         ours = whole | {key for key in ours if not key.startswith(keys.NVIDIA)}
-        if whole and found.default_runtime == "nvidia" and differs(DEFAULT):
-            ours.add(DEFAULT)
+        if whole and found.default_runtime == "nvidia" and differs(keys.DEFAULT):
+            ours.add(keys.DEFAULT)
     return {key: files.original(was, _at(where, key), found) for key in sorted(ours)}
 
 

@@ -71,7 +71,10 @@ class Crio(Component):
             by = found.default_by if key == _DEFAULT else found.said_by.get("nvidia", "")
             if actual.get(key) != value and by in files.order(state) and _after(state, by):
                 raise NotComparable(f"{by} is read after {DROP_IN} and says {key} otherwise; mend it there")
-        return want | ({RUNNING: TAKEN_OVER} if unit(state).active == "active" else {})
+        # Where a file has to change, CRI-O is reloaded anyway and asked then.
+        differs = any(actual.get(key) != value for key, value in want.items())
+        asks = unit(state).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
+        return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found = files.effective(state)
@@ -80,8 +83,7 @@ class Crio(Component):
         if table is not None:
             values |= {key: table.get(key.rpartition(".")[2]) for key in (_PATH, _MONITOR)}
             values[_TYPE] = table.get("runtime_type") or "oci"
-        late = [path for path in sorted({found.said_by.get("nvidia", DROP_IN), DROP_IN}) if _younger(state, path)]
-        values[RUNNING] = f"{', '.join(late)} changed since it was read" if late else TAKEN_OVER
+        values[RUNNING] = _running(state, found)
         return values | ledger.actual("crio", state, (DROP_IN,))
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -128,6 +130,7 @@ class Crio(Component):
                 restores="1" if back in want else "",
                 there="1" if want.get(back) else "",
                 runtime=BINARY if content else "",
+                default=want.get(_DEFAULT) or "",
                 monitor=want.get(_MONITOR) or "",
                 reload="1" if unit(state).active == "active" else "",
             ),
@@ -160,12 +163,30 @@ def low_level(state: NodeState) -> str:
     """The runtime that nvidia-container-runtime would call: by its config.toml, else on root's PATH; or nothing."""
     tools = {} if isinstance(state.tools, Unknown) else state.tools
     try:
-        document = configtoml.read(state.files[configtoml.CONFIG].text) if configtoml.CONFIG in state.files else {}
-    except configtoml.ConfigTomlError:
+        document = tomlconfig.read(state.files[configtoml.CONFIG].text) if configtoml.CONFIG in state.files else {}
+    except tomlconfig.TomlError:
         document = {}
     given = tomlconfig.at(document, ("nvidia-container-runtime", "runtimes"))
     names = [str(name) for name in given] if isinstance(given, list) else ["runc", "crun"]
     return next((name for name in names if name.startswith("/") or name in tools), "")
+
+
+def _running(state: NodeState, found: Effective) -> Value:
+    """Does the CRI-O that runs have what its files say? It is asked; the files' times tell where it cannot be."""
+    if isinstance(state.crio, Unknown):
+        return state.crio
+    if state.crio is None:
+        late = [path for path in sorted({found.said_by.get("nvidia", DROP_IN), DROP_IN}) if _younger(state, path)]
+        return f"{', '.join(late)} changed since it was read" if late else TAKEN_OVER
+    runs = state.crio.runtimes.get("nvidia")
+    if runs is None or found.nvidia is None:
+        there = "has" if runs is not None else "does not have"
+        return TAKEN_OVER if runs is found.nvidia else f"CRI-O runs and {there} the runtime nvidia"
+    pairs = [(key, runs.get(key), found.nvidia.get(key)) for key in ("runtime_path", "monitor_path")]
+    pairs.append(("runtime_type", runs.get("runtime_type") or "oci", found.nvidia.get("runtime_type") or "oci"))
+    pairs.append(("default_runtime", state.crio.default_runtime, found.default))
+    wrong = [f"{key} {a}, the files say {b}" for key, a, b in pairs if b and a != b]  # what no file says is CRI-O's own
+    return f"CRI-O runs with {'; '.join(wrong)}" if wrong else TAKEN_OVER
 
 
 def _there(state: NodeState) -> bool:

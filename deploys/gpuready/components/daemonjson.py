@@ -91,12 +91,13 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-def write(document: Document) -> bytes:
-    """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal."""
+def write(document: Document, like: bytes = b"") -> bytes:
+    """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal. Lines end as ``like``'s do."""
     try:
-        return f"{_encode(document)}\n".encode()
+        data = f"{_encode(document)}\n".encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
-        return f"{_encode(document, ascii_only=True)}\n".encode()
+        data = f"{_encode(document, ascii_only=True)}\n".encode()
+    return data.replace(b"\n", b"\r\n") if 0 < like.count(b"\n") == like.count(b"\r\n") else data
 
 
 def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:

@@ -47,7 +47,7 @@ def install(
     ends = not record and bool(dockerkeys.recorded(state))
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
-    load = daemonjson.write(daemonjson.merge(merged, named)) if named else target or b"{}\n"
+    load = daemonjson.write(daemonjson.merge(merged, named), data or b"") if named else target or b"{}\n"
     written = (load if named else target) != data
     return Step(
         "docker",
@@ -106,7 +106,7 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
     same = daemonjson.write(merged) == daemonjson.write(document)
     if kept is not None and (ends or not same) and _meaning(merged) == _meaning(dockerkeys.before(state)):
         return kept.original
-    return (file.data if file else None) if same else daemonjson.write(merged)
+    return (file.data if file else None) if same else daemonjson.write(merged, file.data if file else b"")
 
 
 def _meaning(document: Document) -> bytes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from posixpath import join
 
 from gpuready import resources
 from gpuready.components import ledger
@@ -17,7 +19,7 @@ from gpuready.components.base import Applies, Change, Component, NotComparable, 
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Linker, NodeState, Unknown
 
-CONF = "/etc/ld.so.conf.d/gpuready-nvidia.conf"
+MAIN, CONF = "/etc/ld.so.conf", "/etc/ld.so.conf.d/gpuready-nvidia.conf"
 #: Where platforms put the driver's libraries when no package does.
 DRIVER_DIRS = (
     "/usr/local/nvidia/lib64",
@@ -63,6 +65,11 @@ class Ldso(Component):
                         f"{d} is really {real.rpartition('/')[0]}: a stubs or compat directory is never listed"
                     )
         want: dict[str, Value] = {"ldso.stale": ()}
+        if dirs and not _included(state):
+            raise NotComparable(
+                f"{MAIN} does not include {CONF.rpartition('/')[0]}/*.conf, so ldconfig would not read {CONF}; add the "
+                "line `include /etc/ld.so.conf.d/*.conf` there"
+            )
         if dirs:
             want["ldso.conf"] = dirs
         return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
@@ -104,6 +111,14 @@ class Ldso(Component):
             ),
             summary="write ld.so.conf.d and run ldconfig",
         )
+
+
+def _included(state: NodeState) -> bool:
+    """Does ldconfig read our file? Without ld.so.conf nothing is known of it."""
+    if MAIN not in state.files:
+        return True
+    words = [line.partition("#")[0].split() for line in state.files[MAIN].text.splitlines()]
+    return any(w[0] == "include" and fnmatchcase(CONF, join("/etc", p)) for w in words if w for p in w[1:])
 
 
 def _dirs(spec: NodeSpec, state: NodeState, linker: Linker) -> tuple[str, ...]:

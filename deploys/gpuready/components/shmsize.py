@@ -26,7 +26,7 @@ def configured(document: Document) -> int:
 def running(state: NodeState, file: File | None, document: Document) -> int | str:
     """Bytes that the running engine gives, or why they are not known; ``file`` is daemon.json.
 
-    Known when this very file was loaded by us, or is older than the engine's start.
+    Known when this very file was loaded by us, or was not touched since the engine's start.
     """
     if file is None:
         return DEFAULT
@@ -35,6 +35,7 @@ def running(state: NodeState, file: File | None, document: Document) -> int | st
         return configured(document)
     unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
     started = state.clock - state.uptime + (unit.started_us // 10**6 if unit else 0)
-    if unit and unit.started_us and state.clock and file.mtime < started:
+    old = file.mtime < started and "/etc/docker/daemon.json" not in state.unloaded
+    if unit and unit.started_us and state.clock and old:
         return configured(document)
     return "not known: daemon.json is younger than the engine's start"

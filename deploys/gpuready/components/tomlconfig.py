@@ -46,7 +46,8 @@ def at(document: Mapping[str, Any], path: Path) -> Any:
 def merge(text: str, ours: Mapping[Path, Any]) -> str:
     """``text`` in which each path of ``ours`` has its value (None: is gone, and a table that this leaves empty, too).
 
-    What says so already stays as it is, to the byte. What lies higher is written first.
+    What says so already stays as it is, to the byte; lines end as all of the file's do. What lies higher is written
+    first. Raises :class:`TomlError`.
     """
     before = read(text)
     wanted = {path: value for path, value in ours.items() if at(before, path) != value}
@@ -65,6 +66,8 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
             else:
                 _put(document, path, value)
         merged = tomlkit.dumps(document)
+        if 0 < text.count("\n") == text.count("\r\n"):
+            merged = merged.replace("\r\n", "\n").replace("\n", "\r\n")
         same = read(merged) == _expected(before, wanted)
     except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError, IndexError):
         same = False

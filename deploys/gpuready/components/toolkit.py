@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuready import resources
-from gpuready.components import configtoml, ledger, work
+from gpuready.components import configtoml, ledger, tomlconfig, work
 from gpuready.components.base import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -88,8 +88,8 @@ class Toolkit(Component):
         found = self.actual(spec, state) if not isinstance(state.packages, Unknown) else want
         if any(found.get(key) != value for key, value in want.items() if not key.endswith(".held")):
             try:
-                configtoml.read(state.files[configtoml.CONFIG].text if configtoml.CONFIG in state.files else "")
-            except configtoml.ConfigTomlError as e:
+                tomlconfig.read(state.files[configtoml.CONFIG].text if configtoml.CONFIG in state.files else "")
+            except tomlconfig.TomlError as e:
                 raise NotComparable(
                     f"{configtoml.CONFIG}: {e}; mend it first, or the package's own script fails and leaves dpkg "
                     "half-configured"

@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from gpuready import resources
 from gpuready.carried import cuinit
 from gpuready.compat.host import has_driver
-from gpuready.components.containerd import sandbox_image
+from gpuready.components.containerd import pod_slice, sandbox_image
 from gpuready.components.monitoring import scrape
 from gpuready.operations.transport import run_script
 from gpuready.spec.images import named
@@ -41,6 +41,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
+        "slice": pod_slice(state),
         "limits": LIMITS,
         "hung": "1" if isinstance(smi, Unknown) and "no answer" in smi.unknown else "",
         "scrape": scrape(spec),

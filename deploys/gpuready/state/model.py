@@ -126,6 +126,15 @@ class Docker(_Model):
     containers: tuple[Container, ...] = ()
 
 
+class Cri(_Model):
+    """What the containerd or CRI-O that runs answers; ``enable_cdi`` is None where it says nothing of it."""
+
+    default_runtime: str
+    runtimes: dict[str, dict[str, Any]]
+    enable_cdi: bool | None = None
+    cdi_spec_dirs: tuple[str, ...] = ()
+
+
 class Driver(_Model):
     """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
 
@@ -187,8 +196,9 @@ class NodeState(_Model):
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
     ``rdma_stuck``: why ``rdma`` could not be read. ``abandoned``: the probe's sections that were still running at its
     limit, but for those that no signal ends.
-    ``unloaded``: files of containerd that are younger than its start. ``nccl``: lines of files that every login reads
-    which set variables of NCCL, as FILE:LINE. ``netns``: who holds a network namespace other than the host's, where
+    ``unloaded``: files of containerd that are younger than its start, and a daemon.json that was changed since
+    dockerd's. ``nccl``: lines of files that every login reads which set variables of NCCL, as FILE:LINE.
+    ``netns``: who holds a network namespace other than the host's, where
     ib_core is loaded. ``initramfs``: images of installed kernels; ``initramfs_old`` are those that know nothing of our
     modprobe.d file. ``boot_options``: what each boot entry says of ib_core.
     ``wheels``: .dist-info directories of those that gpuready installed, and the hash that pip has there now.
@@ -220,6 +230,8 @@ class NodeState(_Model):
     units: dict[str, Unit] | Unknown = Field(default_factory=dict)
     docker: Docker | Unknown | None = None
     containerd: str | Unknown | None = None
+    cri: Cri | Unknown | None = None
+    crio: Cri | Unknown | None = None
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver()

@@ -9,6 +9,8 @@ import re
 import shlex
 
 from gpuready.state.boots import Module, boots
+from gpuready.state.containerd import cri
+from gpuready.state.crio import crio
 from gpuready.state.docker import docker
 from gpuready.state.environments import on_record
 from gpuready.state.leftovers import leftovers
@@ -59,6 +61,8 @@ def parse(lines: list[str]) -> NodeState:
         units=units,
         docker=docker(r) or not_yet(units, "docker.service"),
         containerd=r.run("containerd"),
+        cri=cri(r),
+        crio=crio(r),
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),

@@ -53,7 +53,15 @@ func (c client) version(_ *flag.FlagSet, _ []string) {
 func (c client) info(_ *flag.FlagSet, _ []string) {
 	answer, err := c.runtime.Status(c.ctx, &cri.StatusRequest{Verbose: true})
 	check(err)
-	fmt.Println(answer.Info["config"])
+	found := map[string]any{"status": answer.Status}
+	for key, text := range answer.Info {
+		var value any = text
+		_ = json.Unmarshal([]byte(text), &value) // what is no JSON is shown as text
+		found[key] = value
+	}
+	text, err := json.MarshalIndent(found, "", "  ")
+	check(err)
+	fmt.Println(string(text))
 }
 
 func (c client) inspecti(_ *flag.FlagSet, args []string) {
