@@ -291,7 +291,7 @@ def test_a_bad_inventory_executes_nothing(
     assert not listener.accepted and not marker.exists()
     path = inventory_file(tmp_path / "i.yaml", base, ansible_port=listener.port)
     process = gpuready.start("plan", inventory=path)  # and a good one does connect there
-    until(lambda: listener.accepted, 10)
+    until(lambda: listener.accepted, 60)
     process.terminate()
     assert gpuready.finish(process).code == 130
     assert gpuready("plan").code == gpuready("apply", "--yes").code == 64

@@ -39,8 +39,8 @@ MAX_SHOWN = 50
 _NAMED = 12
 
 
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class NothingChosen(InventoryError):
         by_reason: dict[str, list[str]] = {}
         for host in skipped:
             by_reason.setdefault(host.reason, []).append(label(host.name))
-        told = [f"{', '.join(names[:_NAMED])}{_more(names)}: {reason}" for reason, names in by_reason.items()]
+        told = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
         super().__init__("\n".join(["no host is chosen", *told]), remedy=CHOOSE)
         self.skipped = tuple(skipped)
 
@@ -115,8 +115,8 @@ def load(
             chosen.append(found)
         elif found is not None:
             skipped.append(found)
-    if loader.errors:
-        raise _all_at_once(loader.errors)
+    if errors := [*loader.errors, *map(_encrypted, loader.encrypted, loader.encrypted.values())]:
+        raise _all_at_once(errors)
     if not chosen:
         raise NothingChosen(skipped)
     return Hosts(tuple(chosen), tuple(skipped))
@@ -164,6 +164,8 @@ class _HostLoader:
         check_ids: Collection[str] | None,
     ) -> None:
         self.errors: list[SpecError] = []
+        self.encrypted: dict[Where, list[str]] = {}
+        """Files that could not be read -> the chosen hosts that need them."""
         self._graph, self._layers, self._notes = graph, layers, notes
         self._allow_exec, self._today, self._check_ids = allow_exec, today, check_ids
         self._files = ConfigFiles(allow_exec=allow_exec)
@@ -186,7 +188,10 @@ class _HostLoader:
             if encrypted:
                 reason += f" (not read: {', '.join(map(str, encrypted))}, encrypted with ansible-vault)"
             return Skipped(name, reason, tuple(map(str, wrong)))
-        self.errors += [*wrong, *(_encrypted(name, where) for where in encrypted if not is_store(where.file))]
+        self.errors += wrong
+        for where in encrypted:
+            if not is_store(where.file):
+                self.encrypted.setdefault(where, []).append(label(name))
         found = self._spec(layers)
         if reach is None or found is None:
             return None
@@ -270,10 +275,10 @@ def _ended(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterab
             yield _Ended(waiver.host, f"{where}the waiver of {waiver.check} ended on {waiver.until}")
 
 
-def _encrypted(name: str, where: Where) -> SpecError:
-    """Its spec, or its address, may stand in there: without it, another one would be taken."""
+def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
+    """The spec or the address of these hosts may be in there: without it, another one would be taken."""
     return SpecError(
-        f"encrypted with ansible-vault, and {label(name)} needs its variables",
+        f"encrypted with ansible-vault, and its variables are those of {_listed(names)}",
         where=where,
         allowed="plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); "
         "or -i FILE, made by ansible-inventory --list --export > FILE",
