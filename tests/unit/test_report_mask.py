@@ -207,16 +207,17 @@ def test_a_masked_state_has_no_hash_of_a_secret() -> None:
         f"{KEPT}/etc/docker/daemon.json.ours": f"{digest}\n",
         f"{KEPT}/etc/docker/daemon.json.original": text,
         "/etc/edited.json": "{}",
-        f"{KEPT}/etc/edited.json.ours": f"{digest}\n",
+        f"{KEPT}/etc/edited.json.ours": f"{digest[::-1]}\n",
         f"{KEPT}/etc/gone.json.ours": "absent\n",
         f"{KEPT}/etc/proxy.ours": f"{SECRET}\n",
     }
     files = {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in texts.items()}
     shown = mask_state(NodeState(files=files))
     assert "hunter2" not in json.dumps(shown) and digest not in json.dumps(shown)
+    assert digest[::-1] not in json.dumps(shown)
     state = NodeState.model_validate(shown)
     record = kept(state, "/etc/docker/daemon.json")
     assert record is not None and record.ours == state.sha256("/etc/docker/daemon.json"), "it is still as we left it"
     assert state.files[f"{KEPT}/etc/edited.json.ours"].text == "***"
-    assert state.files[f"{KEPT}/etc/gone.json.ours"].text == "absent"
-    assert state.files[f"{KEPT}/etc/proxy.ours"].text == SECRET
+    assert state.files[f"{KEPT}/etc/gone.json.ours"].text == "absent\n"
+    assert state.files[f"{KEPT}/etc/proxy.ours"].text == f"{SECRET}\n"

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gpuready.components.ledger import KEPT, SECRET
+from gpuready.components.ledger import KEPT
 from gpuready.state.model import NodeState
 
 MASK = "***"
@@ -173,16 +173,13 @@ def mask_value(key: str, value: Any) -> Any:
 def mask_state(state: NodeState) -> dict[str, Any]:
     """A state as JSON, masked and marked so; it plans and verifies, and apply refuses it."""
     shown: dict[str, Any] = mask(state.model_dump())
+    # With the rest of a file known, a password can be guessed from the file's hash: those of masked contents stand in.
+    hashes = {file.sha256: _sha256(mask_text(file.text)) for file in state.files.values()}
     for path, file in state.glob(f"{KEPT}/").items():
-        if path.endswith(".ours"):
-            shown["files"][path]["text"] = _masked_hash(file.text.strip(), path[len(KEPT) : -len(".ours")], state)
+        if re.fullmatch(r"[0-9a-f]{64}\n?", file.text):
+            shown["files"][path]["text"] = hashes.get(file.text.strip(), MASK)
     return shown | {"masked": True}
 
 
-def _masked_hash(digest: str, path: str, state: NodeState) -> str:
-    """Of the masked content instead: with the rest of a file known, a password is guessed from the file's hash."""
-    if digest in (SECRET, "absent"):
-        return digest
-    if digest != state.sha256(path):
-        return MASK
-    return hashlib.sha256(mask_text(state.files[path].text).encode("utf-8", "surrogateescape")).hexdigest()
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
