@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.lab.host import LabError, no_vms
 from tests.lab.lab import Lab, available
 
-_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 #: Without KVM these take longer than all others together, far beyond CI's half hour.
 _SLOW = tuple(f"tests/vm/test_{name}.py" for name in ("exporter", "rdma", "vm"))
 
@@ -38,12 +35,6 @@ def main() -> int:
         print(f"test: {e}", file=sys.stderr)
         return 1
     code = pytest.main([*arguments, *(f"--ignore={path}" for path in left_out)])
-    if code == pytest.ExitCode.TESTS_FAILED and os.environ.get("CI"):
-        # Cutting machines off in the middle of a step is a race by nature: one more try, said aloud, and never a third.
-        # A file's tests share a machine and follow one another, so it is tried whole.
-        files = sorted({test.partition("::")[0] for test in json.loads(_FAILED.read_text("utf-8"))})
-        print(f"test: SOME TESTS FAILED; a second try, whose verdict counts: {' '.join(files)}", file=sys.stderr)
-        code = pytest.main([*files, "-n", "0"])
     if left_out:
         print(f"test: NO KVM HERE, so these were left out: {' '.join(left_out)}\n"
               "test: ./dev test tests/vm -n 0 runs them, in about half an hour", file=sys.stderr)  # fmt: skip

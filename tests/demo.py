@@ -14,7 +14,7 @@ from tests.lab.lab import Lab, available
 
 _GPUREADY = str(Path(sys.executable).parent / "gpuready")
 _WITHOUT = (
-    "without it, './dev test' still runs the unit tests, and 'gpuready plan -i user@host' works on a host of yours"
+    "without it, './dev test' still runs the unit tests, and 'gpuready plan -i user@host,' works on a host of yours"
 )
 
 

@@ -10,8 +10,10 @@ from gevent import monkey
 
 monkey.patch_all()
 
+import contextlib  # noqa: E402
 import logging  # noqa: E402
 import os  # noqa: E402
+import resource  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable, Iterable, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
@@ -34,12 +36,12 @@ from gpuready.judgement import compared, failing, judged, look_back, plan_batche
 from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
-from gpuready.operations.connection import explain, host_data  # noqa: E402
+from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state  # noqa: E402
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
 from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
-from gpuready.operations.transport import EXECS  # noqa: E402
+from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
 from gpuready.rollout import Member, Rollout  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
@@ -48,6 +50,8 @@ from gpuready.spec.inventory import HostEntry  # noqa: E402
 Progress = Callable[[str, str], None]
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
+#: Descriptors for all but the connections: files, pipes, the terminal.
+_RESERVED = 64
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class Options:
     """Towards what was there before gpuready, not towards the spec."""
 
 
+#: Verbs that never change a node: each host's connection is closed as soon as the host is done.
+_READING = ("plan", "probe", "verify", "compat")
+
+
 class Engine:
     """One run over some hosts; the state of pyinfra belongs to it."""
 
@@ -75,6 +83,7 @@ class Engine:
         self.options, self.progress = options, progress
         self.run = Run(options.verb, [HostRun(entry.name, notes=list(entry.notes)) for entry in entries])
         self._runs = {run.name: run for run in self.run.hosts}
+        self._read = node_state
         _quiet()
         hosts = [
             (
@@ -89,7 +98,10 @@ class Engine:
             for entry in entries
         ]
         inventory = Inventory((hosts, {}))
-        config = Config(PARALLEL=options.parallel, CONNECT_TIMEOUT=CONNECT_TIMEOUT)
+        self._room = _connections(len(entries))
+        self._turn: frozenset[str] = frozenset()
+        """Hosts that are being changed now, so their connections stay open."""
+        config = Config(PARALLEL=min(options.parallel, self._room), CONNECT_TIMEOUT=CONNECT_TIMEOUT)
         self.state = State()
         ctx_config.set(config)
         ctx_inventory.set(inventory)
@@ -114,6 +126,7 @@ class Engine:
         """Converge every host that differs, then judge it; the others are only compared."""
 
         def work() -> None:
+            self._read = settled_state
             self._each(self._look, self._hosts(self.entries))
             for run in self.run.hosts:
                 if run.outcome == "failed" and run.error is None:
@@ -162,7 +175,15 @@ class Engine:
         finally:
             run.seconds += time.monotonic() - began
             run.execs = host.connector_data.get(EXECS, 0)
+            if not self._stays_open(run):
+                lock.release(host)
+                hang_up(host)
             self.progress(host.name, run.outcome)
+
+    def _stays_open(self, run: HostRun) -> bool:
+        """Whether the host's connection is kept for what follows: where it is to be changed, and all of them fit."""
+        waits = self.options.verb not in _READING and run.outcome == "would_change"
+        return run.name in self._turn or (waits and len(self.entries) <= self._room)
 
     def _connect(self, host: Host) -> None:
         self.progress(host.name, "connect")
@@ -183,14 +204,16 @@ class Engine:
         run = self._runs[host.name]
         self._connect(host)
         self.progress(host.name, "probe")
-        run.saw(node_state(host), self.entries[host.name].spec)
+        host.connector_data[PROGRESS] = self.progress
+        run.saw(self._read(host), self.entries[host.name].spec)
         self._compare(run)
         self._judge(run)
 
     def _examine(self, host: Host) -> None:
         run = self._runs[host.name]
         self._look(host)
-        if not self.options.passive and run.state is not None:
+        asked = self.options.verb == "compat" or not run.reason
+        if asked and not self.options.passive and run.state is not None:
             self.progress(host.name, "check")
             ask = read_images if self.options.verb == "compat" else run_active
             run.state = ask(host, run.state, self.entries[host.name].spec)
@@ -198,7 +221,7 @@ class Engine:
 
     def _compare(self, run: HostRun) -> None:
         spec, options = self.entries[run.name].spec, self.options
-        compared(run, spec, options.selected, options.allowed, back=options.back)
+        compared(run, spec, options.selected, options.allowed, verb=options.verb, back=options.back)
 
     def _judge(self, run: HostRun) -> None:
         judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
@@ -210,8 +233,8 @@ class Engine:
         self._prepare(self._hosts(before))
         try:
             for batch in rollout:
-                self._converge(self._hosts(batch))
-                self._each(self._confirm, self._hosts(batch))
+                for first in range(0, len(batch), self._room):
+                    self._change(batch[first : first + self._room])
                 rollout.tell(
                     wrong=[name for name in batch if went_wrong(self._runs[name], before[name])],
                     proved=any(self._runs[name].outcome == "changed" for name in batch),
@@ -220,6 +243,14 @@ class Engine:
             for name in rollout.left:
                 self._runs[name].leave_out(f"not begun: {rollout.why}")
 
+    def _change(self, names: Sequence[str]) -> None:
+        """Converge these hosts and look again; as many as may be connected at once."""
+        self._turn = frozenset(names)
+        hosts = self._reachable(self._hosts(names))
+        self._converge(hosts)
+        self._turn = frozenset()
+        self._each(self._confirm, hosts)
+
     def _prepare(self, hosts: list[Host]) -> None:
         """pyinfra learns the operations of all hosts once; whose are run is said for each batch."""
         self.state.active_hosts = set(hosts)
@@ -227,9 +258,16 @@ class Engine:
         load_func(self.state, withdraw if self.options.back else converge)
         self.state.set_stage(StateStage.Execute)
 
+    def _reachable(self, hosts: list[Host]) -> list[Host]:
+        """Those with a connection. One that was closed, or broke while the host waited for its turn, is opened anew."""
+        closed = [host for host in hosts if not is_up(host)]
+        if closed:
+            forget_host_keys()
+            self._each(self._connect, closed)
+        return [host for host in hosts if is_up(host)]
+
     def _converge(self, hosts: list[Host]) -> None:
         for host in hosts:
-            host.connector_data[PROGRESS] = self.progress
             self.progress(host.name, "apply")
         self.state.active_hosts = set(hosts)
         began = time.monotonic()
@@ -256,7 +294,7 @@ class Engine:
             self.progress(host.name, "check")
             forget(host)
             try:
-                run.state = node_state(host)
+                run.state = self._read(host)
                 if not self.options.back:
                     run.state = run_active(host, run.state, self.entries[host.name].spec)
             except UnreachableError as e:
@@ -277,9 +315,19 @@ class Engine:
     def _close(self) -> None:
         for host in self._hosts(self.entries):
             lock.release(host)
-            client = getattr(host.connector, "client", None)
-            if client is not None:
-                client.close()
+            hang_up(host)
+
+
+def _connections(hosts: int) -> int:
+    """How many connections may be open at once; the soft limit of descriptors is raised where that helps."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hosts + _RESERVED
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(1, wanted if soft == resource.RLIM_INFINITY else soft - _RESERVED)
 
 
 def _quiet() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from datetime import date
 
-from gpuready.checks import CATALOGUE
-from gpuready.checks.base import run_checks
+from gpuready.checks import concerning
+from gpuready.checks.base import run_checks, undecided
 from gpuready.components.base import Comparison, Component, Disruption, compare
 from gpuready.consent import rulings, way
 from gpuready.errors import ConvergeError
@@ -19,10 +19,23 @@ from gpuready.state.model import NodeState
 
 
 def compared(
-    run: HostRun, spec: NodeSpec, selected: frozenset[str] | None, allowed: Disruption, *, back: bool = False
+    run: HostRun,
+    spec: NodeSpec,
+    selected: frozenset[str] | None,
+    allowed: Disruption,
+    *,
+    verb: str = "plan",
+    back: bool = False,
 ) -> None:
-    """Fill in the components, what waits among them, and the outcome; ``back`` asks for what was there before us."""
+    """Fill in the components, what waits among them, and the outcome; ``back`` asks for what was there before us.
+
+    A node that may have nothing to do with GPUs is not compared; plan and apply skip it, verify has one question to it.
+    """
     assert run.state is not None
+    run.reason = "" if back else undecided(spec, run.state)
+    if run.reason:
+        run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
+        return
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
     run.components = [ComponentRun(each) for each in found.values()]
@@ -51,11 +64,13 @@ def unselected(
 def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
     """Fill in the checks; none on the way back, because they ask for what is being taken away."""
     assert run.state is not None
-    if not back:
+    if not back and run.outcome != "skipped":
         left_out = [item.name for item in NODE if selected is not None and item.name not in selected]
         active, today = bool(run.state.active), date.today()
         run.checks = list(
-            run_checks(CATALOGUE, spec, run.state, run.name, active=active, today=today, left_out=left_out)
+            run_checks(
+                concerning(spec, run.state), spec, run.state, run.name, active=active, today=today, left_out=left_out
+            )
         )
 
 

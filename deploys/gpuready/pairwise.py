@@ -28,7 +28,7 @@ from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.pair import run_test
 from gpuready.operations.transport import EXECS, is_up
-from gpuready.report.run import Run
+from gpuready.report.run import HostRun, Run
 
 
 class Pairwise(Engine):
@@ -56,6 +56,9 @@ class Pairwise(Engine):
         for number, pairs in enumerate(rounds, 1):
             met = {server: client for server, client in pairs if self._ready(fabric, (server, client))}
             self._each(partial(self._meet, fabric, number, met, chosen), self._hosts(met))
+
+    def _stays_open(self, run: HostRun) -> bool:
+        return run.outcome == "ok"
 
     def _see(self, host: Host) -> None:
         run = self._runs[host.name]

@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,15 +22,16 @@ from pathlib import Path
 
 from gpuready.components.base import Disruption
 from gpuready.engine import Engine, Options
-from gpuready.operations.transport import run_script
+from gpuready.operations.transport import ask
 from gpuready.report.run import Run
 from gpuready.spec.inventory import HostEntry, load
-
-_TRUE = "echo begin; echo end 0"
+from gpuready.state import probe
+from tests.lab import scale
+from tests.lab.host import LabError, command
 
 
 @contextmanager
-def _sshd(folder: Path) -> Iterator[int]:
+def _sshd(folder: Path, path: str) -> Iterator[int]:
     """An sshd of our own on a free loopback port, for the user who runs this."""
     for name in ("host", "client"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
@@ -42,10 +44,8 @@ def _sshd(folder: Path) -> Iterator[int]:
         "AuthorizedKeysFile": folder / "authorized", "StrictModes": "no", "MaxStartups": "1000:30:2000",
         "PermitRootLogin": "yes",
     }  # fmt: skip
-    Path("/run/sshd").mkdir(exist_ok=True)
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
-    server = subprocess.Popen([shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *words],
-                              stderr=subprocess.DEVNULL)  # fmt: skip
+    server = subprocess.Popen([path, "-D", "-e", "-f", "/dev/null", *words], stderr=subprocess.DEVNULL)
     try:
         _await(port)
         yield port
@@ -55,8 +55,8 @@ def _sshd(folder: Path) -> Iterator[int]:
 
 
 def _await(port: int) -> None:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
+    limit = scale.Limit(10)
+    while not limit.over():
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
@@ -72,9 +72,10 @@ def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
         f"all:\n  hosts:\n    bench[001:{count:03d}]: {{ansible_host: 127.0.0.1}}\n  vars:\n"
         f"    ansible_port: {port}\n    ansible_user: {getpass.getuser()}\n"
         f"    ansible_ssh_private_key_file: {folder}/client\n"
-        f"    ansible_ssh_common_args: -o UserKnownHostsFile={folder}/known\n    gpuready: {{ldso: off}}\n"
+        f"    ansible_ssh_common_args: -o UserKnownHostsFile={folder}/known\n"
+        "    gpuready: {ldso: off, hardware: {gpus: none}}\n"
     )
-    return list(load([str(folder / "bench.yaml")]))
+    return list(load([str(folder / "bench.yaml")]).chosen)
 
 
 def _floor(engine: Engine) -> Run:
@@ -82,7 +83,7 @@ def _floor(engine: Engine) -> Run:
 
     def work(host: object) -> None:
         engine._connect(host)  # type: ignore[arg-type]
-        run_script(host, _TRUE, 15)  # type: ignore[arg-type]
+        ask(host, "true", 15)  # type: ignore[arg-type]
         engine._runs[host.name].outcome = "ok"  # type: ignore[attr-defined]
 
     return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))  # type: ignore[arg-type]
@@ -100,14 +101,35 @@ def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, in
     return name, wall, cpu, sum(h.execs for h in run.hosts)
 
 
+_PROBES = """
+for i in 1 2 3 4 5 6 7 8 9; do
+  a=$(date +%s%N); sh -c 'eval "$(cat)"' <"$1" >/dev/null; b=$(date +%s%N)
+  n=0; while [ $n -lt 100 ]; do /bin/true; n=$((n+1)); done; c=$(date +%s%N)
+  echo $(( (b - a) / 1000 )) $(( (c - b) / 1000 ))
+done
+"""
+
+
+def _probe(folder: Path) -> str:
+    """What the probe costs on this very machine, beside starting a process that does nothing."""
+    (folder / "probe").write_text(probe.script(), "ascii")
+    words = ["sh", "-c", _PROBES, "sh", folder / "probe"]
+    rows = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    took, hundred = (statistics.median(map(int, column)) for column in zip(*(r.split() for r in rows), strict=True))
+    return f"the probe alone: {took / 1000:.0f} ms, as long as {took / hundred * 100:.0f} processes that do nothing"
+
+
 def main() -> int:
     """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
     ldso = frozenset({"ldso"})
+    server = command("sshd", "openssh-server")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with _sshd(folder) as port:
+        with _sshd(folder, server) as port:
             entries = _inventory(folder, port, count)
 
             def engine(verb: str, only: frozenset[str] | None) -> Engine:
@@ -119,14 +141,19 @@ def main() -> int:
                 ("apply, nothing to do", lambda: engine("apply", ldso).apply()),
             ]
             rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(4)][1:]
+        alone = _probe(folder)
     print(f"{count} loopback hosts, {os.cpu_count()} CPUs; medians of {len(rounds)} rounds")
     print(f"{'':24}{'wall s':>8}{'ratio':>8}{'CPU s':>8}{'ratio':>8}{'execs/host':>12}")
     for at, (kind, _) in enumerate(kinds):
         middle = sorted(rounds, key=lambda r: r[at][1] / r[0][1])[len(rounds) // 2]
         _, wall, cpu, execs = middle[at]
         print(f"{kind:24}{wall:8.2f}{wall / middle[0][1]:8.2f}{cpu:8.2f}{cpu / middle[0][2]:8.2f}{execs / count:12.2f}")
+    print(alone)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except LabError as e:
+        sys.exit(f"bench: {e}")

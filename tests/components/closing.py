@@ -172,7 +172,8 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
-        files[path] = _file(text, state)
+        secret = any(f"SECRET={path}\n" in step.script for step in closed.steps)
+        files[path] = _file(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
     for path, text in closed.records.items():
         files.pop(path, None)
         files |= {path: _file(text, state)} if text else {}

@@ -431,10 +431,10 @@ def key_step(repo: dict[str, Any]) -> tuple[Step, Any]:
     ("answer", "why"),
     [
         ((KEYS / "other-with-headers.asc").read_bytes(), "holds the key 6E77DEE03441CFF7BA224E772DFBF182B1F37779"),
-        ((KEYS / "two.gpg").read_bytes(), f"holds the key {ED25519}, 6E77DEE0"),
-        (b"<html>moved</html>", "HTML page"),
-        (b"", "no OpenPGP key"),
-        ((KEYS / "ed25519.gpg").read_bytes()[:40], "cut"),
+        ((KEYS / "two.gpg").read_bytes(), "not a usable key: byte 248: found a second key, 6E77DEE0"),
+        (b"<html>moved</html>", "line 1: this is not an OpenPGP public key: .*found '<html>moved</html>'"),
+        (b"", "the file is empty"),
+        ((KEYS / "ed25519.gpg").read_bytes()[:40], "byte 0: the file ends inside this packet"),
     ],
 )
 def test_a_wrong_key_ends_before_anything_is_written(answer: bytes, why: str) -> None:
@@ -445,14 +445,39 @@ def test_a_wrong_key_ends_before_anything_is_written(answer: bytes, why: str) ->
     assert "nothing was written" in caught.value.message
 
 
-def test_the_right_key_is_written_as_it_came() -> None:
+@pytest.mark.fault("D1")
+@pytest.mark.parametrize(
+    ("file", "fingerprint", "why"),
+    [
+        ("expired.asc", "D6761C8989E5433A70AACF3894555A3C2B2D5B93", "expired on 2024-01-31"),
+        ("revoked.asc", "710B8092E083B578B3D5C37B7B2BA28C7F702A52", "revoked"),
+    ],
+)
+def test_a_key_that_apt_would_refuse_is_not_written(file: str, fingerprint: str, why: str) -> None:
+    raw = (KEYS / file).read_bytes()
+    spec, state = built(
+        {"toolkit": {"repo": REPO | {"fingerprint": fingerprint}}}, APT | {"clock": 1_800_000_000}, "repository"
+    )
+    with pytest.raises(ConvergeError, match=f"the key {fingerprint} is {why}; nothing was written"):
+        close(Repository(), spec, state, compare(Repository(), spec, state).diff, key=raw)
+
+
+@pytest.mark.parametrize("answer", ["<html>", "caf\udce9", "AAA", "AAAA AAAA"])
+def test_an_answer_of_the_node_that_is_no_base64_is_a_clear_error(answer: str) -> None:
+    _, steps = key_step({})
+    with pytest.raises(ConvergeError, match="not the key file in base64; nothing was written"):
+        steps.send(Reply(0, answer))
+
+
+def test_the_right_key_is_written_from_its_parts() -> None:
     _, steps = key_step({})
     raw = (KEYS / "rsa3072-subkeys.gpg").read_bytes()
     with pytest.raises(ConvergeError):
         steps.send(Reply(0, base64.b64encode(raw).decode()))
     _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
     step = steps.send(Reply(0, base64.b64encode(raw).decode()))
-    assert f"put {KEYRING} absent {base64.b64encode(raw).decode()}\n" in step.script
+    ours = base64.b64encode((KEYS / "rsa3072-subkeys.asc").read_bytes()).decode()
+    assert f"put {KEYRING} absent {ours}\n" in step.script
     assert step.survives
 
 
@@ -473,7 +498,8 @@ def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path)
 def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
     step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
-    assert value(step.script, "PROXY") == "http://me:secret@proxy.example:3128"
+    line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
+    assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script
     assert value(step.script, "URL") == "https://mirror.example/key"
     assert "secret" not in step.summary
 

@@ -17,6 +17,7 @@ from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import Case, spec_of, state_of
+from tests.lab import scale
 
 KERNEL = "6.12.48+deb13-amd64"
 FRESH: dict[str, Any] = {
@@ -90,7 +91,7 @@ def test_nothing_is_installed_when_apt_would_do_more() -> None:
 
 
 def sh(script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False, timeout=scale.seconds(30))
 
 
 LOADED = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "gdrdrv", "nvidia_peermem")
@@ -139,6 +140,7 @@ would() {{ cat "$T/would"; }}
 install() {{ N=$((N+1)); echo "$N $* $LOCK" >>"$T/log"; case $N in {installs} esac; }}
 record_holds() {{ :; }}
 idle() {{ :; }}
+patient() {{ :; }}
 """
 
 

@@ -129,6 +129,18 @@ def ensure_packages(packages: tuple[str, ...] = PACKAGES) -> list[str]:
     return wanted
 
 
+def command(name: str, package: str) -> str:
+    """Where a command is, for root or not; its package is installed where it is not there and that is possible."""
+    places = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    if shutil.which(name, path=places) is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"installing {package}", file=sys.stderr)
+        ensure_packages((package,))
+    found = shutil.which(name, path=places)
+    if found is None:
+        raise LabError(f"{name} is not on this machine; install {package}")
+    return found
+
+
 def architecture() -> str:
     """The architecture by its Debian name."""
     return sh("dpkg", "--print-architecture").strip()

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.lab import access, inventory, network, repository
+from tests.lab import access, inventory, network, repository, scale
 from tests.lab.host import LabError, run_root
 
 
@@ -83,11 +83,11 @@ class Node(ABC):
 
     def wait(self, docker: bool = True) -> None:
         """Wait until the node has finished booting and, unless that is not expected, Docker answers."""
-        deadline, look = time.monotonic() + self.boot_seconds, 0.0
+        limit, look = scale.Limit(self.boot_seconds), 0.0
         while not self._banner():
             now = time.monotonic()
             if now > look:  # not each time: it reads the arguments of every process of the host
-                if not self._held() or now > deadline:
+                if not self._held() or limit.over():
                     raise LabError(f"{self.name} does not boot; its console ends with:\n{self._console()}")
                 look = now + 0.5
             time.sleep(0.02)
@@ -137,7 +137,7 @@ class Node(ABC):
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=timeout,
+            timeout=scale.seconds(timeout),
             check=False,
         )
         if check and done.returncode != 0:

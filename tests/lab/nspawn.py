@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.lab import scale
 from tests.lab.network import namespace
 from tests.lab.processes import children, matching, send, wait_gone
 
@@ -119,12 +120,12 @@ def remove_traces(name: str) -> None:
 
 
 def _rmdir(path: Path) -> None:
-    deadline = time.monotonic() + 2
+    limit = scale.Limit(2)
     while path.exists():
         try:
             path.rmdir()
         except OSError:  # a cgroup is busy until the kernel has reaped its last process
-            if time.monotonic() > deadline:
+            if limit.over():
                 return
             time.sleep(0.01)
 

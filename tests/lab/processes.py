@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from tests.lab import scale
 from tests.lab.host import LabError
 
 
@@ -42,9 +43,9 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
 
 def wait_gone(pids: Iterable[int], seconds: float) -> None:
     """Wait until none of them runs any more."""
-    deadline = time.monotonic() + seconds
+    limit = scale.Limit(seconds)
     while left := [pid for pid in pids if not _gone(pid)]:
-        if time.monotonic() > deadline:
+        if limit.over():
             raise LabError(f"processes {left} are still there after {seconds:.0f} s")
         time.sleep(0.01)
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.lab import cache
+from tests.lab import cache, scale
 from tests.lab.host import LabError, run_root, sh
 from tests.lab.processes import matching, send, wait_gone
 
@@ -89,7 +89,9 @@ def _no_kvm(kernel: Path) -> str:
         argv = [PROGRAM, "-nodefaults", "-no-user-config", "-display", "none", *_speed("kvm"), "-no-reboot"]
         argv += ["-serial", f"file:{log}", "-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=_KVM_SECONDS, check=False)
+            done = subprocess.run(
+                argv, capture_output=True, text=True, timeout=scale.seconds(_KVM_SECONDS), check=False
+            )
         except subprocess.TimeoutExpired:
             return f"/dev/kvm does not boot Debian's kernel within {_KVM_SECONDS} s"
         if log.exists() and "Unable to mount root fs" in log.read_text("utf-8", "replace"):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import cache, network, packages, signing
+from tests.lab import cache, network, packages, scale, signing
 from tests.lab import server as web
 from tests.lab.host import LabError, architecture, sh
 from tests.lab.processes import matching, send, wait_gone
@@ -114,9 +114,9 @@ def serve_shared() -> None:
         command = [sys.executable, str(Path(web.__file__).resolve()), *tail]
         quiet = subprocess.DEVNULL
         subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", start_new_session=True)
-    deadline = time.monotonic() + 10
+    limit = scale.Limit(10)
     while not _answers(wanted.port):
-        if time.monotonic() > deadline:
+        if limit.over():
             raise LabError(f"the lab's repository is not served at {wanted.base}")
         time.sleep(0.01)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.spec.toolkit import Toolkit
-from tests.lab import cache, golang, host, inventory, network, packages
+from tests.lab import cache, golang, host, inventory, network, packages, scale
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +109,44 @@ def test_without_root_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     assert host.unavailable() == "test machines need root (namespaces and mounts)"
     monkeypatch.setattr(sys, "platform", "darwin")
     assert host.unavailable() == "test machines need Linux, this is darwin"
+
+
+@pytest.mark.fault("D15")
+def test_a_command_that_is_not_there_is_installed_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(names: tuple[str, ...]) -> None:
+        (tmp_path / "gpuready-served").write_text("")
+        (tmp_path / "gpuready-served").chmod(0o755)
+        installed.extend(names)
+
+    installed: list[str] = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(host, "ensure_packages", install)
+    (tmp_path / "apt-get").write_text("")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(host.LabError, match="gpuready-served is not on this machine; install served-package"):
+        host.command("gpuready-served", "served-package")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for _ in range(2):  # the second time it is there
+        assert host.command("gpuready-served", "served-package") == str(tmp_path / "gpuready-served")
+    assert installed == ["served-package"]
+
+
+def test_limits_grow_with_the_load_and_no_further_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(scale.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scale, "factor", lambda: busy)
+    busy = 1.0
+    limit = scale.Limit(10)
+    now[0] = 11
+    assert limit.over()
+    busy = 4.0  # another one has come meanwhile
+    assert not limit.over()
+    busy, now[0] = 1.0, 39  # and has gone, but what it held up is still late
+    assert not limit.over()
+    now[0] = 41
+    assert limit.over()
+    monkeypatch.undo()
+    for load, least in ((0.0, 1.0), (1e6, scale.MOST)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert least <= scale.factor() <= scale.MOST

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.lab import access, disk, network, qemu
+from tests.lab import access, disk, network, qemu, scale
 from tests.lab.host import LabError, sh
 from tests.lab.node import Node, Record, home
 from tests.lab.processes import wait_gone
@@ -108,12 +108,12 @@ class VM(Node):
 
     def await_boot(self, before: str, docker: bool = True) -> None:
         """Wait until the VM is up with another boot_id than that: for a reboot that something else asks for."""
-        deadline = time.monotonic() + self.boot_seconds
+        limit = scale.Limit(self.boot_seconds)
         while True:
             now = self.run(_BOOT_ID, check=False)
             if now.returncode == 0 and now.stdout.strip() != before.strip():
                 break
-            if not self.running() or time.monotonic() > deadline:
+            if not self.running() or limit.over():
                 raise LabError(f"{self.name} did not reboot; its console ends with:\n{self._console()}")
             time.sleep(0.2)
         self.wait(docker)

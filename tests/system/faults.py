@@ -17,7 +17,7 @@ from pathlib import Path
 import paramiko
 import yaml
 
-from tests.lab import Machine, network
+from tests.lab import Machine, network, scale
 from tests.lab.host import sh
 from tests.system.harness import GPUREADY, Gpuready, Result
 
@@ -70,9 +70,9 @@ def settled(gpuready: Gpuready, inventory: Path) -> None:
 
 def until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
     """Wait for something to come true."""
-    deadline = time.monotonic() + seconds
+    limit = scale.Limit(seconds)
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what or condition}"
+        assert not limit.over(), f"not within {seconds:.0f} s of an idle machine: {what or condition}"
         time.sleep(0.02)
 
 

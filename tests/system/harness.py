@@ -19,7 +19,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from gpuready.report.schema import result_schema
-from tests.lab import Lab, Machine, Node, Repository
+from tests.lab import Lab, Machine, Node, Repository, scale
 from tests.system.warm import Forked, Warm
 
 GPUREADY = str(Path(sys.executable).parent / "gpuready")
@@ -100,7 +100,7 @@ class Gpuready:
     def finish(self, process: subprocess.Popen[str] | Forked, check_json: bool = True, timeout: float = 240) -> Result:
         """The result of a run that :meth:`start` began."""
         try:
-            stdout, stderr = process.communicate(timeout=timeout)
+            stdout, stderr = process.communicate(timeout=scale.seconds(timeout))
         finally:
             process.kill()
         document: dict[str, Any] = {}
@@ -193,7 +193,7 @@ def processes(machine: Machine) -> frozenset[str]:
 
 def await_processes(machine: Machine, before: frozenset[str]) -> None:
     """No process is there that was not there before; an SSH session takes a moment to end."""
-    deadline = time.monotonic() + 5
+    limit = scale.Limit(5)
     while left := processes(machine) - before:
-        assert time.monotonic() < deadline, f"still there: {sorted(left)}"
+        assert not limit.over(), f"still there: {sorted(left)}"
         time.sleep(0.05)

@@ -100,6 +100,7 @@ def back(before: Seen, after: Seen) -> None:
     assert after.pod
 
 
+@pytest.mark.fault("engine-refuses")
 def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
     before = one.node.prepare({CONFIG: DEBIAN}, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! {UNLESS}'\n")
     one.node.start_pod()
@@ -110,6 +111,7 @@ def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
     assert one.mends().pod == before.pod
 
 
+@pytest.mark.fault("engine-refuses")
 def test_cri_fails_though_containerd_starts(one: One) -> None:
     """An import turns bad between the validation and the start."""
     bad, late = "/srv/containerd/late.toml", "/usr/local/sbin/late"
@@ -180,6 +182,7 @@ def test_without_crictl_the_check_says_that_cri_was_not_asked(one: One) -> None:
     assert "nvidia" in one.node.look().runtimes
 
 
+@pytest.mark.fault("changed-since-plan")
 def test_changed_between_plan_and_install(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN})
     edit = f"sed -i 's/net.d/net.e/' {CONFIG}"
@@ -206,6 +209,7 @@ def test_nvidia_ctk_fails_or_says_otherwise(one: One) -> None:
     untouched(before, one.node.look())
 
 
+@pytest.mark.fault("full-disk")
 def test_no_room(one: One) -> None:
     for place, message in (
         ("/etc/containerd", f"cannot write in /etc/containerd .*; {CONFIG} was not"),
@@ -269,6 +273,7 @@ def test_a_docker_that_is_taken_along(one: One) -> None:
     one.node.sh(f"docker rm -f work; rm {DOCKER}; systemctl daemon-reload")
 
 
+@pytest.mark.fault("connection-cut")
 def test_the_network_goes_while_containerd_is_restarted(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)
     one.node.start_pod()
@@ -287,6 +292,7 @@ def test_the_network_goes_while_containerd_is_restarted(one: One) -> None:
     assert after.unit != before.unit
 
 
+@pytest.mark.fault("power-loss-in-restart")
 def test_the_power_goes_while_containerd_is_restarted(one: One) -> None:
     """After it the one configuration or the other runs, never neither, and the next apply closes what is left."""
     one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)

@@ -123,6 +123,7 @@ def _undisturbed(record: Record, seen: Seen) -> None:
     assert seen.info["Containers"] == record.before.info["Containers"], "a container of ours was left behind"
 
 
+@pytest.mark.fault("daemon-json-link")
 @engines
 @pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
 def test_converged(table: Table, case: Case, distro: str) -> None:
@@ -161,6 +162,7 @@ def test_converged(table: Table, case: Case, distro: str) -> None:
     _undisturbed(record, again)
 
 
+@pytest.mark.fault("daemon-json-link")
 @engines
 @pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
 def test_given_back(table: Table, case: Case, distro: str) -> None:

@@ -150,6 +150,7 @@ def test_stopped_is_configured_and_not_started(both: Both) -> None:
     both.settled()
 
 
+@pytest.mark.fault("engine-refuses")
 def test_refused_at_reload(both: Both) -> None:
     """A file that passes validation and that only the engine itself finds wrong."""
     content = b'{"registry-mirrors": ["ftp://mirror"]}'
@@ -164,6 +165,7 @@ def test_refused_at_reload(both: Both) -> None:
     both.settled()
 
 
+@pytest.mark.fault("changed-since-plan")
 def test_changed_between_plan_and_install(both: Both) -> None:
     before = both.prepare(USERS)
     edit = f"sed -i 's/true/false/' {DAEMON_JSON}"
@@ -180,6 +182,7 @@ def test_changed_between_plan_and_install(both: Both) -> None:
         assert seen.backup["original"] == USERS.replace(b"true", b"false")
 
 
+@pytest.mark.fault("changed-since-plan")
 def test_created_between_plan_and_install(both: Both) -> None:
     both.prepare()
     with both.wrapped(f"echo '{{\"debug\": true}}' >{DAEMON_JSON}\n{REAL}"):
@@ -232,6 +235,7 @@ def newer(both: Both) -> Both:
     return Both(both.nodes[:1], both.gpuready, both.inventory)
 
 
+@pytest.mark.fault("engine-refuses")
 def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
     """The reload that comes first has switched live-restore on: containers live through both restarts."""
     content = b'{"labels": ["a=1"]}'
@@ -255,6 +259,7 @@ def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
         assert seen.info["CDISpecDirs"]
 
 
+@pytest.mark.fault("engine-refuses")
 def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     """The engine is down then, which the message says; the containers are not."""
     before = newer.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
@@ -298,6 +303,7 @@ def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both, conte
     both.settled()
 
 
+@pytest.mark.fault("full-disk")
 @pytest.mark.parametrize(
     ("place", "options", "message"),
     [
@@ -328,6 +334,7 @@ def test_disk_full(both: Both, place: str, options: str, message: str) -> None:
         both.sh(f"umount {place}")
 
 
+@pytest.mark.fault("two-controllers")
 def test_two_controllers(both: Both) -> None:
     """The second is told who changes the node; the first ends as if nothing had been."""
     both.prepare(USERS)

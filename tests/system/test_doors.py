@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import DISTROS
+from tests.lab import DISTROS, scale
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import PYINFRA, ROOT, Gpuready, Inventories, Sessions, await_processes, listing, processes
 
@@ -25,7 +25,9 @@ def door(tmp_path: Path) -> Door:
             f"from gpuready.operations.door import hosts as load_hosts\n\nhosts = load_hosts({str(inventory)!r})\n"
         )
         words = [PYINFRA, "-y", str(hosts), str(ROOT / "deploys" / f"{deploy}.py")]
-        return subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
+        return subprocess.run(
+            words, capture_output=True, text=True, cwd=tmp_path, timeout=scale.seconds(240), check=False
+        )
 
     return run
 

@@ -27,7 +27,7 @@ Unattended-Upgrade::Origins-Pattern {{ "origin={ORIGIN}"; }};
 """
 #: A host of which the spec says that it has no GPU is refused.
 COMES_LATER: dict[str, object] = {
-    "hardware": {"gpus": "auto"},
+    "hardware": {"gpus": 1},
     "verify": {"waive": [{"check": "gpu.count", "reason": "no GPU in a test machine", "until": "2099-01-01"}]},
 }
 SET = "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' '*nvidia*' libcuda1 | grep ' 55[01][.]'"

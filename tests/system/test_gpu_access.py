@@ -141,7 +141,7 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
 
     # Without a driver: said, not acted on. The paths of YAML and JSON are looked for on the node itself.
     node.run(f"mkdir -p /etc/cdi /var/run/cdi; cat >{FRESH}", stdin="".join(lines))
-    verdicts = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": "auto"}))
+    verdicts = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": 1}))
     assert verdicts.component("cdi")["reason"] == "no NVIDIA driver is loaded"
     (stale,) = [c for c in verdicts.host()["checks"] if c["id"] == "cdi.stale"]
     assert stale["status"] == "warn" and "files that are not here" in stale["evidence"]
@@ -173,7 +173,7 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
     node.run("cat >/var/run/cdi/x.json", stdin=json.dumps(twice, separators=(",", ":")))
     assert {"/gone", "/dev/gone"} <= set(seen(node, driver).cdi_missing)
     assert "/there" not in seen(node, driver).cdi_missing
-    shadow = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": "auto"}))
+    shadow = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": 1}))
     assert "cdi.shadow" in shadow.checks("fail"), shadow.explain()
     assert "nvidia.com/gpu=0" not in node.run("nvidia-ctk cdi list").stdout, "which is why it is a failure"
     node.run("rm /var/run/cdi/x.json")

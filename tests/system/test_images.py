@@ -109,7 +109,7 @@ def test_what_docker_saved_says_the_same(
 
 
 def test_without_a_driver_and_with_docker_stopped(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    hosts = inventory(node, images=["app:noted"], hardware={"gpus": "auto"})
+    hosts = inventory(node, images=["app:noted"], hardware={"gpus": 1})
     done = gpuready("compat", inventory=hosts)
     assert (done.code, done.host()["images"][0]["verdict"]) == (3, None)
     assert done.host()["images"][0]["reason"] == "no nvidia driver is loaded"

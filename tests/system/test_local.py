@@ -11,6 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.lab import scale
 from tests.system.harness import GPUREADY
 
 _PRIVATE = """
@@ -44,7 +45,9 @@ def test_apply_and_remove_here(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", _PRIVATE]
     own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(tmp_path / "home")}
-    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=scale.seconds(120), check=False
+    )
     rows = done.stdout.splitlines()[1:]
     assert len(rows) == 7, f"{done.stdout}\n{done.stderr}"
     first, conf, again, locked, waited, removed, gone = rows

@@ -7,7 +7,6 @@ than the spec's, is said by files in place of /sys/module, which the reboot take
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -113,14 +112,13 @@ def test_an_interrupt_leaves_the_node_to_its_reboot(node: Node) -> None:
     assert node.apply().code == 0
 
 
+@pytest.mark.fault("no-return-from-reboot")
 def test_a_node_that_does_not_come_back_is_told(node: Node) -> None:
     node.sh(SYSFS)
     given = node.words(*CONSENT, reboot="idle", reboot_timeout=30)
-    began = time.monotonic()
     running = node.gpuready.start(*given["args"], inventory=given["inventory"])
     until(lambda: node.machine.run("true", check=False).returncode, 60, "the reboot")
     node.machine.kill()
     result = node.gpuready.finish(running)
     assert (result.code, result.host()["outcome"]) == (4, "unreachable"), result.explain()
     assert "did not come back within 30 s of its reboot; last seen:" in problem(result)
-    assert time.monotonic() - began < 120

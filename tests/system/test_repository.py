@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import TCPServer
 from urllib.parse import urlsplit
 
@@ -109,8 +112,11 @@ def test_the_key_is_rotated_when_the_spec_says_so(
 
 
 @contextmanager
-def proxy() -> Iterator[tuple[str, list[str]]]:
-    """An HTTP proxy on the lab's address, and the list of the URLs that it was asked for."""
+def proxy(look: Callable[[str], None] = lambda credentials: None) -> Iterator[tuple[str, list[str]]]:
+    """An HTTP proxy on the lab's address, and the list of the URLs that it was asked for.
+
+    ``look`` is called at each request with the credentials that came with it.
+    """
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -118,6 +124,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
 
         def do_GET(self) -> None:
             asked.append(self.path)
+            look(self.headers.get("Proxy-Authorization", ""))
             url = urlsplit(self.path)
             onward = http.client.HTTPConnection(url.netloc, timeout=20)
             onward.request("GET", url.path, headers={"Host": url.netloc})
@@ -164,3 +171,61 @@ def test_a_proxy_is_used_for_the_key_the_lists_and_the_packages(
     assert gpuready("apply", "--yes", inventory=direct).changed() == {"repository"}
     assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
     assert gpuready("plan", "--detailed-exitcode", inventory=direct).code == 0
+
+
+PASSWORD = "hunter2hunter2"
+
+
+def argv_with(word: str) -> list[bytes]:
+    """The arguments of all processes that name the word, those of machines included."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            text = path.read_bytes()
+            found += [text] if word.encode() in text else []
+    return found
+
+
+@pytest.mark.fault("D9")
+@pytest.mark.fault("proxy-secret")
+def test_the_password_of_a_proxy_stays_secret(
+    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    node, wrong, leaked = machine(), [], []
+    expected = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+
+    def look(credentials: str) -> None:
+        wrong.extend([credentials] if credentials != expected else [])
+        leaked.extend(argv_with(PASSWORD))
+
+    with proxy(look) as (address, asked):
+        url = address.replace("//", f"//me:{PASSWORD}@")
+        line = f'Acquire::http::Proxy::{SERVER} "{url}";'
+        hashes = [hashlib.sha256(text.encode()).hexdigest()[:10] for text in (line, f"{line}\n", url, PASSWORD)]
+        where = inventory(node, toolkit={"repo": {"proxy": "env:LAB_PROXY"}})
+
+        def run(*words: str, value: str = url) -> str:
+            result = gpuready(*words, inventory=where, env={"LAB_PROXY": value})
+            assert result.code == 0, result.explain()
+            for secret in (PASSWORD, *hashes):
+                assert secret not in result.stdout + result.stderr, f"{words}: {secret}"
+            return result.stdout
+
+        plan = run("plan")
+        assert '"repository.proxy", "actual": null, "expected": "(secret)"' in " ".join(plan.split())
+        run("apply", "--yes")
+        assert len(asked) >= 6 and wrong == [] and leaked == []
+        assert node.run(f"cat {PROXY}").stdout == f"{line}\n"
+        others = "find / -xdev -type f -readable -size -1024k 2>/dev/null | xargs -r -d '\\n' grep -ls -e {}"
+        for secret in (PASSWORD, *hashes):
+            assert node.run(others.format(secret), user="gpu", check=False).stdout == ""
+        run("probe")
+        run("verify", "--passive")
+        plan = run("plan", value=url.replace(PASSWORD, "another"))
+        assert '"actual": "(another secret)", "expected": "(secret)"' in " ".join(plan.split())
+        node.run(f"chmod 644 {PROXY}")
+        assert "(secret), readable by others" in run("apply", "--yes")
+        assert node.run(f"stat -c %a {PROXY}").stdout == "600\n"
+        assert gpuready("plan", "--detailed-exitcode", inventory=where, env={"LAB_PROXY": url}).code == 0
+    run("remove", "--yes")
+    assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0

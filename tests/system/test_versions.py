@@ -110,6 +110,7 @@ def test_a_lost_hold_is_set_again_and_that_is_all(node: Machine, gpuready: Gpure
     assert files == {row for row in listing(node) if row.startswith("/usr/")}
 
 
+@pytest.mark.fault("half-configured-package")
 def test_a_half_configured_package_is_mended(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     deb = f"nvidia-container-toolkit-base_1.20.0-1_{architecture()}.deb"
     node.put(packages.build("1.20.0") / deb, f"/srv/{deb}")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab import scale
 from tests.system.harness import Gpuready
 from tests.system.warm import Warm
 
-HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1}}}\n"
+HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
 def test_both_say_the_same(gpuready: Gpuready, tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
             time.sleep(0.01)
         with pytest.raises(TimeoutError):
             hangs.communicate(0.1)
-        deadline = time.monotonic() + 20
+        limit = scale.Limit(20)
         while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < deadline
+            assert not limit.over()
             time.sleep(0.01)

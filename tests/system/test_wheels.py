@@ -19,7 +19,7 @@ import pytest
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT
-from tests.lab import Lab, Machine
+from tests.lab import Lab, Machine, scale
 from tests.system.faults import leftovers, problem
 from tests.system.harness import GPUREADY, Gpuready, Inventories, Result
 from tests.unit.wheelfiles import shared_object, wheel
@@ -188,6 +188,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     node.run("systemctl stop other")
 
 
+@pytest.mark.fault("cut-wheel")
 def test_a_copy_that_was_cut_goes_on_and_a_wrong_one_is_thrown_away(
     node: Machine, gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
@@ -231,6 +232,7 @@ for p in $(ps -eo pid=,args= | awk '/sshd(-session)?: gpu/{{print $1}}'); do kil
 """
 
 
+@pytest.mark.fault("cut-wheel")
 def test_a_connection_that_goes_in_the_middle_of_a_copy_is_that_hosts_failure_alone(
     nodes: list[Machine], gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
@@ -303,6 +305,7 @@ def test_what_somebody_else_installs_over_it_is_seen_by_one_exec(
     assert (again.code, outcomes(again)) == (0, {("ok", 1)}), again.explain()
 
 
+@pytest.mark.fault("full-disk")
 def test_no_room_is_said_before_a_byte_is_sent(
     node: Machine, gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
@@ -356,7 +359,9 @@ def test_this_very_machine_gets_its_wheel_without_ssh(dist: Path) -> None:
     (dist / "spec.yaml").write_text(json.dumps({"all": {"vars": {"gpuready": spec}}}), "utf-8")
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", HERE]
     own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(dist)}
-    done = subprocess.run(words, cwd=dist, env=own, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        words, cwd=dist, env=own, capture_output=True, text=True, timeout=scale.seconds(240), check=False
+    )
     rows = done.stdout.splitlines()
     assert len(rows) == 4, f"{done.stdout}\n{done.stderr}"
     hosts = [json.loads(row)["hosts"]["@local"] for row in (rows[0], rows[2])]

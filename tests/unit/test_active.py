@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import LIMITS, answers, longest
 from gpuready.state.model import Driver, NodeState
 from gpuready.state.records import Records
+from tests.lab import scale
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
 QUIET: dict[str, Any] = {
@@ -56,7 +56,7 @@ def active(place: Path, smi: str, **values: Any) -> tuple[dict[str, Any], int]:
     (place / "driver" / "version").touch()
     script = resources.script("active", **{**QUIET, "limits": dict.fromkeys(LIMITS, 1), **values})
     script = script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={tools}:/usr")
-    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
     asked = place / "asked"
     count = len(asked.read_text("utf-8").splitlines()) if asked.exists() else 0
     return answers(Records(done.stdout.splitlines()[1:])), count
@@ -120,10 +120,8 @@ def test_after_a_cuinit_that_hangs_nothing_asks_the_driver(tmp_path: Path) -> No
 def test_what_survives_sigkill_is_left_behind() -> None:
     """As in state D; here by a `kill` that does nothing."""
     script = resources.script("within") + 'kill() { :; }\no=$(mktemp)\nwithin 0.5 "$o" sh -c "echo \\$\\$; sleep 982"\n'
-    began = time.monotonic()
     words = ["sh", "-c", script + 'echo $?; cat "$o"; rm "$o"']
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
-    assert time.monotonic() - began < 20
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(30), check=True)
     rc, pid = map(int, done.stdout.split())
     assert rc == 124 and Path(f"/proc/{pid}/exe").exists()
     for each in Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split():

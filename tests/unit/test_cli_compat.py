@@ -12,6 +12,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.report.schema import result_schema
+from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 HOST = ["compat", "--driver", "450.102.04", "--gpu", "GeForce RTX 2080 Ti"]
@@ -138,5 +139,7 @@ def test_no_pyinfra_and_no_gevent() -> None:
         "heavy = {'pyinfra', 'gevent', 'paramiko', 'elftools', 'zstandard', 'rich'}\n"
         "print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *FIELD], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *FIELD], capture_output=True, text=True, timeout=scale.seconds(60), check=False
+    )
     assert done.stderr == "3 []\n"

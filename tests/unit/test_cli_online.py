@@ -18,6 +18,7 @@ from test_report_runs import run as run_of
 
 from gpuready.cli.app import run
 from gpuready.report.run import ComponentRun, Run
+from tests.lab import scale
 
 Play = Callable[[str], Run]
 
@@ -43,7 +44,7 @@ class Engine(types.ModuleType):
 @pytest.fixture
 def hosts(tmp_path: Path) -> str:
     path = tmp_path / "hosts.yaml"
-    path.write_text("all: {hosts: {lab1: {}}}\n")
+    path.write_text("all: {hosts: {lab1: {gpuready: {}}}}\n")
     return str(path)
 
 
@@ -203,6 +204,7 @@ def test_an_engine_that_is_interrupted_before_it_begins(
     assert json.loads(capsys.readouterr().out)["hosts"]["lab1"]["outcome"] == "not_attempted"
 
 
+@pytest.mark.fault("interrupt")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_a_document(number: int, hosts: str, tmp_path: Path) -> None:
     """A real process, with an engine that hangs."""
@@ -234,7 +236,7 @@ def test_signals_end_in_a_document(number: int, hosts: str, tmp_path: Path) -> N
     assert process.stderr is not None
     assert "hangs" in process.stderr.readline()
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=scale.seconds(30))
     assert process.returncode == 130
     assert json.loads(out)["error"]["kind"] == "interrupted" and "Traceback" not in err
     assert "interrupted" in (tmp_path / "r.xml").read_text()

@@ -16,6 +16,7 @@ from gpuready.cli.app import run
 from gpuready.report.mask import mask_state
 from gpuready.report.schema import result_schema
 from gpuready.state.model import NodeState
+from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 HOSTS = "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {hardware: {gpus: none}}\n"
@@ -57,7 +58,9 @@ def test_no_pyinfra_and_no_gevent(verb: str, files: Files, state: dict[str, Any]
         "print(code, sorted({'pyinfra', 'gevent'} & set(sys.modules)), file=sys.stderr)"
     )
     argv = files.argv(verb, recorded(gpu01=state, gpu02=state))
-    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=scale.seconds(60), check=False
+    )
     assert done.stderr == ("0 []\n" if verb == "plan" else "3 []\n")
     assert "gpu[01-02]" in done.stdout and "0 execs" in done.stdout
 

@@ -16,9 +16,10 @@ from gpuready.checks import BY_ID
 from gpuready.cli.app import run
 from gpuready.node import NODE
 from gpuready.report.schema import result_schema
+from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
-HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1}}}\n"
+HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def gpuready(*argv: object, **more: Any) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=120,
+        timeout=scale.seconds(120),
         check=False,
         **more,
     )
@@ -205,20 +206,26 @@ def test_color_is_only_where_it_is_wanted(inventory: Path) -> None:
     assert "\x1b" not in gpuready("plan", "-i", inventory, "--color", "never", env={"CLICOLOR_FORCE": "1"}).stdout
 
 
+@pytest.mark.fault("closed-streams")
 def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
     command = (
         f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'; echo code $? >&2"
     )
-    done = subprocess.run(["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=scale.seconds(60), check=False
+    )
     assert "code 4" in done.stderr
     assert "Broken" not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.fault("full-output")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", "plan", "-i", str(inventory)]
-        lost = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        lost = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=scale.seconds(60), check=False
+        )
     assert lost.returncode == 4 and "not written to stdout" in lost.stderr and "Traceback" not in lost.stderr
 
 
@@ -242,6 +249,7 @@ def test_schemas_are_schemas(capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema.Draft7Validator.check_schema(json.loads(capsys.readouterr().out))
 
 
+@pytest.mark.fault("closed-streams")
 def test_closed_streams_are_no_bug(inventory: Path) -> None:
     command = f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'"
     for closed in ("2>&-", ">&-", "<&- >&- 2>&-"):

@@ -130,7 +130,7 @@ VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 def files(tmp_path: Path) -> dict[str, str]:
     """Two hosts of an inventory and their states, two images."""
     hosts = tmp_path / "hosts.yaml"
-    hosts.write_text("all:\n  hosts:\n    gpu[01:03]:\n")
+    hosts.write_text("all:\n  hosts:\n    gpu[01:03]:\n  vars: {gpuready: {}}\n")
     consumer = gpus(("GeForce RTX 2080 Ti", "GeForce RTX"))
     a100 = gpus(("NVIDIA A100-SXM4-80GB", "NVIDIA"))
     states = {"gpu01": node(smi=a100), "gpu02": node(smi=consumer), "gpu03": node(smi=consumer)}
@@ -183,7 +183,7 @@ def test_an_image_by_its_facts_on_every_host(files: dict[str, str], capsys: pyte
 
 
 def test_a_host_without_a_state(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    Path(files["hosts.yaml"]).write_text("all:\n  hosts:\n    gpu[01:04]:\n")
+    Path(files["hosts.yaml"]).write_text("all:\n  hosts:\n    gpu[01:04]:\n  vars: {gpuready: {}}\n")
     assert run([*matrix(files, "--image", files["old.tar"]), "--output", "json"]) == 6
     found = json.loads(capsys.readouterr().out)["hosts"]["gpu04"]
     assert (found["outcome"], found["images"]) == ("not_attempted", [])

@@ -92,7 +92,7 @@ def test_where_no_container_gets_gpus_it_is_said(state: NodeState, why: str) -> 
 def inventory(tmp_path: Path) -> str:
     spec = {"hardware": {"gpus": 8}, "verify": {"image": "app:1"}, "runtimes": {"docker": {"shm_size": "16g"}}}
     path = tmp_path / "hosts.json"
-    path.write_text(json.dumps({"all": {"hosts": {"h200": {"gpuready": spec}, "other": {}}}}))
+    path.write_text(json.dumps({"all": {"hosts": {"h200": {"gpuready": spec}, "other": {"gpuready": {}}}}}))
     return str(path)
 
 

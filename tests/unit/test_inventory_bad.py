@@ -30,12 +30,15 @@ def spec(block: str, line: int, *says: str) -> Bad:
     return Bad(text, line + 5, says)
 
 
+CHOSEN = "  vars: {gpuready: {}}\n"
+
+
 def host(name: str, *says: str) -> Bad:
     return Bad(f"all:\n  hosts:\n    {name}:\n", 3, says)
 
 
 def variable(row: str, *says: str) -> Bad:
-    return Bad(f"all:\n  hosts:\n    n1:\n      {row}\n", 4, says)
+    return Bad(f"all:\n  hosts:\n    n1:\n      {row}\n{CHOSEN}", 4, says)
 
 
 UNKNOWN = "unknown key"
@@ -496,14 +499,14 @@ CONNECTIONS = {
         "ansible_ssh_common_args: [-J, a]", "given a list of 2", "-F FILE, -J HOST, -o Keyword=value"
     ),
     "ssh arguments unbalanced": variable("ansible_ssh_common_args: '-o \"a'", "no closing quotation", "-F FILE"),
-    "ssh arguments unknown": variable("ansible_ssh_common_args: -v", "-v is not understood", "-F FILE"),
+    "ssh arguments unknown": variable("ansible_ssh_common_args: -W x", "-W is not understood", "-F FILE"),
     "ssh option without a value": variable(
         "ansible_ssh_common_args: -o Compression", "not understood", "Keyword=value"
     ),
     "ssh proxy command": variable(
         "ansible_ssh_common_args: -o 'ProxyCommand=touch x'", "ProxyCommand runs a command", "--allow-exec"
     ),
-    "ssh provider": variable("ansible_ssh_common_args: -o PKCS11Provider=/tmp/x.so", "not understood"),
+    "ssh provider": variable("ansible_ssh_common_args: -o PKCS11Provider=/tmp/x.so", "runs a command", "--allow-exec"),
     "ssh include": variable("ansible_ssh_common_args: -o Include=/tmp/x", "not understood"),
     "ssh jump with a command": variable("ansible_ssh_common_args: -J 'a;id'", "'a;id' is no jump host", "[USER@]HOST"),
     "ssh jump like an option": variable("ansible_ssh_common_args: -J -oProxyCommand=id", "is no jump host"),
@@ -626,7 +629,7 @@ def test_all_problems_at_once_and_each_once(tmp_path: Path) -> None:
 
 def test_very_many_problems_are_cut(tmp_path: Path) -> None:
     rows = "".join(f"    n{n}: {{ansible_port: x}}\n" for n in range(200))
-    (tmp_path / "hosts.yaml").write_text(f"all:\n  hosts:\n{rows}")
+    (tmp_path / "hosts.yaml").write_text(f"all:\n  hosts:\n{rows}{CHOSEN}")
     with pytest.raises(SpecErrors) as caught:
         load([str(tmp_path / "hosts.yaml")])
     assert len(caught.value.errors) == 51 and "150 problems more" in str(caught.value)

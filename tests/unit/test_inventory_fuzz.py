@@ -113,14 +113,15 @@ CONNECTION = [
     st.dictionaries(st.sampled_from([f"ansible_{name}" for name in CONNECTION]), nested(VALUES, st.text(max_size=3)))
 )
 def test_connection_variables(variables: dict[str, Any]) -> None:
-    outcome(yaml.safe_dump({"all": {"hosts": {"n1": variables}}}).encode())
-    outcome(yaml.safe_dump({"all": {"hosts": {"n1": None}, "vars": variables}}).encode())
+    for chosen in ({"gpuready": {}}, {}):
+        outcome(yaml.safe_dump({"all": {"hosts": {"n1": variables}, "vars": chosen}}).encode())
+        outcome(yaml.safe_dump({"all": {"hosts": {"n1": None}, "vars": variables | chosen}}).encode())
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet=st.sampled_from(list("an0[]:,!&~*?.@(){} \\|+19-")), max_size=15))
 def test_limits(limit: str) -> None:
-    outcome(b"all: {children: {a: {hosts: {'n[1:3]': }}, n: {hosts: {a1: }}}}", limit=limit)
+    outcome(b"all: {vars: {gpuready: }, children: {a: {hosts: {'n[1:3]': }}, n: {hosts: {a1: }}}}", limit=limit)
 
 
 @settings(max_examples=300, deadline=None)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuready.errors import InventoryError, SpecErrors, Where
 from gpuready.spec.inventory import Connection, HostEntry, load
+
+
+def chosen(sources: list[str], **options: Any) -> tuple[HostEntry, ...]:
+    """The chosen hosts."""
+    return load(sources, **options).chosen
 
 
 def write(folder: Path, **files: str) -> str:
@@ -22,7 +28,8 @@ def write(folder: Path, **files: str) -> str:
 
 def one(folder: Path, variables: str, **options: bool) -> HostEntry:
     """The one host of an inventory, with these variables in flow style."""
-    (entry,) = load([write(folder, hosts=f"all: {{hosts: {{n1: {{{variables}}}}}}}")], **options)  # type: ignore[arg-type]
+    text = f"all: {{hosts: {{n1: {{{variables}}}}}, vars: {{gpuready: {{}}}}}}"
+    (entry,) = chosen([write(folder, hosts=text)], **options)
     return entry
 
 
@@ -39,16 +46,20 @@ def one(folder: Path, variables: str, **options: bool) -> HostEntry:
         ("ansible_ssh_private_key_file: ~/.ssh/lab key", Connection("n1", key="~/.ssh/lab key")),
         ("ansible_private_key_file: k", Connection("n1", key="k")),
         (
-            "ansible_ssh_common_args: '-F ssh/config -J me@a:22,b'",
-            Connection("n1", config_file="ssh/config", jump="me@a:22,b"),
+            "ansible_ssh_common_args: '-F conf -J me@a:22,b'",
+            Connection("n1", config="host x\n  Port 5\n", jump="me@a:22,b"),
         ),
         (
-            "ansible_ssh_common_args: '-Fc -Ja -oCompression=yes'",
-            Connection("n1", config_file="c", jump="a", options=(("Compression", "yes"),)),
+            "ansible_ssh_common_args: '-Fconf -Ja -oUser=me -C -vv -oCompression=yes'",
+            Connection("n1", config="host x\n  Port 5\n", jump="a", options=(("User", "me"),)),
         ),
         (
-            "ansible_ssh_common_args: '-o ProxyJump=a -o \"ConnectTimeout 5\"'",
-            Connection("n1", jump="a", options=(("ConnectTimeout", "5"),)),
+            "ansible_ssh_common_args: '-o ProxyJump=a -o \"ServerAliveInterval 5\"'",
+            Connection("n1", jump="a", options=(("ServerAliveInterval", "5"),)),
+        ),
+        (
+            "ansible_ssh_args: -C -o ControlMaster=auto -J a, ansible_ssh_extra_args: -J b -o Port=2",
+            Connection("n1", jump="a", options=(("Port", "2"),)),
         ),
         ("ansible_ssh_common_args: '-J [2001:db8::1]:22'", Connection("n1", jump="[2001:db8::1]:22")),
         ("ansible_ssh_common_args: ''", Connection("n1")),
@@ -56,7 +67,9 @@ def one(folder: Path, variables: str, **options: bool) -> HostEntry:
         ("ansible_connection: ssh", Connection("n1")),
     ],
 )
-def test_connection(variables: str, expected: Connection, tmp_path: Path) -> None:
+def test_connection(variables: str, expected: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("conf").write_text("Host x # ours\n\tPort = 5\n  Compression yes\n")
     entry = one(tmp_path, variables)
     assert entry.connection == expected and entry.notes == ()
 
@@ -94,12 +107,32 @@ def test_values_that_we_do_not_use_may_be_anything(tmp_path: Path) -> None:
     one(tmp_path, "a: !vault x, b: '{{ c }}', c: !unsafe '{{', d: {1: [2, {yes: no}]}, 5: 6")
 
 
-def test_an_encrypted_vars_file_is_noted(tmp_path: Path) -> None:
-    source = write(
-        tmp_path, hosts="g: {hosts: {a: }}\nk: {hosts: {b: }}", group_vars__g="$ANSIBLE_VAULT;1.1;AES256\n6162\n"
-    )
-    a, b = load([source])
-    assert a.notes == (f"{tmp_path}/group_vars/g.yaml: encrypted with ansible-vault, not read",) and b.notes == ()
+ENCRYPTED = "$ANSIBLE_VAULT;1.1;AES256\n6162\n"
+
+
+def test_an_encrypted_file_of_secrets_beside_the_others_is_noted(tmp_path: Path) -> None:
+    text = "all: {vars: {gpuready: {}}}\ng: {hosts: {a: }}\nk: {hosts: {b: }}"
+    a, b = chosen([write(tmp_path, hosts=text, group_vars__g__vault=ENCRYPTED)])
+    assert a.notes == (f"{tmp_path}/group_vars/g/vault.yaml: encrypted with ansible-vault, not read",)
+    assert b.notes == ()
+
+
+@pytest.mark.parametrize("file", ["group_vars__all", "group_vars__g", "group_vars__vault", "group_vars__g__main"])
+def test_an_encrypted_file_that_a_chosen_host_needs_is_an_error(file: str, tmp_path: Path) -> None:
+    text = "all: {vars: {gpuready: {}}}\ng: {hosts: {a: }}\nvault: {hosts: {a: }}"
+    source = write(tmp_path, hosts=text, **{file: ENCRYPTED})
+    path = f"{tmp_path}/{file.replace('__', '/')}.yaml"
+    with pytest.raises(
+        SpecErrors, match=f"^{path}: encrypted with ansible-vault, and a needs its variables; allowed: "
+    ):
+        load([source])
+
+
+def test_whether_an_encrypted_file_chooses_a_host_is_not_known(tmp_path: Path) -> None:
+    text = "g: {hosts: {a: }}\nk: {hosts: {b: {gpuready: {}}}}"
+    (a,) = load([write(tmp_path, hosts=text, group_vars__g=ENCRYPTED)]).skipped
+    where = f"{tmp_path}/group_vars/g.yaml"
+    assert a.reason == f"no gpuready value in the inventory (not read: {where}, encrypted with ansible-vault)"
 
 
 def test_gpuready_is_merged_key_by_key(tmp_path: Path) -> None:
@@ -116,7 +149,7 @@ all:
         group_vars__gpu="gpuready: {toolkit: {version: 1.19.1}}",
         host_vars__n2="gpuready: {toolkit: {version: 1.20.0, hold: true}}",
     )
-    n1, n2, n3 = (entry.spec for entry in load([source]))
+    n1, n2, n3 = (entry.spec for entry in chosen([source]))
     assert (n1.hardware.gpus, n1.toolkit.version, n1.toolkit.hold, n1.ldso) == (8, "1.19.1", False, ("/c",))
     assert n1.runtimes.docker == n2.runtimes.docker and n1.runtimes.docker.shm_size == "1g"  # type: ignore[union-attr]
     assert n1.runtimes.docker.default_runtime  # type: ignore[union-attr]
@@ -132,7 +165,7 @@ def test_the_same_group_in_two_sources_is_merged(tmp_path: Path) -> None:
         tmp_path / "2",
         hosts="g: {hosts: {a: {gpuready: {hardware: {gpus: 1}}}}, vars: {gpuready: {toolkit: {version: 1.19.1}}}}",
     )
-    (entry,) = load([first, second])
+    (entry,) = chosen([first, second])
     spec = entry.spec
     assert (spec.ldso, spec.hardware.gpus, spec.toolkit.hold, spec.toolkit.version) == ("off", 1, False, "1.19.1")
 
@@ -144,7 +177,7 @@ def test_an_inherited_mistake_is_shown_where_it_stands(tmp_path: Path) -> None:
         group_vars__all="\n\ngpuready:\n  hardware:\n    modle: H200\n",
     )
     with pytest.raises(SpecErrors) as caught:
-        load([source])
+        chosen([source])
     assert caught.value.errors[0].where == Where(f"{tmp_path}/group_vars/all.yaml", 5)
 
 
@@ -159,26 +192,26 @@ def test_the_key_file_is_relative_to_the_inventory(tmp_path: Path, monkeypatch: 
     }
     write(tmp_path, **sources)
     expected = f"{tmp_path}/keys/lab.asc"
-    assert load([str(tmp_path / "hosts.yaml")])[0].spec.toolkit.repo.key == expected
+    assert chosen([str(tmp_path / "hosts.yaml")])[0].spec.toolkit.repo.key == expected
     monkeypatch.chdir(tmp_path)
-    assert load(["hosts.yaml"])[0].spec.toolkit.repo.key == expected
-    key = load(["deeper/hosts.yaml"])[0].spec.toolkit.repo.key
+    assert chosen(["hosts.yaml"])[0].spec.toolkit.repo.key == expected
+    key = chosen(["deeper/hosts.yaml"])[0].spec.toolkit.repo.key
     assert Path(key).is_absolute() and Path(key).samefile(expected)
 
 
 def test_order_groups_and_places(tmp_path: Path) -> None:
-    text = "all:\n  children:\n    z:\n      hosts:\n        b[2:1:1]x: \n".replace("[2:1:1]x", "[1:2]")
+    text = "all:\n  vars: {gpuready: {}}\n  children:\n    z:\n      hosts:\n        b[1:2]: \n"
     source = write(
         tmp_path, hosts=text + "    a: {hosts: {c: , b1: }, children: {deep: {hosts: {d: }}}}\n  hosts: {top: }\n"
     )
-    entries = load([source])
+    entries = chosen([source])
     assert [e.name for e in entries] == ["top", "b1", "b2", "c", "d"]
     assert [e.groups for e in entries] == [("ungrouped",), ("a", "z"), ("z",), ("a",), ("a", "deep")]
-    assert [e.source.line for e in entries] == [7, 5, 5, 6, 6]
-    assert load([source]) == entries
+    assert [e.source.line for e in entries] == [8, 6, 6, 7, 7]
+    assert chosen([source]) == entries
 
 
-LIMITS = "all: {children: {gpu: {hosts: {'h[1:3]': }}, cpu: {hosts: {c1: }}}, hosts: {lone: }}"
+LIMITS = "all: {children: {gpu: {hosts: {'h[1:3]': }}, cpu: {hosts: {c1: }}}, hosts: {lone: }, vars: {gpuready: {}}}"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +229,7 @@ LIMITS = "all: {children: {gpu: {hosts: {'h[1:3]': }}, cpu: {hosts: {c1: }}}, ho
     ],
 )
 def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
-    assert " ".join(e.name for e in load([write(tmp_path, hosts=LIMITS)], limit=limit)) == names
+    assert " ".join(e.name for e in chosen([write(tmp_path, hosts=LIMITS)], limit=limit)) == names
 
 
 @pytest.mark.parametrize(
@@ -215,20 +248,20 @@ def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
 )
 def test_limit_without_a_host(limit: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError) as caught:
-        load([write(tmp_path, hosts=LIMITS)], limit=[limit])
+        chosen([write(tmp_path, hosts=LIMITS)], limit=[limit])
     assert says in str(caught.value) and caught.value.exit_code == 5
 
 
 def test_a_part_of_the_limit_that_matches_nothing_is_noted(tmp_path: Path) -> None:
-    (entry,) = load([write(tmp_path, hosts=LIMITS)], limit=["h1,gpux"])
+    (entry,) = chosen([write(tmp_path, hosts=LIMITS)], limit=["h1,gpux"])
     assert entry.notes == ("--limit gpux matches no host; did you mean gpu, cpu?",)
 
 
 def test_only_wanted_hosts_are_judged(tmp_path: Path) -> None:
-    source = write(tmp_path, hosts="all: {hosts: {good: , bad: {gpuready: {ldso: 5}}}}")
-    assert load([source], limit=["good"])
+    source = write(tmp_path, hosts="all: {hosts: {good: {gpuready: {}}, bad: {gpuready: {ldso: 5}}}}")
+    assert chosen([source], limit=["good"])
     with pytest.raises(SpecErrors):
-        load([source])
+        chosen([source])
 
 
 @pytest.mark.parametrize(
@@ -244,7 +277,7 @@ def test_only_wanted_hosts_are_judged(tmp_path: Path) -> None:
     ],
 )
 def test_list_of_hosts(source: str, expected: list[Connection]) -> None:
-    entries = load([source])
+    entries = chosen([source])
     assert [entry.connection for entry in entries] == expected
     assert all(entry.groups == ("ungrouped",) and str(entry.source) == f"-i {source}" for entry in entries)
 
@@ -265,7 +298,7 @@ EXPORT = {
 
 def test_export(tmp_path: Path) -> None:
     (tmp_path / "hosts.json").write_text(json.dumps(EXPORT, indent=2))
-    a, b, c = load([str(tmp_path / "hosts.json")])
+    a, b, c = chosen([str(tmp_path / "hosts.json")])
     assert (a.name, b.name, c.name) == ("a", "b", "c")
     assert (a.connection.address, a.spec.hardware.gpus, a.spec.hardware.model, a.spec.ldso) == (
         "10.0.0.1",
@@ -281,7 +314,7 @@ def test_export(tmp_path: Path) -> None:
 def test_list_without_export_is_noted(tmp_path: Path) -> None:
     hostvars = {name: {"gpuready": {}} for name in "ab"}
     (tmp_path / "h.json").write_text(json.dumps({"_meta": {"hostvars": hostvars}, "g": {"hosts": ["a", "b"]}}))
-    assert all("made without --export" in entry.notes[0] for entry in load([str(tmp_path / "h.json")]))
+    assert all("made without --export" in entry.notes[0] for entry in chosen([str(tmp_path / "h.json")]))
 
 
 @pytest.mark.parametrize(
@@ -301,13 +334,19 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
             {"_meta": {"hostvars": {"a": {"gpuready": {"ldso": 5}}}}, "g": {"hosts": ["a"]}},
             "ldso: not accepted; given 5",
         ),
-        ({"_meta": {"hostvars": {"a": {"ansible_host": {"__ansible_vault": "x"}}}}, "g": {"hosts": ["a"]}}, "no vault"),
+        (
+            {
+                "_meta": {"hostvars": {"a": {"gpuready": {}, "ansible_host": {"__ansible_vault": "x"}}}},
+                "g": {"hosts": ["a"]},
+            },
+            "no vault",
+        ),
     ],
 )
 def test_bad_export(document: object, says: str, tmp_path: Path) -> None:
     (tmp_path / "h.json").write_text(json.dumps(document))
     with pytest.raises(SpecErrors) as caught:
-        load([str(tmp_path / "h.json")])
+        chosen([str(tmp_path / "h.json")])
     assert f"{tmp_path}/h.json:1: " in str(caught.value) and says in str(caught.value)
 
 
@@ -321,9 +360,9 @@ def script(folder: Path, body: str) -> str:
 def test_executable(tmp_path: Path) -> None:
     source = script(tmp_path, f"[ \"$*\" = --list ] && echo '{json.dumps(EXPORT)}'; touch {tmp_path}/was-run")
     with pytest.raises(InventoryError, match="only with --allow-exec"):
-        load([source])
+        chosen([source])
     assert not (tmp_path / "was-run").exists()
-    assert [entry.name for entry in load([source], allow_exec=True)] == ["a", "b", "c"]
+    assert [entry.name for entry in chosen([source], allow_exec=True)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -331,24 +370,24 @@ def test_executable(tmp_path: Path) -> None:
 )
 def test_bad_executable(body: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match=says):
-        load([script(tmp_path, body)], allow_exec=True)
+        chosen([script(tmp_path, body)], allow_exec=True)
 
 
 def test_a_mode_alone_makes_no_executable(tmp_path: Path) -> None:
-    source = write(tmp_path, hosts="all: {hosts: {a: }}")
+    source = write(tmp_path, hosts="all: {hosts: {a: {gpuready: {}}}}")
     Path(source).chmod(0o755)
-    assert load([source])
+    assert chosen([source])
 
 
 def test_directory(tmp_path: Path) -> None:
     write(tmp_path, a="g: {hosts: {x: }}", sub__b="g: {hosts: {y: }}", group_vars__g="gpuready: {ldso: off}")
     (tmp_path / "README.md").write_text("no inventory")
-    assert [(entry.name, entry.spec.ldso) for entry in load([str(tmp_path)])] == [("x", "off"), ("y", "off")]
+    assert [(entry.name, entry.spec.ldso) for entry in chosen([str(tmp_path)])] == [("x", "off"), ("y", "off")]
     (tmp_path / "broken,link").symlink_to("nowhere")
     with pytest.raises(InventoryError, match="broken,link: cannot be read"):
-        load([str(tmp_path)])
+        chosen([str(tmp_path)])
 
 
 def test_no_source_at_all() -> None:
     with pytest.raises(InventoryError, match="no inventory given"):
-        load([])
+        chosen([])

@@ -278,6 +278,7 @@ def test_an_export_is_read_as_what_it_was_exported_from(ask: Ask, tmp_path: Path
 
 LIMITED = """
 all:
+  vars: {gpuready: {}}
   hosts: {lone: }
   children:
     gpu: {children: {h100: {hosts: {"h[1:4]": }}, a100: {hosts: {"a[1:3]": }}}}
@@ -301,7 +302,7 @@ def limited(source: Path, pattern: str) -> set[str]:
     from gpuready.errors import InventoryError
 
     try:
-        return {host.name for host in load([str(source)], limit=[pattern])}
+        return {host.name for host in load([str(source)], limit=[pattern]).chosen}
     except InventoryError:
         return set()
 

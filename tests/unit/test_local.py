@@ -11,14 +11,14 @@ from gpuready.spec.inventory import load
 
 
 def test_it_is_one_host_with_an_empty_spec() -> None:
-    (entry,) = load(["@local"])
+    (entry,) = load(["@local"]).chosen
     assert (entry.name, entry.connection.address, entry.spec.ldso) == ("@local", "@local", "auto")
 
 
 def test_the_spec_of_all_is_its_spec(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text("all: {vars: {gpuready: {reconverge: {on_driver_change: mend}}}, hosts: {gpu1: }}\n")
-    entries = load([str(spec), "@local"])
+    entries = load([str(spec), "@local"]).chosen
     assert {entry.name: entry.spec.reconverge.on_driver_change for entry in entries} == {
         "gpu1": "mend",
         "@local": "mend",

@@ -527,6 +527,7 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+@pytest.mark.fault("damaged-answer")
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -561,6 +562,7 @@ def test_what_comes_after_the_end_is_ignored() -> None:
     assert parse([*h200_lines(), "logout", "end 9"]) == h200()
 
 
+@pytest.mark.fault("damaged-answer")
 @pytest.mark.parametrize("part", [0, 1, 512, 1024, 5000, 10240, 40960, -10240, -3000])
 def test_a_cut_answer_is_never_half_a_state(part: int) -> None:
     record, end = h200_lines()
@@ -593,9 +595,10 @@ def test_a_tar_of_thousands_of_long_names_within_each_other() -> None:
         parse([f"tar {b64(data + header(b'x', b'0'))}", "end 1"])
 
 
+@pytest.mark.fault("sparse-member")
 def test_a_sparse_file_of_eight_exabytes_is_not_unpacked() -> None:
     sparse = b"%011o\0%011o\0" % (0, 0) + b"\0" * 72 + b"\0" + b"\x80" + struct.pack(">Q", 1 << 62).rjust(11, b"\0")
-    with pytest.raises(ProbeError, match="4611686018427387904 bytes"):
+    with pytest.raises(ProbeError, match="'etc/x' is of type b'S'"):
         parse([f"tar {b64(header(b'etc/x', b'S', 0, sparse) + bytes(1024))}", "end 1"])
 
 
@@ -626,6 +629,7 @@ _LINES = st.one_of(
 )
 
 
+@pytest.mark.fault("damaged-answer")
 @given(st.lists(_LINES, max_size=6))
 def test_arbitrary_lines(answer: list[str]) -> None:
     _no_surprise(answer)
@@ -634,6 +638,7 @@ def test_arbitrary_lines(answer: list[str]) -> None:
 _BYTES = base64.b64decode(h200_lines()[0][4:])
 
 
+@pytest.mark.fault("damaged-answer")
 @given(st.lists(st.tuples(st.integers(0, len(_BYTES) - 1), st.integers(0, 255)), min_size=1, max_size=8))
 @example([(124, 0xFF)])
 @example([(11121, 0x80)])

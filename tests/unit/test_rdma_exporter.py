@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from gpuready import resources
+from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
 
 IRDMA = (Path(__file__).parent / "data" / "rdma" / "irdma-hw_counters.txt").read_text("ascii").split()
@@ -70,7 +71,9 @@ def said(tree: Tree, *args: str, awk: str = "awk", stdin: str = "", locks: Path 
     new.replace(script)  # a shell may still be reading the old one
     run = ["sh", str(script), *args]
     env = {**os.environ, **({"RUNTIME_DIRECTORY": str(locks)} if locks else {})}
-    done = subprocess.run(run, input=stdin.encode(), capture_output=True, check=False, timeout=20, env=env)
+    done = subprocess.run(
+        run, input=stdin.encode(), capture_output=True, check=False, timeout=scale.seconds(20), env=env
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode("ascii")
 
@@ -255,10 +258,10 @@ def test_two_scrapes_at_once_both_have_the_counters(tree: Tree, tmp_path: Path) 
 
 
 def wait_until(test: Callable[[], object]) -> None:
-    """Poll until it holds, for at most ten seconds."""
-    deadline = time.monotonic() + 10
+    """Poll until it holds, for at most ten seconds of an idle machine."""
+    limit = scale.Limit(10)
     while not test():
-        assert time.monotonic() < deadline
+        assert not limit.over()
         time.sleep(0.01)
 
 
@@ -319,6 +322,7 @@ def test_textfile(tree: Tree, tmp_path: Path) -> None:
     assert values((folder / "rdma.prom").read_text("ascii"))["rdma_hw_good_total{d0/1}"] == 1
 
 
+@pytest.mark.fault("textfile-link")
 @pytest.mark.parametrize("name", ["rdma.prom.new", "rdma.prom"])
 @pytest.mark.parametrize("kind", ["file", "directory", "nothing"])
 def test_textfile_follows_no_link(tree: Tree, tmp_path: Path, name: str, kind: str) -> None:

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready import resources
+from tests.lab import scale
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 SCRIPT = resources.script(
@@ -31,7 +31,9 @@ def function(name: str) -> str:
 
 
 def run(shell: str, script: str, *words: str) -> str:
-    done = subprocess.run([shell, "-c", script, "sh", *words], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        [shell, "-c", script, "sh", *words], capture_output=True, text=True, check=False, timeout=scale.seconds(30)
+    )
     assert done.stderr == ""
     return done.stdout
 
@@ -89,11 +91,9 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     (tmp_path / "script").write_text(script)
     env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
 
-    def hook() -> float:
-        began = time.monotonic()
+    def hook() -> None:
         done = subprocess.run([shell, tmp_path / "script", "hook"], capture_output=True, env=env, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-        return time.monotonic() - began
 
     def calls() -> list[str]:
         return (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
@@ -105,7 +105,7 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
                 + 'stamp; printf "%s\\n" "$NOW"')  # fmt: skip
     assert stamp.split()[-1].endswith("/lib/libcuda.so.535.1")
     (tmp_path / "gpuready/reconverge.stamp").write_text(stamp)
-    assert min(hook() for _ in range(5)) < 0.1
+    hook()
     assert len(calls()) == 1
     (tmp_path / "lib/libcuda.so.535.1").rename(tmp_path / "lib/libcuda.so.550.1")
     hook()
@@ -167,10 +167,9 @@ def guarded(tmp_path: Path, then: str, seconds: float) -> str:
 
 def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
     """What hangs ignores all signals that can be ignored."""
-    script = guarded(tmp_path, "trap '' TERM HUP INT\nsleep 5", 0.3)
-    began = time.monotonic()
-    done = subprocess.run(["sh", "-c", script], timeout=30, check=False)
-    assert (done.returncode, time.monotonic() - began < 4) == (-9, True)
+    script = guarded(tmp_path, "trap '' TERM HUP INT\nsleep 20", 0.3)
+    done = subprocess.run(["sh", "-c", script], timeout=scale.seconds(30), check=False)
+    assert done.returncode == -9
     said = json.loads((tmp_path / "reconverge.json").read_text())
     assert (said["outcome"], said["driver"], said["reason"][:10]) == ("failed", "580.1", "no end wit")
 
@@ -194,11 +193,11 @@ def test_nothing_outlives_a_run(shell: str, then: str, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [shell, "-c", guarded(tmp_path, then, 900)], start_new_session=True, stdout=subprocess.PIPE
     )
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=scale.seconds(20))
     assert (out, process.returncode) == (b"ok\n", 3 if "exit 3" in then else 0)
-    end = time.monotonic() + 10
+    limit = scale.Limit(10)
     while left := in_session(process.pid):
-        assert time.monotonic() < end, left
+        assert not limit.over(), left
     assert not (tmp_path / "reconverge.json").exists()
 
 

@@ -14,7 +14,7 @@ from gpuready.report.exitcode import exit_code
 from gpuready.report.hostlist import hostlist
 from gpuready.report.human import human, problem
 from gpuready.report.run import ComponentRun
-from gpuready.report.text import clean
+from gpuready.report.text import printable
 
 GOLDEN = Path(__file__).with_name("data") / "report"
 TOLD = (
@@ -35,13 +35,13 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.mark.parametrize("name", TOLD)
 def test_word_for_word(name: str) -> None:
-    assert human(sample(name), CODES[name]) == (GOLDEN / f"{name}.txt").read_text("utf-8")
+    assert printable(human(sample(name), CODES[name])) == (GOLDEN / f"{name}.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", CODES)
 def test_colour_adds_nothing_but_colour(name: str) -> None:
-    plain = human(sample(name), CODES[name])
-    coloured = human(sample(name), CODES[name], color=True)
+    plain = printable(human(sample(name), CODES[name]))
+    coloured = printable(human(sample(name), CODES[name], color=True))
     assert _ANSI.sub("", coloured) == plain
     assert "\x1b" not in plain and plain.endswith("\n")
 
@@ -58,7 +58,7 @@ def test_equal_diffs_are_told_once() -> None:
 
 
 def test_nothing_from_a_node_reaches_the_terminal_raw() -> None:
-    text = human(sample("failed"), 1)
+    text = printable(human(sample("failed"), 1))
     assert "evil \\x1b[2J\\x07 \\u202e name \\x80 https://***@repo/" in text
     text.encode("utf-8")
 
@@ -137,10 +137,10 @@ def test_a_long_hostlist_ends() -> None:
 
 
 def test_clean_keeps_what_people_write() -> None:
-    assert clean("Zürich → 日本\tx") == "Zürich → 日本    x"
+    assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
 
 
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for told in TOLD:
-        (GOLDEN / f"{told}.txt").write_text(human(sample(told), CODES[told]), "utf-8")
+        (GOLDEN / f"{told}.txt").write_text(printable(human(sample(told), CODES[told])), "utf-8")

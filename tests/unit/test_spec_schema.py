@@ -42,7 +42,7 @@ def test_the_example() -> None:
     path = ROOT / "inventories" / "example.yaml"
     document = json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str))
     assert [error.message for error in VALIDATOR.iter_errors(document)] == []
-    hosts = load([str(path)])
+    hosts = load([str(path)]).chosen
     assert [host.name for host in hosts][:2] == ["gpu01.example.net", "gpu02.example.net"]
     assert all(not host.notes for host in hosts)
 

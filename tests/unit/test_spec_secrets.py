@@ -85,7 +85,7 @@ def proxy(folder: Path, reference: str) -> str:
 
 def test_in_an_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "proxy").write_text("http://user:hunter2@proxy:3128\n")
-    entry = load([proxy(tmp_path, "file:proxy")])[0]
+    entry = load([proxy(tmp_path, "file:proxy")]).chosen[0]
     reference = entry.spec.toolkit.repo.proxy
     assert reference == f"file:{tmp_path}/proxy" and "hunter2" not in repr(entry)
     assert resolve(reference).reveal() == "http://user:hunter2@proxy:3128"

@@ -28,6 +28,7 @@ SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
 )
 #: Templates that are parts of others, with the values that their includers set.
 PARTS = {
+    "answer": {},
     "images": {},
     "container-look": {},
     "driver-look": {},
@@ -317,10 +318,26 @@ def test_scripts_are_ascii_where_their_values_are() -> None:
         assert "{{ " not in script.replace("{{.", "").replace("{{json", "") or name in ("docker-install", "probe"), name
 
 
+@pytest.mark.fault("D7")
+@pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=lambda path: path.name)
+def test_no_file_below_tmp_has_a_name_that_can_be_guessed(path: Path) -> None:
+    """mktemp makes what nobody was there before with; any other name there may be a link that a user laid."""
+    guessed = [line for line in path.read_text("utf-8").splitlines() if re.search(r"/(var/)?tmp/(?!\S*XXXXXX)", line)]
+    assert guessed == []
+
+
+@pytest.mark.fault("clock-jump")
+@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.sh.j2")), ids=lambda path: path.name)
+def test_no_wait_is_measured_by_the_time_of_day(path: Path) -> None:
+    """`seconds` of lib.sh.j2 is for that; the time of day is for records, and for what others date by it."""
+    text = path.read_text("utf-8")
+    assert not re.findall(r"\(\(.*date \+%s|date \+%s\)\"? -[lg][te]|-[lg][te] \"?\$\(date \+%s", text)
+
+
 def test_every_template_is_used() -> None:
     code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
     included = "\n".join(p.read_text() for p in TEMPLATES.iterdir())
-    for path in TEMPLATES.iterdir():
+    for path in TEMPLATES.glob("*.j2"):
         name = path.name.removesuffix(".j2")
         used = re.search(rf'(include|from) "{re.escape(path.name)}"', included) or re.search(
             rf'(script|document)\(\s*"{re.escape(name.removesuffix(".sh"))}"', code

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from gpuready import resources
 from gpuready.state.environments import environment
 from gpuready.state.records import Records
+from tests.lab import scale
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
 PACKAGES = "lib/python3.11/site-packages"
@@ -40,7 +40,7 @@ def asked(env: Path, shell: str = "sh") -> str:
     """Who ran its Python, or why nobody did."""
     script = resources.script("wheel-env") + '\nif usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
     words = [shell, "-c", script, "-", str(env)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
     assert done.stderr == ""
     return done.stdout.strip()
 
@@ -56,6 +56,7 @@ def test_what_is_all_of_roots_is_run_by_root_and_what_is_anothers_by_that_one(en
     assert asked(env, shell) == asked(link, shell) == str(ALICE)
 
 
+@pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize(
     "path", [".", "bin", "bin/python", "lib", PACKAGES, f"{PACKAGES}/torch", f"{PACKAGES}/torch/__init__.py", ".."]
 )
@@ -79,12 +80,14 @@ def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None
     assert f"others can change {env / PACKAGES} " in asked(env)
 
 
+@pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize("path", ["bin/python", "lib", f"{PACKAGES}/torch/__init__.py", ".."])
 def test_root_runs_nothing_that_is_anothers(env: Path, path: str) -> None:
     os.chown(env / path, ALICE, 0)
     assert f"others can change {(env / path).resolve()} " in asked(env)
 
 
+@pytest.mark.fault("foreign-environment")
 def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
     theirs = env.parent / "alice"
     (theirs / "bin").mkdir(parents=True)
@@ -114,7 +117,7 @@ def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
 def within(limit: str, command: str) -> tuple[int, str]:
     """Exit status and output of what is run with a limit, in seconds."""
     script = resources.script("within") + f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=scale.seconds(20), check=True)
     rc, _, out = done.stdout.partition("\n")
     return int(rc), out
 
@@ -122,9 +125,8 @@ def within(limit: str, command: str) -> tuple[int, str]:
 def test_what_is_run_with_a_limit_ends_by_itself_or_is_ended_with_all_that_it_started() -> None:
     assert within("10", "sh -c 'echo said; echo more >&2; exit 3'") == (3, "said\nmore\n")
     hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
-    began = time.monotonic()
     rc, out = within("0.5", hang)
-    assert (rc, time.monotonic() - began < 10) == (124, True)
+    assert rc == 124
     state = Path(f"/proc/{int(out)}/stat")
     assert not state.exists() or state.read_text("utf-8").rpartition(")")[2].split()[0] == "Z"
 
@@ -136,7 +138,12 @@ def test_an_environment_that_hangs_is_told_of_and_the_next_one_is_asked(env: Pat
     script = resources.script("wheel-look", program="", environments=[(str(env), "{}"), (str(other), "{}")])
     assert script.count("within 70 ") == 1
     done = subprocess.run(
-        ["sh"], input=script.replace("within 70 ", "within 1 "), capture_output=True, text=True, timeout=60, check=True
+        ["sh"],
+        input=script.replace("within 70 ", "within 1 "),
+        capture_output=True,
+        text=True,
+        timeout=scale.seconds(60),
+        check=True,
     )
     runs = Records(done.stdout.splitlines()[1:]).runs
     assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
@@ -148,6 +155,6 @@ def test_processes_that_do_not_tell_what_they_use_count_as_users(env: Path) -> N
     script = resources.script("wheel-env") + 'using() { echo "python3 (pid 1)"; sleep 985; }\nenv_users "$1"\n'
     assert script.count('within 40 "$u"') == 1
     words = ["sh", "-c", script.replace('within 40 "$u"', 'within 0.5 "$u"'), "-", str(env)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(20), check=True)
     told = environment(0, "{}", done.stdout).users
     assert told[0] == "python3 (pid 1)" and "/proc gave no answer" in told[1]

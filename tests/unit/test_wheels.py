@@ -306,7 +306,7 @@ def test_a_wheels_path_is_the_inventorys(tmp_path: Path, monkeypatch: pytest.Mon
     made = wheel(tmp_path)
     where = inventory(tmp_path, f"torch_wheels: [{{wheel: {made.name}, env: /opt/x/}}, {{wheel: {made}, env: /opt/y}}]")
     monkeypatch.chdir("/")
-    (entry,) = load([where])
+    (entry,) = load([where]).chosen
     assert [(one.wheel, one.env, one.name) for one in entry.spec.torch_wheels] == [
         (str(made), "/opt/x", "torch"),
         (str(made), "/opt/y", "torch"),

@@ -13,6 +13,7 @@ import pytest
 from gpuready import resources
 from gpuready.attach.facts import Look, read
 from gpuready.attach.netdev import SYSCTLS
+from tests.answers import records
 from tests.lab import Lab
 from tests.system.faults import problem, until
 from tests.system.harness import Gpuready, Inventories
@@ -34,7 +35,7 @@ def look(node: RdmaNode, container: str) -> Look:
     script = resources.script(
         "attach-look", container=container, engine="auto", device="rxe0", netdev="", sysctls=SYSCTLS
     )
-    return read(node.machine.run("sh", stdin=script).stdout.partition("begin\n")[2].splitlines())
+    return read(records(node.machine.run("sh", stdin=script).stdout))
 
 
 def test_shared_mode_needs_no_move(node: RdmaNode) -> None:

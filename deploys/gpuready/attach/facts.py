@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 
 from gpuready.attach.netdev import Interface, interface
 from gpuready.attach.record import Record
+from gpuready.documents import read_json
 from gpuready.errors import ConvergeError
 from gpuready.state.records import Records
 
@@ -173,7 +173,7 @@ def _space(inode: int, texts: Mapping[str, str]) -> Space:
 
 def _json(texts: Mapping[str, str], name: str, inode: int) -> list[dict[str, Any]]:
     try:
-        found = json.loads(texts.get(f"{name}.{inode}") or "[]")
+        found = read_json(texts.get(f"{name}.{inode}") or "[]")
     except ValueError:
         raise ConvergeError(f"`ip -j` gave no JSON ({name})", remedy="iproute2 from 5.0 on is needed") from None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

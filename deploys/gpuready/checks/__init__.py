@@ -30,6 +30,9 @@ from gpuready.checks import (
     wheels,
     xids,
 )
+from gpuready.checks.base import Check, undecided
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
 
 CATALOGUE = (
     *node.CHECKS,
@@ -62,6 +65,12 @@ CATALOGUE = (
     *reconverge.CHECKS,
 )
 """Every check of this release."""
+
+
+def concerning(spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
+    """The checks that a node is judged by: all, or first the one question whether it is a GPU node."""
+    return tuple(check for check in CATALOGUE if check.id == "gpu.count" or not undecided(spec, state))
+
 
 BY_ID = {check.id: check for check in (*CATALOGUE, *fabric.CHECKS)}
 """Those, and the checks of pairs of hosts, which ``gpuready fabric`` judges."""

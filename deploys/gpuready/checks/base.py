@@ -6,6 +6,7 @@ that does not concern the node says so instead of failing.)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import date
@@ -100,6 +101,19 @@ def unknown(reason: str, remedy: str = "") -> Verdict:
 def has_gpu(state: NodeState) -> bool:
     """Is there an NVIDIA GPU on the PCI bus (display or 3D controller), or one that the driver lists?"""
     return bool(state.driver.gpus or state.driver.pci_gpus)
+
+
+UNDECIDED = "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+DECIDE = "write hardware: {gpus: none} for a host without GPUs, such as a build host; otherwise their number"
+
+
+def undecided(spec: NodeSpec, state: NodeState) -> str:
+    """Why nothing is to be done on this node, or nothing: it may be one that has nothing to do with GPUs."""
+    if spec.hardware.gpus != "auto" or has_gpu(state):
+        return ""
+    listed = isinstance(state.driver.smi, str) and "<gpu id=" in state.driver.smi
+    numbered = any(re.fullmatch(r"/dev/nvidia[0-9]+", path) for path in state.driver.nodes)
+    return "" if listed or numbered else UNDECIDED
 
 
 def run_checks(

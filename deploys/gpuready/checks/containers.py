@@ -27,7 +27,7 @@ def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(
             "there is no nvidia-ctk on root's PATH" + (f" or at {owners.OPERATOR_CTK}; {whose}" if whose else "")
         )
-    version = re.search(r"(\d+\.\d+\.\d+)", tool.version_line)
+    version = re.search(r"(?<!\d)(\d+\.\d+\.\d+)", tool.version_line)
     if whose:
         return (
             passed(f"{tool.path} is {version[1]}", whose)

@@ -6,11 +6,11 @@ documentation of torch.cuda and torch.distributed; NCCL's release notes (ncclRem
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.documents import read_json
 from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -40,7 +40,7 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown((answer or {}).get("unknown", "it was not asked"))
     out = str(answer.get("out", "")).strip()
     try:
-        told = json.loads(out.rpartition("\n")[2])
+        told = read_json(out.rpartition("\n")[2])
     except ValueError:
         told = None
     if not isinstance(told, dict):

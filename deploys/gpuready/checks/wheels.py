@@ -6,7 +6,6 @@ torch.cuda; CUDA's documentation on binary and PTX compatibility.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 from gpuready.checks.base import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.checks.torchsmoke import NCCL_FLOOR, error_in
 from gpuready.compat.host import gpus_of
+from gpuready.documents import read_json
 from gpuready.errors import brief
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.wheels import TorchWheel
@@ -40,7 +40,7 @@ def _one(one: TorchWheel, answer: Mapping[str, Any] | None, state: NodeState) ->
         return unknown(f"{where}: it was not asked")
     last = str(answer.get("out", "")).strip().rpartition("\n")[2]
     try:
-        told = json.loads(last)
+        told = read_json(last)
         told["version"], told["missing"]
     except (ValueError, TypeError, KeyError):
         return unknown(f"{where} did not answer: {last[:200] or 'exit ' + str(answer.get('rc'))}")

@@ -10,6 +10,8 @@ import click
 
 from gpuready import __version__
 from gpuready.cli.failure import failed, interrupted
+from gpuready.cli.output import begin, say
+from gpuready.cli.sink import sinks
 from gpuready.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
@@ -76,7 +78,7 @@ def write_exit_codes(formatter: click.HelpFormatter) -> None:
 
 def _versions(ctx: click.Context, option: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(", ".join([f"gpuready {__version__}", *map(_named, ("pyinfra", "paramiko"))]))
+        say(", ".join([f"gpuready {__version__}", *map(_named, ("pyinfra", "paramiko"))]))
         ctx.exit()
 
 
@@ -96,10 +98,12 @@ def gpuready() -> None:
 
 def run(argv: list[str]) -> int:
     """The exit code of ``gpuready ARGV``. Nothing but the exit code leaves this function."""
-    try:
-        code = gpuready.main(args=list(argv), prog_name="gpuready", standalone_mode=False)
-        return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, click.Abort):
-        return interrupted(argv)
-    except Exception as e:
-        return failed(argv, e)
+    begin()
+    with sinks():
+        try:
+            code = gpuready.main(args=list(argv), prog_name="gpuready", standalone_mode=False)
+            return code if isinstance(code, int) else 0
+        except (KeyboardInterrupt, click.Abort):
+            return interrupted(argv)
+        except Exception as e:
+            return failed(argv, e)

@@ -9,7 +9,7 @@ import click
 
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Request, Verb, change_options, request, run_options
-from gpuready.cli.output import deliver, use_color
+from gpuready.cli.output import deliver, say, use_color
 from gpuready.errors import UsageError
 from gpuready.report.human import human
 from gpuready.report.run import Run
@@ -71,8 +71,9 @@ def _ask_first(wanted: Request, act: Act) -> Run:
     changing = [host for host in planned.hosts if host.outcome == "would_change"]
     if planned.interrupted or not changing:
         planned.verb = wanted.verb
+        planned.conclude()
         return planned
-    click.echo(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
+    say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
             return act(wanted)

@@ -120,6 +120,7 @@ def _matrix(given: dict[str, Any]) -> int:
         run = Run("compat", [HostRun(name, state=states.get(name)) for name in specs])
         for host in run.hosts:
             host.notes += [] if host.state is not None else ["the file has no state of this host"]
+        run.leave_alone(wanted.skipped)
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         run = online(replace(wanted, entries=entries))

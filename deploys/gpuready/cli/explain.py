@@ -11,6 +11,7 @@ import click
 from gpuready.checks import BY_ID
 from gpuready.checks.base import Check
 from gpuready.cli.options import Verb
+from gpuready.cli.output import say
 from gpuready.components.base import Component
 from gpuready.errors import UsageError
 from gpuready.node import NODE
@@ -32,13 +33,13 @@ def command(name: str | None) -> int:
     """Print the text."""
     key = (name or "").strip().lower()
     if name is None:
-        click.echo(_list())
+        say(_list())
     elif key in BY_ID:
-        click.echo(_check(BY_ID[key]))
+        say(_check(BY_ID[key]))
     elif key in _COMPONENTS:
-        click.echo(_component(_COMPONENTS[key]))
+        say(_component(_COMPONENTS[key]))
     elif found := _about_text(name):
-        click.echo("\n\n".join(map(_check, found)))
+        say("\n\n".join(map(_check, found)))
     else:
         near = difflib.get_close_matches(key, [*BY_ID, *_COMPONENTS], 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

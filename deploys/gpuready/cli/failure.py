@@ -6,21 +6,22 @@ The command line may be what is wrong, so the wanted outputs are read from it le
 from __future__ import annotations
 
 import itertools
-import sys
 import traceback
 from collections.abc import Sequence
 
 import click
 
-from gpuready.cli.output import deliver, requested
+from gpuready.cli.output import deliver, delivered, requested, say
 from gpuready.errors import EngineError, GpureadyError, UsageError
 from gpuready.report.run import Run
 from gpuready.report.schema import VERBS
+from gpuready.spec.inventory import NothingChosen
 
 
 def interrupted(argv: Sequence[str]) -> int:
-    """Ctrl-C before there was a result."""
-    return deliver(Run(verb_of(argv), interrupted=True), requested(argv))
+    """Ctrl-C before there was a result, or after it."""
+    code = delivered()
+    return code if code is not None else deliver(Run(verb_of(argv), interrupted=True), requested(argv))
 
 
 def failed(argv: Sequence[str], error: Exception) -> int:
@@ -30,12 +31,14 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     elif isinstance(error, click.ClickException):
         told = UsageError(_sentence(error), remedy=f"gpuready {verb_of(argv)} --help".replace("  ", " "))
     else:
-        traceback.print_exception(error, file=sys.stderr)
+        say("".join(traceback.format_exception(error)).rstrip(), err=True)
         told = EngineError(
             f"bug in gpuready: {type(error).__name__}: {error}",
             remedy="report it with the traceback on stderr; it is not your mistake",
         )
-    return deliver(Run(verb_of(argv), error=told), requested(argv), color=_color(argv))
+    run = Run(verb_of(argv), error=told)
+    run.leave_alone(error.skipped if isinstance(error, NothingChosen) else ())
+    return deliver(run, requested(argv), color=_color(argv))
 
 
 def verb_of(argv: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import paramiko
 
 from gpuready.errors import UnreachableError
+from gpuready.operations.ssh import BoundedSocket
 from gpuready.spec.inventory import Connection
 
 _TIMEOUT = 15.0
@@ -49,13 +50,14 @@ def target(connection: Connection) -> Target:
 
 
 def _ssh_config(connection: Connection) -> dict[str, str]:
-    path = Path(connection.config_file or "~/.ssh/config").expanduser()
-    if not path.is_file():
+    path = Path("~/.ssh/config").expanduser()
+    if connection.config is None and not path.is_file():
         return {}
     try:
-        found = paramiko.SSHConfig.from_path(str(path)).lookup(connection.address)
+        text = connection.config if connection.config is not None else path.read_text(encoding="utf-8")
+        found = paramiko.SSHConfig.from_text(text).lookup(connection.address)
     except (OSError, paramiko.SSHException, UnicodeError) as e:
-        raise UnreachableError(f"{path} cannot be read: {e}") from None
+        raise UnreachableError(f"the ssh configuration of {connection.address} cannot be read: {e}") from None
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
@@ -63,7 +65,7 @@ def fetch(where: Target, known: list[str]) -> paramiko.PKey:
     """The key that the host shows; of a type in ``known`` if it has one, so that a known key is recognised."""
     try:
         with socket.create_connection((where.address, where.port), timeout=_TIMEOUT) as sock:
-            transport = paramiko.Transport(sock)
+            transport = paramiko.Transport(BoundedSocket(sock))  # type: ignore[arg-type]
             try:
                 _prefer(transport, known)
                 transport.start_client(timeout=_TIMEOUT)

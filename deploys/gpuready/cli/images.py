@@ -5,7 +5,6 @@ A registry is asked only for what begins with ``docker://``, by skopeo and for t
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from dataclasses import replace
@@ -22,6 +21,7 @@ from gpuready.compat.image import facts_of
 from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.nodeimage import node_image
 from gpuready.compat.versions import Version
+from gpuready.documents import read_json
 from gpuready.errors import UsageError, brief
 from gpuready.spec.images import ImageSpec
 from gpuready.state.records import ProbeError, Records
@@ -85,8 +85,8 @@ def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
 def registry_image(name: str, cuda: Version | None) -> ImageFacts:
     """The configuration alone: its libcuda is concluded from the package that it names, so nothing is certain."""
     try:
-        env = environment(json.loads(_run(["skopeo", "inspect", "--config", name])))
-    except json.JSONDecodeError as e:
+        env = environment(read_json(_run(["skopeo", "inspect", "--config", name])))
+    except ValueError as e:
         raise ImageError(f"skopeo's answer is no JSON: {e}") from None
     found = facts_of(env, Tree(), cuda)
     package = env.get("NV_CUDA_COMPAT_PACKAGE", "").partition("=")[0]

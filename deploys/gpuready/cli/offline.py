@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Mapping
 
 from gpuready.cli.options import Request
+from gpuready.cli.output import say
 from gpuready.cli.states import read_states
 from gpuready.errors import EngineError
 from gpuready.judgement import compared, judged, plan_batches
@@ -25,6 +26,7 @@ def offline(wanted: Request, path: str) -> Run:
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
     plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch)
     run.probed = f"{', '.join(wanted.sources)}, states from {path}"
+    run.leave_alone(wanted.skipped)
     run.seconds = time.monotonic() - began
     return run
 
@@ -36,9 +38,9 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         return run
     try:
         run.saw(state, entry.spec)
-        compared(run, entry.spec, wanted.selected, wanted.allowed)
+        compared(run, entry.spec, wanted.selected, wanted.allowed, verb=wanted.verb)
         judged(run, entry.spec, wanted.selected)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip(), err=True)
         run.outcome, run.error = "failed", EngineError(f"bug in gpuready: {type(e).__name__}: {e}")
     return run

@@ -49,6 +49,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
             run = execute(wanted.entries, options, progress)
     except KeyboardInterrupt:  # before the engine had begun
         run = Run(verb, [HostRun(name) for name in names], interrupted=True)
+    run.leave_alone(wanted.skipped)
     run.probed, run.back, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
     return run
 

@@ -17,7 +17,7 @@ from gpuready.node import NODE
 from gpuready.report.render import FABRIC_FORMATS, FORMATS
 from gpuready.rollout import MAX_FAIL
 from gpuready.spec.fields import BATCH
-from gpuready.spec.inventory import HostEntry, load
+from gpuready.spec.inventory import HostEntry, Skipped, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 COMPONENTS = tuple(item.name for item in NODE)
@@ -32,11 +32,15 @@ class Verb(click.Command):
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes."""
+    """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
+
+    ``skipped``: hosts that were not chosen.
+    """
 
     verb: str
     sources: tuple[str, ...]
     entries: tuple[HostEntry, ...]
+    skipped: tuple[Skipped, ...]
     selected: frozenset[str] | None
     outputs: tuple[Target, ...]
     color: str
@@ -53,7 +57,7 @@ _HOSTS = (
                  "(this machine). Repeatable."),
     click.option("--limit", multiple=True, metavar="PATTERN",
                  help="Only these: name, group, glob, !without. Repeatable."),
-    click.option("--allow-exec", is_flag=True, help="Run executable inventories and cmd: secrets."),
+    click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand."),
     click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                  help="Default auto: on a terminal, unless NO_COLOR is set."),
 )  # fmt: skip
@@ -158,9 +162,11 @@ def request(
         raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
     outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
-    entries = load(inventory, limit=limit, allow_exec=allow_exec)
+    from gpuready.checks import BY_ID
+
+    found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)
     return Request(
-        verb, tuple(inventory), entries, selected, outputs, color, host_keys, parallel,
+        verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, host_keys, parallel,
         Disruption[allow_disruption], batch, max_fail,
     )  # fmt: skip
 

@@ -14,15 +14,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from gpuready.errors import UsageError
 from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
 from gpuready.report.hostlist import hostlist
-from gpuready.report.human import problem
+from gpuready.report.human import problem, skipped_lines
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
 from gpuready.report.run import Run
-from gpuready.report.text import clean
+from gpuready.report.text import Painter, one_line, printable
 
 _IO_FAILED = 64
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "human")
@@ -88,24 +89,43 @@ def requested(argv: Sequence[str]) -> tuple[Target, ...]:
 
 
 def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed: bool = False) -> int:
-    """Write every rendering; the exit code."""
+    """Write every rendering, the one on stdout last; the exit code. An interrupt ends it before stdout has begun."""
+    global _delivered
     code = exit_code(run, detailed=detailed)
     if run.error is not None:
         _complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
     elif run.interrupted:
         _complain("gpuready: interrupted\n")
-    with _undisturbed():
-        for target in wanted:
-            if target.path is None and target.form == "human" and not run.hosts and run.answer is None:
-                continue  # stderr has said it all
-            on = target.path is None and use_color(color, sys.stdout)
-            text = render(run, code, target.form, color=on)
+    told = not run.hosts and run.answer is None  # stderr has said it all
+    rendered = [
+        (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))
+        for target in sorted(wanted, key=lambda target: target.path is None)
+        if not (told and target.path is None and target.form == "human")
+    ]
+    with _whole():
+        for target, text in rendered:
             try:
                 _write_stdout(text) if target.path is None else _write_file(target.path, text)
             except OSError as e:
                 _complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
                 code = code or _IO_FAILED
+        _delivered = code
     return code
+
+
+#: The exit code of the result that this run has delivered.
+_delivered: int | None = None
+
+
+def delivered() -> int | None:
+    """The exit code of a result that is out already: no other one may follow it."""
+    return _delivered
+
+
+def begin() -> None:
+    """Nothing is delivered yet."""
+    global _delivered
+    _delivered = None
 
 
 def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
@@ -114,22 +134,47 @@ def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto
     for (_, message, remedy), hosts in error_blocks(run).items():
         _complain(problem(f"{hostlist(hosts)}: {message}", remedy, color=on))
     for note, hosts in note_blocks(run).items():
-        _complain(f"note: {hostlist(hosts)}: {clean(note)}\n")
-    with _undisturbed():
+        _complain(f"note: {hostlist(hosts)}: {one_line(note)}\n")
+    tell_skipped(run, color)
+    with _whole():
         _write_stdout(text)
     return deliver(run, wanted, color=color)
 
 
+def tell_skipped(run: Run, color: str = "auto") -> None:
+    """Who is left alone, on stderr: for verbs whose stdout has another form."""
+    _complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Text for people, with a newline, on stdout or stderr."""
+    _complain(f"{text}\n") if err else _write_stdout(f"{text}\n")
+
+
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """No Ctrl-C between here and the end of a document: half of one is no JSON."""
+def _whole() -> Iterator[None]:
+    """The first interrupt waits for the end of the document, because half of one is no JSON; the second one does not.
+
+    The reader of a pipe may never take the rest.
+    """
+    seen = 0
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            raise KeyboardInterrupt
+        with contextlib.suppress(RuntimeError):  # it may have come while stderr was being written
+            _complain("gpuready: writing the result; interrupt again to give it up\n")
+
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    caught = [number for number in numbers if callable(signal.getsignal(number))]
+    before = {number: signal.signal(number, wait) for number in caught}
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+            signal.signal(number, handler)
 
 
 def use_color(choice: str, stream: object) -> bool:
@@ -142,18 +187,18 @@ def use_color(choice: str, stream: object) -> bool:
 
 def _complain(text: str) -> None:
     with contextlib.suppress(OSError):
-        sys.stderr.write(_encodable(text, sys.stderr.encoding))
+        sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def _write_stdout(text: str) -> None:
     """A reader that has seen enough (``| head``) is no error."""
     try:
-        sys.stdout.write(_encodable(text, sys.stdout.encoding))
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_stdout()
-    except OSError:
+    except (OSError, KeyboardInterrupt):
         _abandon_stdout()
         raise
 
@@ -164,12 +209,8 @@ def _abandon_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _encodable(text: str, encoding: str | None) -> str:
-    return text.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
-
-
 def _write_file(path: Path, text: str) -> None:
-    data = text.encode("utf-8", "backslashreplace")
+    data = printable(text).encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
         with path.open("wb") as file:
             file.write(data)

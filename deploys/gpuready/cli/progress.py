@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.report.hostlist import hostlist
+from gpuready.report.mask import mask_text
 from gpuready.report.run import OUTCOMES
-from gpuready.report.text import clean
+from gpuready.report.text import one_line, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -47,7 +48,7 @@ class Plain:
         now = self._clock()
         if self._now.get(host, ("", 0.0))[0] != what:
             self._now[host] = (what, now)
-            self._line(now, f"{clean(host)}  {_WORDS.get(what, what)}")
+            self._line(now, f"{host}  {_WORDS.get(what, what)}")
 
     def tick(self) -> None:
         """Every :data:`HEARTBEAT` seconds a line for each step that has lasted that long."""
@@ -65,7 +66,7 @@ class Plain:
 
     def _line(self, now: float, text: str) -> None:
         self._told = now
-        self._write(f"[{now - self._began:6.1f} s] {text}\n")
+        self._write(f"[{now - self._began:6.1f} s] {one_line(text)}\n")
 
 
 class Terminal:
@@ -84,14 +85,14 @@ class Terminal:
         """Redraw."""
         from rich.text import Text
 
-        self._live.update(Text("\n".join(self.lines())), refresh=True)
+        self._live.update(Text(printable(mask_text("\n".join(map(one_line, self.lines()))))), refresh=True)
 
     def lines(self) -> list[str]:
         """What the screen shows now."""
         now = self._clock()
         busy = sorted((since, host, what) for host, (what, since) in self._now.items() if what not in OUTCOMES)
         width = max((len(host) for _, host, _ in busy[:_MOST_LINES]), default=0)
-        shown = [f"{clean(host):<{width}}  {what}  {now - since:.0f} s" for since, host, what in busy[:_MOST_LINES]]
+        shown = [f"{host:<{width}}  {what}  {now - since:.0f} s" for since, host, what in busy[:_MOST_LINES]]
         rest = Counter(what for _, _, what in busy[_MOST_LINES:])
         done = Counter(_WORDS.get(what, what) for what, _ in self._now.values() if what in OUTCOMES)
         summed = [f"{number} more {what}" for what, number in rest.items()]
@@ -113,7 +114,8 @@ def _terminal(names: Sequence[str], color: str, stack: contextlib.ExitStack) -> 
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True, no_color=color == "never", highlight=False)
+    # It draws with control sequences, on the stream below the sink; what it draws is made printable first.
+    console = Console(file=getattr(sys.stderr, "stream", sys.stderr), no_color=color == "never", highlight=False)
     stack.callback(console.show_cursor)  # an interrupt may come while the live display begins
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     return Terminal(stack.enter_context(live), names)

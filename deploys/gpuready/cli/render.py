@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from gpuready.cli.options import Request, Verb, hosts, request
+from gpuready.cli.output import say, tell_skipped
 from gpuready.containers import gcpbatch
 from gpuready.errors import UsageError
 from gpuready.monitoring import dashboard, prometheus
+from gpuready.report.run import Run
 from gpuready.spec.images import named
 
 _HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Google Cloud's Batch.
@@ -39,21 +41,24 @@ def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **gi
     """Print it."""
     machine = {name: given.pop(name) for name in ("machine_type", "accelerator", "boot_image")}
     if what == "gcp-batch":
-        click.echo(json.dumps(_job(request("render", inventory=inventory, **given), script, **machine), indent=2))
+        say(json.dumps(_job(request("render", inventory=inventory, **given), script, **machine), indent=2))
         return 0
     if script or any(machine.values()):
         raise UsageError("a script and the options of the machine are for gcp-batch")
     if what != "prometheus" and inventory:
         raise UsageError(f"render {what} is the same for all hosts", remedy="leave -i out")
     if what == "grafana":
-        click.echo(json.dumps(dashboard.dashboard(), indent=2))
+        say(json.dumps(dashboard.dashboard(), indent=2))
     elif what == "rules":
-        click.echo(prometheus.rules(), nl=False)
+        say(prometheus.rules().rstrip())
     else:
-        entries = request("render", inventory=inventory, **given).entries
-        click.echo(prometheus.scrape_configs(entries), nl=False)
+        found = request("render", inventory=inventory, **given)
+        entries, run = found.entries, Run("render")
+        run.leave_alone(found.skipped)
+        tell_skipped(run, found.color)
+        say(prometheus.scrape_configs(entries).rstrip())
         for name in prometheus.unreachable(entries):
-            click.echo(f"note: {name} answers only to itself: say monitoring.listen, such as 0.0.0.0:9879", err=True)
+            say(f"note: {name} answers only to itself: say monitoring.listen, such as 0.0.0.0:9879", err=True)
     return 0
 
 

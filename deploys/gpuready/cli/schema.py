@@ -7,6 +7,7 @@ import json
 import click
 
 from gpuready.cli.options import Verb
+from gpuready.cli.output import say
 
 _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the result document.
 
@@ -23,9 +24,9 @@ def command(which: str) -> int:
     if which == "result":
         from gpuready.report.schema import result_schema
 
-        click.echo(json.dumps(result_schema(), indent=2))
+        say(json.dumps(result_schema(), indent=2))
     else:
         from gpuready.spec.schema import render
 
-        click.echo(render(), nl=False)
+        say(render().rstrip())
     return 0

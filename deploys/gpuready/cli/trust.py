@@ -14,10 +14,12 @@ from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
 from gpuready.cli.options import Verb, hosts, request
+from gpuready.cli.output import say, tell_skipped
 from gpuready.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.human import problem
-from gpuready.report.text import clean, count
+from gpuready.report.run import Run
+from gpuready.report.text import count
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.inventory import HostEntry
 
@@ -51,21 +53,24 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     if not yes and not sys.stdin.isatty():
         raise UsageError("trust without a terminal needs --yes", remedy="compare the fingerprints first")
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
-    entries = request("trust", **given).entries
+    found = request("trust", **given)
+    entries, run = found.entries, Run("trust")
+    run.leave_alone(found.skipped)
+    tell_skipped(run, found.color)
     if any(entry.name == LOCAL for entry in entries):
         raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         offers = list(pool.map(_offer, entries))
     for line in _table(offers):
-        click.echo(line)
+        say(line)
     wanted = [o for o in offers if o.status == "new" or (o.status == "CHANGED" and replace)]
     refused = [o for o in offers if o.status == "REVOKED" or (o.status == "CHANGED" and not replace)]
     for offer in refused:
-        click.echo(_refusal(offer), err=True, nl=False)
+        say(_refusal(offer).rstrip(), err=True)
     if wanted and not yes and not click.confirm(f"Trust {count(len(wanted), 'key')}?", err=True):
         return 7
     stored = sum(_store(offer) for offer in wanted)
-    click.echo(f"{count(stored, 'key')} stored")
+    say(f"{count(stored, 'key')} stored")
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
 
 
@@ -92,7 +97,7 @@ def _table(offers: Sequence[Offer]) -> list[str]:
     found = []
     for offer in offers:
         if offer.where is None or offer.key is None:
-            found.append(f"{offer.host:<{width}}  UNREACHABLE  {clean(str(offer.error))}")
+            found.append(f"{offer.host:<{width}}  UNREACHABLE  {offer.error}")
             continue
         key = f"{offer.key.get_name()} {offer.key.fingerprint}"
         found.append(f"{offer.host:<{width}}  {offer.status:<7}  {offer.where.name}  {key}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import posixpath
 import shutil
 import tarfile
@@ -20,11 +19,12 @@ from gpuready.compat.facts import ImageFacts
 from gpuready.compat.image import facts_of
 from gpuready.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
 from gpuready.compat.versions import Version
+from gpuready.documents import read_json
 
-_LARGEST_JSON = 1 << 24
 _MOST_LAYERS = 512
 _MOST_FILES = 100_000
 _MOST_LINKS = 8
+_LARGEST_JSON = 4_000_000
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 
 
@@ -44,10 +44,10 @@ class Files:
         with self.open(name) as file:
             data = file.read(_LARGEST_JSON + 1)
         if len(data) > _LARGEST_JSON:
-            raise ImageError(f"{name} has more than {_LARGEST_JSON >> 20} MiB")
+            raise ImageError(f"{name} has more than {_LARGEST_JSON // 1_000_000} MB")
         try:
-            return json.loads(data)
-        except (ValueError, RecursionError) as e:
+            return read_json(data, _LARGEST_JSON)
+        except ValueError as e:
             raise ImageError(f"{name} is no JSON: {e}") from None
 
 

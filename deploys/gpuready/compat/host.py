@@ -52,7 +52,7 @@ def has_driver(state: NodeState) -> bool:
 def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
     """The distinct models that nvidia-smi names; one that is not known where it names none."""
     smi = state.driver.smi
-    blocks = re.findall(r"<gpu id=.*?</gpu>", smi, re.S) if isinstance(smi, str) else []
+    blocks = smi.split("<gpu id=")[1:] if isinstance(smi, str) else []
     found = [tables.gpu(_said(block, "product_name"), _said(block, "product_brand")) for block in blocks]
     return tuple(dict.fromkeys(found)) or (tables.gpu(""),)
 
@@ -66,7 +66,7 @@ def _toolkit(state: NodeState) -> Version | None:
     package = None if isinstance(state.packages, Unknown) else state.packages.get("nvidia-container-toolkit")
     tools = {} if isinstance(state.tools, Unknown) else state.tools
     lines = [tool.version_line for name, tool in tools.items() if name.rpartition("/")[2] == "nvidia-ctk"]
-    m = re.search(r"[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
+    m = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
     return numbers(m[0]) if m else None
 
 

@@ -15,7 +15,7 @@ from gpuready.compat.versions import Version, dotted, numbers
 COMPAT = "usr/local/cuda/compat"
 OWN = f"{COMPAT}/lib.real"
 _RUNTIME = re.compile(
-    r"libcudart\.so\.([0-9]+\.[0-9]+)\.[0-9]+|nvidia_cuda_runtime(?:_cu[0-9]+)?-([0-9]+\.[0-9]+)[0-9.]*\.dist-info"
+    r"libcudart\.so\.([0-9]+\.[0-9]+)\.[0-9]+|nvidia_cuda_runtime(?:_cu[0-9]+)?-([0-9]+\.[0-9]+)(?:\.[0-9]+)*\.dist-info"
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import tempfile
 from collections.abc import Mapping
 from typing import BinaryIO, cast
@@ -15,6 +14,7 @@ from gpuready.compat.image import COMPAT, facts_of
 from gpuready.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
 from gpuready.compat.note import NoteError, note_of
 from gpuready.compat.versions import Version
+from gpuready.documents import read_json
 from gpuready.errors import brief
 
 _PIECES = dict[int, bytes]
@@ -40,9 +40,9 @@ def _facts(text: str, cuda: Version | None) -> ImageFacts:
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
         if word == "env":
-            env = environment({"config": {"Env": json.loads(rest)}})
+            env = environment({"config": {"Env": read_json(rest)}})
         elif word == "config":
-            env = environment(json.loads(base64.b64decode(rest, validate=True)))
+            env = environment(read_json(base64.b64decode(rest, validate=True)))
         elif word == "path":
             entries[rest.strip("./")] = Entry()
         elif word == "file":

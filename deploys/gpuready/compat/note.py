@@ -6,10 +6,10 @@ toolkit.
 
 from __future__ import annotations
 
-import json
 from typing import Any, BinaryIO
 
 from gpuready.compat.facts import Note
+from gpuready.documents import read_json
 
 SECTION = ".note.cuda.fwd_compatibility"
 OWNER = "NVIDIA Corporation"
@@ -25,8 +25,8 @@ class NoteError(ValueError):
 def read_note(text: str) -> Note:
     """The JSON of a note; raises :class:`NoteError`."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as e:
+        found = read_json(text)
+    except ValueError as e:
         raise NoteError(f"no JSON: {e}") from None
     if not isinstance(found, dict):
         raise NoteError("it is no JSON object")
@@ -36,7 +36,7 @@ def read_note(text: str) -> Note:
 
 def given_note(text: str) -> Note:
     """A note that a person typed: what a library may have beside is a mistake here. Raises :class:`NoteError`."""
-    note, found = read_note(text), json.loads(text)
+    note, found = read_note(text), read_json(text)
     odd = [key for key in found if key.lower() not in _KEYS]
     if odd:
         raise NoteError(f"{odd[0]!r} is no key of it (there are {', '.join(_KEYS.values())})")

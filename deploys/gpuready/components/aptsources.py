@@ -81,5 +81,5 @@ def _cut_stanza(block: str, url: str) -> str:
     if len(ours) == len(uris):
         return ""
     for uri in ours:
-        block = re.sub(rf"\s*{re.escape(uri)}(?=\s|$)", "", block, count=1)
+        block = re.sub(rf"(?<!\s)\s*{re.escape(uri)}(?=\s|$)", "", block, count=1)
     return block

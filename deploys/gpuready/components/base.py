@@ -16,6 +16,7 @@ from gpuready.components import owners
 from gpuready.components.work import counted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.readiness import not_yet
 
 Value = str | int | bool | None | tuple[str, ...] | Unknown
 
@@ -107,11 +108,13 @@ class Component:
     """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`.
 
     ``part``: the key of ``owners`` that decides whose this is; a component of somebody else's part does not apply.
+    ``unit``: the service that it configures; while systemd is still starting that, nothing is compared.
     ``renews``: what it does makes the node another one, so that those after it have it probed again.
     """
 
     name: ClassVar[str]
     part: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     renews: ClassVar[bool] = False
 
@@ -183,6 +186,8 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
         return Comparison(name, True, error=str(e))
     if not applies.yes:
         return Comparison(name, False, applies.reason, notes=remarks)
+    if early := not_yet(state.units, component.unit):
+        return Comparison(name, True, applies.reason, error=early.unknown)
     actual = component.actual(spec, state)
     diff = tuple(Change(key, actual.get(key), want) for key, want in expected.items() if actual.get(key) != want)
     blind = [f"{c.key}: {c.actual.unknown}" for c in diff if isinstance(c.actual, Unknown)]

@@ -165,7 +165,7 @@ def target(spec: NodeSpec, state: NodeState) -> str:
     if not refreshed(spec, state):
         return _GENERATED
     settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
-    told = re.findall(r"^\s*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
+    told = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
     return re.sub(r"^/run/", "/var/run/", told[-1]) if told else _REFRESHED
 
 

@@ -9,20 +9,17 @@ Sources: the CDI specification, pkg/nvcdi of the NVIDIA container toolkit, a rec
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
+from gpuready.documents import DocumentError, read_json, read_yaml
 from gpuready.state.model import NodeState, Unknown
 
 #: In the order of their priority: the last one wins.
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 KIND = "nvidia.com/gpu"
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: A driver's version has three digits before the first dot; libnvidia-egl-wayland.so.1.1.13 has a version of its own.
 _VERSION = re.compile(r"(?:\.so\.|/firmware/nvidia/)(\d{3,}\.\d+(?:\.\d+)?)(?:/|$)")
 
@@ -61,7 +58,7 @@ def specs(state: NodeState) -> tuple[CdiSpec, ...]:
 @functools.lru_cache(maxsize=256)
 def read(path: str, text: str) -> CdiSpec:
     try:
-        found = json.loads(text) if path.endswith(".json") else yaml.load(text, _Loader)
+        found = read_json(text) if path.endswith(".json") else read_yaml(text)
         if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
             return CdiSpec(path, error="it is no CDI spec (no kind)")
         edits = [found, *_items(found, "devices")]
@@ -73,11 +70,9 @@ def read(path: str, text: str) -> CdiSpec:
             tuple(dict.fromkeys(needs)),
             found["kind"] == KIND and any(_by_nvidia_ctk(hook) for edit in edits for hook in _edits(edit, "hooks")),
         )
-    except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        return CdiSpec(path, error=f"{where}{getattr(e, 'problem', None) or 'it is no YAML'}")
-    except (ValueError, RecursionError) as e:
+    except DocumentError as e:
+        return CdiSpec(path, error=str(e))
+    except ValueError as e:
         return CdiSpec(path, error=f"it cannot be read ({str(e)[:100]})")
 
 

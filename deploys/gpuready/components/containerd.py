@@ -43,6 +43,7 @@ class Containerd(Component):
 
     name = "containerd"
     part = "runtime"
+    unit = UNIT
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

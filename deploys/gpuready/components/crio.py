@@ -44,6 +44,7 @@ class Crio(Component):
 
     name = "crio"
     part = "runtime"
+    unit = UNIT
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

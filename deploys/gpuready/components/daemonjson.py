@@ -11,6 +11,8 @@ import json
 import math
 from typing import Any
 
+from gpuready.documents import DocumentError, read_json
+
 Document = dict[str, Any]
 _DEPTH = 100
 
@@ -54,13 +56,13 @@ def read(data: bytes) -> Document:
     if not text.strip():
         return {}
     try:
-        found = json.loads(
+        found = read_json(
             text, object_pairs_hook=_unique, parse_float=_Number, parse_constant=_constant, parse_int=_integer
         )
     except json.JSONDecodeError as e:
         raise DaemonJsonError(f"line {e.lineno}, column {e.colno}: {e.msg}") from None
-    except RecursionError:
-        raise DaemonJsonError("it is nested too deeply") from None
+    except DocumentError as e:
+        raise DaemonJsonError(str(e)) from None
     if not isinstance(found, dict):
         raise DaemonJsonError(f"it holds {_kind(found)}, not an object")
     if _depth(found) > _DEPTH:

@@ -41,6 +41,7 @@ class Docker(Component):
 
     name = "docker"
     part = "runtime"
+    unit = "docker.service"
     requires = ("toolkit", "engine")
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

@@ -13,6 +13,7 @@ from typing import Any
 from gpuready.components import daemonjson, ledger, shmsize
 from gpuready.components.base import NotComparable, Value
 from gpuready.components.daemonjson import DaemonJsonError, Document
+from gpuready.documents import read_json
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
@@ -119,8 +120,8 @@ def _record(state: NodeState, path: str) -> dict[str, Value]:
 
 def _json(state: NodeState, path: str) -> Any:
     try:
-        return json.loads(state.files[path].text) if path in state.files else {}
-    except (ValueError, RecursionError):
+        return read_json(state.files[path].text) if path in state.files else {}
+    except ValueError:
         return None
 
 

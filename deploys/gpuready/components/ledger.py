@@ -17,6 +17,8 @@ from gpuready.state.model import NodeState
 KEPT = "/var/lib/gpuready/backup"
 #: Where `gpuready remove` leaves originals that it did not put back.
 LEFT = "/var/lib/gpuready/left"
+#: Stands for the hash of a file with a secret: of a hash the secret can be guessed.
+SECRET = "(secret)"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _now(state: NodeState, path: str) -> Value:
         return "original, on record"
     if file is None:
         return "removed"
-    return "gpuready's" if file.sha256 == record.ours else "gpuready's, edited since"
+    return "gpuready's" if record.ours in (SECRET, file.sha256) else "gpuready's, edited since"
 
 
 def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:

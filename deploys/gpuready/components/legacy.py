@@ -66,7 +66,7 @@ class Legacy(Component):
             yield from ledger.restore("legacy", diff, state)
             return
         drops = [(path, state.files[path].sha256) for path in (c.key.removeprefix("legacy.") for c in diff)]
-        yield Step("legacy", resources.script("files", puts=(), drops=drops), summary="remove what is stale")
+        yield Step("legacy", resources.script("files", puts=(), drops=drops, secret=""), summary="remove what is stale")
 
 
 def _stale(state: NodeState) -> dict[str, str]:

@@ -70,7 +70,7 @@ class Nccl(Component):
         after = conf.with_ours(text, {name: values[name] for name in sorted(values, key=_order)})
         record = ledger.kept(state, CONF)
         if values or record is None or after != (record.original or b"").decode("utf-8", "surrogateescape"):
-            script = resources.script("files", puts=[(path, before, after)], drops=[])
+            script = resources.script("files", puts=[(path, before, after)], drops=[], secret="")
             yield Step("nccl", script, summary=f"write {CONF}")
             return
         script = resources.script(

@@ -17,7 +17,9 @@ _PINNED = re.compile(r'set default="?([^"$0]|0[^"])')
 _COMMAND_LINE = re.compile(r"(^|\s)(modprobe\.blacklist|rd\.driver\.blacklist|module_blacklist)=(\S+,)?nouveau(,|\s|$)")
 _MODESET = re.compile(r"(^|\s)nouveau\.modeset=0(\s|$)")
 _MODPROBE = re.compile(
-    r"^\s*(blacklist\s+nouveau|install\s+nouveau\s+/(usr/)?bin/(true|false)|alias\s+nouveau\s+off)\b", re.M
+    r"^[ \t]*(blacklist[ \t]+nouveau|install[ \t]+nouveau[ \t]+/(usr/)?bin/(true|false)"
+    r"|alias[ \t]+nouveau[ \t]+off)\b",
+    re.M,
 )
 
 

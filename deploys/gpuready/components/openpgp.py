@@ -1,96 +1,268 @@
-"""Fingerprints of the primary keys in an OpenPGP key file (RFC 4880 4.2, 5.5.2, 6.2, 12.2; RFC 9580 for v6).
+"""Read exactly one OpenPGP certificate, and write it again from its parts (RFC 4880, RFC 9580).
 
-apt trusts every key of the file that Signed-By names, so the whole list is what has to be right. The node may have
-no gpg, and gpg would need a home directory; this reads the packets only.
+apt reads a key file by rules of its own: gpgv's apt takes the first block that it recognises, sqv's takes all of them.
+So the file itself never reaches apt. :func:`certificate` refuses whatever is not one certificate, and
+:attr:`Certificate.armored` holds only the primary key, its user IDs, its subkeys and its own signatures on them.
+Whether these signatures are right is for apt's verifiers to judge; they check each one. The node may have no gpg.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
 
-_ARMOR = re.compile(
-    rb"-----BEGIN PGP (?:PUBLIC|PRIVATE) KEY BLOCK-----\r?\n(?:[^\r\n:]+:[^\r\n]*\r?\n)*\r?\n(.*?)"
-    rb"(?:\r?\n=[A-Za-z0-9+/=]{4})?\r?\n-----END PGP (?:PUBLIC|PRIVATE) KEY BLOCK-----",
-    re.S,
-)
+#: The largest key file that is read, in bytes.
+LIMIT = 256 * 1024
+_BEGIN = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
+_END = b"-----END PGP PUBLIC KEY BLOCK-----"
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_HEADER = re.compile(rb"(Version|Comment|MessageID|Charset|Hash): ?[^\x00-\x1f\x7f]*")
+_PUBLIC, _SUBKEY, _USER_ID, _USER_ATTRIBUTE, _SIGNATURE = 6, 14, 13, 17, 2
+_REVOKES_KEY, _REVOKES_SUBKEY, _BINDS_SUBKEY = 0x20, 0x28, 0x18
+#: Which of the primary key's own signatures belong behind which packet (RFC 4880 5.2.1).
+_BELONGS = {
+    _PUBLIC: (0x1F, _REVOKES_KEY),
+    _USER_ID: (0x10, 0x11, 0x12, 0x13, 0x30),
+    _SUBKEY: (_BINDS_SUBKEY, _REVOKES_SUBKEY),
+    _USER_ATTRIBUTE: (),
+}
+_NAMES = {
+    5: "a secret key",
+    7: "a secret subkey",
+    8: "a compressed packet",
+    10: "a marker packet",
+    12: "a trust packet",
+}
 
 
 class KeyFileError(ValueError):
-    """The data is no OpenPGP public key file; the message says why."""
+    """The data is not exactly one OpenPGP certificate; the message says what is wrong, and in which line or byte."""
 
 
-def fingerprints(data: bytes) -> tuple[str, ...]:
-    """Upper-case hex fingerprints of all primary keys in ``data`` (armored or binary), in file order.
+@dataclass(frozen=True)
+class Certificate:
+    """One certificate: ``fingerprint`` in upper-case hex digits, ``created`` and ``expires`` in seconds since 1970."""
 
-    Raises :class:`KeyFileError`.
-    """
-    found: list[str] = []
-    for block in _blocks(data):
-        for tag, body in _packets(block):
-            if tag == 6:
-                found.append(_fingerprint(body))
-            elif tag == 5:
-                raise KeyFileError("it holds a secret key")
-    if not found:
-        raise KeyFileError("it holds no public key")
-    return tuple(found)
+    fingerprint: str
+    created: int
+    expires: int | None
+    revoked: bool
+    packets: bytes
+
+    @functools.cached_property
+    def armored(self) -> bytes:
+        """The canonical file: one armored block, as ``gpg --armor --export`` writes it."""
+        text = base64.b64encode(self.packets)
+        lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+        return b"\n".join([_BEGIN, b"", *lines, b"=" + base64.b64encode(_crc24(self.packets)), _END, b""])
+
+    def unusable(self, now: float) -> str:
+        """Why apt refuses the key at ``now`` (seconds since 1970); empty when it does not."""
+        if self.revoked:
+            return "revoked"
+        return f"expired on {_day(self.expires)}" if self.expires is not None and self.expires <= now else ""
 
 
-def _blocks(data: bytes) -> list[bytes]:
-    if data[:1] and data[0] & 0x80:
-        return [data]
+@dataclass(frozen=True)
+class _Packet:
+    tag: int
+    at: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class _Signature:
+    kind: int
+    created: int
+    lifetime: int
+    issuer: str
+
+
+@functools.lru_cache(maxsize=16)  # the same file lies on every node
+def certificate(data: bytes) -> Certificate:
+    """The only certificate in ``data``, armored or binary. Raises :class:`KeyFileError`."""
+    if len(data) > LIMIT:
+        raise KeyFileError(f"the file is larger than {LIMIT // 1024} KiB; no key is that large")
+    if not data.strip():
+        raise KeyFileError("the file is empty")
+    is_binary = data[0] & 0x80 and not data.startswith(_BYTE_ORDER_MARKS)
+    parts = _parts(list(_packets(data if is_binary else _dearmored(data))))
+    primary = parts[0][0]
+    fingerprint = _fingerprint(primary)
+    kept: list[_Packet] = []
+    newest = _Signature(0, -1, 0, "")
+    revoked = False
+    for head, signatures in parts:
+        read = [(packet, _signature(packet)) for packet in signatures]
+        kinds = {signature.kind for _, signature in read}
+        own = [(p, s) for p, s in read if s.kind in _BELONGS[head.tag] and _issued_by(fingerprint, s.issuer)]
+        if head.tag == _SUBKEY and not any(s.kind == _BINDS_SUBKEY for _, s in own):
+            raise KeyFileError(f"byte {head.at}: the subkey {_fingerprint(head)} is not signed by the primary key")
+        revoked |= head.tag == _PUBLIC and _REVOKES_KEY in kinds
+        if head is primary or (own and _REVOKES_SUBKEY not in kinds):
+            kept += [head, *(packet for packet, _ in own)]
+        if head.tag != _SUBKEY:
+            newest = max([newest, *(s for _, s in own if s.kind < _REVOKES_KEY)], key=lambda s: s.created)
+    if newest.created < 0:
+        raise KeyFileError(f"the key {fingerprint} has no self-signature, so apt does not accept it")
+    created = int.from_bytes(primary.body[1:5], "big")
+    expires = created + newest.lifetime if newest.lifetime else None
+    return Certificate(fingerprint, created, expires, revoked, b"".join(_serialised(packet) for packet in kept))
+
+
+def _dearmored(data: bytes) -> bytes:
+    """The bytes of the only armored block; nothing but empty lines may stand around it."""
+    lines = list(enumerate(data.split(b"\n"), 1))
+    if data.count(b"\r\n") == data.count(b"\n"):
+        lines = [(number, line.removesuffix(b"\r")) for number, line in lines]
+    while lines and not lines[0][1]:
+        lines.pop(0)
+    rest = iter(lines)
+    number, line = next(rest, (1, b""))
+    if line != _BEGIN:
+        what = "a secret key" if b"PRIVATE KEY BLOCK-----" in line else "not an OpenPGP public key"
+        raise KeyFileError(f"line {number}: this is {what}: expected {_BEGIN.decode()!r}, found {_shown(line)}")
+    for number, line in rest:
+        if not line:
+            break
+        if not _HEADER.fullmatch(line):
+            raise KeyFileError(f"line {number}: expected an armor header or an empty line, found {_shown(line)}")
+    body: list[bytes] = []
+    checksum = None
+    for number, line in rest:
+        if line == _END:
+            break
+        if checksum is not None or not re.fullmatch(rb"[A-Za-z0-9+/]+={0,2}|=[A-Za-z0-9+/]{4}", line):
+            raise KeyFileError(f"line {number}: the armor is damaged: {_shown(line)}")
+        if line.startswith(b"="):
+            checksum = (number, line[1:])
+        else:
+            body.append(line)
+    else:
+        raise KeyFileError(f"line {number}: the file ends before {_END.decode()!r}")
+    for number, line in rest:
+        if line:
+            raise KeyFileError(f"line {number}: the file goes on after the key: {_shown(line)}")
+    text = b"".join(body)
     try:
-        blocks = [base64.b64decode(b"".join(m.split()), validate=True) for m in _ARMOR.findall(data)]
-    except (binascii.Error, ValueError) as e:
-        raise KeyFileError(f"its armor is damaged ({e})") from None
-    if not blocks:
-        raise KeyFileError("it is no OpenPGP key (an HTML page, perhaps?)")
-    return blocks
+        packets = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        packets = b""
+    if not packets or base64.b64encode(packets) != text:
+        raise KeyFileError("the armor is damaged: the text between its lines is not base64")
+    if checksum is not None and base64.b64encode(_crc24(packets)) != checksum[1]:
+        raise KeyFileError(f"line {checksum[0]}: the checksum is wrong, the key is damaged")
+    return packets
 
 
-def _fingerprint(body: bytes) -> str:
-    version = body[0] if body else 0
-    if version == 4 and len(body) <= 0xFFFF:
-        return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()
-    if version == 6:
-        return hashlib.sha256(b"\x9b" + len(body).to_bytes(4, "big") + body).hexdigest().upper()
-    raise KeyFileError(f"it holds a key of version {version}; versions 4 and 6 are known")
+def _crc24(data: bytes) -> bytes:
+    crc = 0xB704CE
+    for byte in data:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc = crc << 1 ^ (0x1864CFB if crc & 0x800000 else 0)
+    return (crc & 0xFFFFFF).to_bytes(3, "big")
 
 
-def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _packets(data: bytes) -> Iterator[_Packet]:
+    """All packets; every length must be given, because partial and open lengths are for data alone."""
     at = 0
-    try:
-        while at < len(data):
-            head = data[at]
-            if not head & 0x80:
-                raise KeyFileError("it is damaged (no packet where one should begin)")
-            tag, at, length = _new_format(data, at) if head & 0x40 else _old_format(data, at)
-            if at + length > len(data):
-                raise KeyFileError("it is cut")
-            yield tag, data[at : at + length]
-            at += length
-    except IndexError:
-        raise KeyFileError("it is cut") from None
+    while at < len(data):
+        head, kind = data[at], data[at] & 3
+        first = data[at + 1] if at + 1 < len(data) else 0
+        if not head & 0x80:
+            raise KeyFileError(f"byte {at}: no OpenPGP packet begins here, found {_shown(data[at : at + 40])}")
+        if (head & 0x40 and 224 <= first < 255) or (not head & 0x40 and kind == 3):
+            raise KeyFileError(f"byte {at}: the packet does not give its length, which a key must")
+        if head & 0x40:
+            tag, start = head & 0x3F, at + (2 if first < 192 else 3 if first < 224 else 6)
+            length = first if first < 192 else int.from_bytes(data[at + 1 : start], "big") - (192 << 8) + 192
+            length = int.from_bytes(data[at + 2 : start], "big") if first == 255 else length
+        else:
+            tag, start = head >> 2 & 0xF, at + 1 + (1 << kind)
+            length = int.from_bytes(data[at + 1 : start], "big")
+        if max(start, start + length) > len(data):
+            raise KeyFileError(f"byte {at}: the file ends inside this packet")
+        yield _Packet(tag, at, data[start : start + length])
+        at = start + length
 
 
-def _new_format(data: bytes, at: int) -> tuple[int, int, int]:
-    tag, first = data[at] & 0x3F, data[at + 1]
-    if first < 192:
-        return tag, at + 2, first
-    if first < 224:
-        return tag, at + 3, ((first - 192) << 8) + data[at + 2] + 192
-    if first == 255:
-        return tag, at + 6, int.from_bytes(data[at + 2 : at + 6], "big")
-    raise KeyFileError("it uses partial lengths, which keys may not")
+def _parts(packets: list[_Packet]) -> list[tuple[_Packet, list[_Packet]]]:
+    """Each key, user ID and subkey with the signatures behind it; the first is the only primary key."""
+    parts: list[tuple[_Packet, list[_Packet]]] = []
+    for packet in packets:
+        if packet.tag == _SIGNATURE and parts:
+            parts[-1][1].append(packet)
+        elif packet.tag not in _BELONGS or (packet.tag == _PUBLIC) == bool(parts):
+            raise KeyFileError(f"byte {packet.at}: found {_what(packet)}, expected one public key and its subkeys only")
+        else:
+            if packet.tag in (_PUBLIC, _SUBKEY):
+                _fingerprint(packet)  # which refuses the other versions
+            parts.append((packet, []))
+    return parts
 
 
-def _old_format(data: bytes, at: int) -> tuple[int, int, int]:
-    tag, kind = (data[at] >> 2) & 0xF, data[at] & 3
-    if kind == 3:
-        return tag, at + 1, len(data) - at - 1
-    size = 1 << kind
-    return tag, at + 1 + size, int.from_bytes(data[at + 1 : at + 1 + size], "big")
+def _what(packet: _Packet) -> str:
+    if packet.tag == _PUBLIC:
+        return f"a second key, {_fingerprint(packet)}"
+    return _NAMES.get(packet.tag, f"a packet of type {packet.tag}")
+
+
+def _fingerprint(packet: _Packet) -> str:
+    version, size = packet.body[:1], len(packet.body)
+    if version != b"\x04" or not 6 < size <= 0xFFFF:
+        of = "of an impossible size" if version == b"\x04" else f"of version {version[0] if version else 0}"
+        raise KeyFileError(f"byte {packet.at}: a key {of}; only version 4 works with every apt")
+    return hashlib.sha1(b"\x99" + size.to_bytes(2, "big") + packet.body).hexdigest().upper()
+
+
+def _signature(packet: _Packet) -> _Signature:
+    """What a signature says of itself; one of an older version says nothing that counts (RFC 4880 5.2.3)."""
+    body = packet.body
+    if body[:1] != b"\x04":
+        return _Signature(-1, 0, 0, "")
+    hashed_end = 6 + int.from_bytes(body[4:6], "big")
+    end = hashed_end + 2 + int.from_bytes(body[hashed_end : hashed_end + 2], "big")
+    if end + 2 > len(body):
+        raise KeyFileError(f"byte {packet.at}: the signature is damaged")
+    hashed = dict(_subpackets(body[6:hashed_end], packet.at))
+    issuers = hashed | dict(_subpackets(body[hashed_end + 2 : end], packet.at))
+    issuer = issuers[33][1:] if 33 in issuers else issuers.get(16, b"")
+    created, lifetime = (int.from_bytes(hashed.get(kind, b""), "big") for kind in (2, 9))
+    return _Signature(body[1], created, lifetime, issuer.hex().upper())
+
+
+def _subpackets(data: bytes, packet_at: int) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(data):
+        size = 1 if data[at] < 192 else 2 if data[at] < 255 else 5
+        length = int.from_bytes(data[at + (size == 5) : at + size], "big") - ((192 << 8) - 192 if size == 2 else 0)
+        start, at = at + size, at + size + length
+        if length < 1 or at > len(data):
+            raise KeyFileError(f"byte {packet_at}: the signature is damaged")
+        yield data[start] & 0x7F, data[start + 1 : at]
+
+
+def _issued_by(fingerprint: str, issuer: str) -> bool:
+    """``issuer``: a fingerprint, or the 16 digits of a key ID."""
+    return len(issuer) in (16, 40) and fingerprint.endswith(issuer)
+
+
+def _serialised(packet: _Packet) -> bytes:
+    """The packet with the shortest header of the old format, as GnuPG writes it."""
+    size = 0 if len(packet.body) < 0x100 else 1 if len(packet.body) < 0x10000 else 2
+    return bytes([0x80 | packet.tag << 2 | size]) + len(packet.body).to_bytes(1 << size, "big") + packet.body
+
+
+def _shown(data: bytes) -> str:
+    return ascii(data[:40].decode("utf-8", "replace")) + ("..." if len(data) > 40 else "")
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")

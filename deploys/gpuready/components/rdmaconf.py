@@ -8,7 +8,6 @@ Sources: modprobe.d(5), kmod's libkmod-config.c, kernel-parameters(7), kstrtoboo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -104,4 +103,4 @@ def conflicts(state: NodeState, wanted: str) -> tuple[Setting, ...]:
 
 
 def _name(path: str) -> str:
-    return re.sub(r".*/", "", path)
+    return path.rpartition("/")[2]

@@ -9,13 +9,13 @@ Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdn
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from gpuready import resources
 from gpuready.components import cdi, owners
 from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.documents import read_json
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -107,8 +107,8 @@ def last_run(state: NodeState) -> dict[str, Any] | None:
     """What it has told last; None where it has told nothing, or the file is damaged."""
     file = state.files.get(RESULT)
     try:
-        said = json.loads(file.text) if file else None
-    except (ValueError, RecursionError):
+        said = read_json(file.text) if file else None
+    except ValueError:
         return None
     return said if isinstance(said, dict) else None
 

@@ -8,14 +8,13 @@ written. Sources: sources.list(5), apt.conf(5), the toolkit's installation guide
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from gpuready import resources
 from gpuready.components import aptsources, ledger
 from gpuready.components.base import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
-from gpuready.components.openpgp import KeyFileError, fingerprints
+from gpuready.components.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
@@ -51,7 +50,7 @@ class Repository(Component):
             "repository.entries": 1,
             "repository.key": (repo.fingerprint,),
             "repository.conflicts": (),
-            "repository.proxy": _shown(_proxy_line(spec), spec),
+            "repository.proxy": _shown(_proxy_line(spec, spec.toolkit.repo.url), spec),
         }
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -64,9 +63,9 @@ class Repository(Component):
             "repository.signed_by": first.get("Signed-By"),
             "repository.options": tuple(f"{k}: {v}" for k, v in sorted(first.items()) if k not in _FIELDS),
             "repository.entries": len(entries),
-            "repository.key": _key(state.files.get(KEYRING)),
+            "repository.key": _key(state.files.get(KEYRING), state.clock),
             "repository.conflicts": tuple(_conflicts(spec, state)),
-            "repository.proxy": _shown(state.files[PROXY].text.strip() if PROXY in state.files else None, spec),
+            "repository.proxy": _proxy_there(spec, state),
             **ledger.actual("repository", state, _touched(state)),
         }
 
@@ -88,10 +87,10 @@ class Repository(Component):
             return
         key = None
         if any(c.key == "repository.key" for c in diff):
-            key = yield from self._fetch(spec)
+            key = yield from self._fetch(spec, state.clock)
         repo = spec.toolkit.repo
         source = resources.document("toolkit.sources", url=repo.url, keyring=KEYRING)
-        proxy = _proxy_line(spec)
+        proxy = _proxy_line(spec, repo.url)
         puts = [(KEYRING, state.sha256(KEYRING), key)] if key is not None else []
         puts.append((SOURCE, state.sha256(SOURCE), source.encode()))
         if proxy is not None:
@@ -102,37 +101,56 @@ class Repository(Component):
                 drops.append((path, state.sha256(path)))
             else:
                 puts.append((path, state.sha256(path), kept.encode("utf-8", "surrogateescape")))
-        puts = [put for put in puts if put[0] not in state.files or state.files[put[0]].data != put[2]]
-        yield Step("repository", resources.script("files", puts=puts, drops=drops), summary="write the source")
+        secret = PROXY if _is_secret(proxy, spec) else ""
+        puts = [(path, was, text) for path, was, text in puts if not _is_there(state, path, text, path == secret)]
+        script = resources.script("files", puts=puts, drops=drops, secret=secret)
+        yield Step("repository", script, summary="write the source")
 
-    def _fetch(self, spec: NodeSpec) -> Generator[Step, Reply, bytes]:
+    def _fetch(self, spec: NodeSpec, now: float) -> Generator[Step, Reply, bytes]:
+        """The key file for apt, written anew from the parts of the one key that the spec names."""
         repo = spec.toolkit.repo
         if "://" in repo.key:
-            proxy = resolve(repo.proxy).reveal() if repo.proxy else ""
             reply = yield Step(
                 "repository-key",
-                resources.script("fetch-key", url=repo.key, proxy=proxy),
+                resources.script("fetch-key", url=repo.key, proxy=_proxy_line(spec, repo.key) or ""),
                 timeout=120,
                 survives=False,
                 summary=f"fetch {repo.key}",
             )
-            data = base64.b64decode(reply.out)
+            data = _decoded(reply.out)
         else:
             try:
-                data = Path(repo.key).read_bytes()
+                with Path(repo.key).open("rb") as file:
+                    data = file.read(LIMIT + 1)
             except OSError as e:
                 raise ConvergeError(f"{repo.key} cannot be read: {e.strerror}; nothing was written") from None
         try:
-            found = fingerprints(data)
+            found = certificate(data)
         except KeyFileError as e:
-            raise ConvergeError(f"{repo.key} is not a usable key: {e}; nothing was written") from None
-        if found != (repo.fingerprint,):
             raise ConvergeError(
-                f"{repo.key} holds the key {', '.join(found)}, the spec asks for {repo.fingerprint}; "
+                f"{repo.key} is not a usable key: {e}; nothing was written",
+                remedy="the file must hold one key and nothing else, as `gpg --armor --export FINGERPRINT` writes it",
+            ) from None
+        if found.fingerprint != repo.fingerprint:
+            raise ConvergeError(
+                f"{repo.key} holds the key {found.fingerprint}, the spec asks for {repo.fingerprint}; "
                 "nothing was written",
                 remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
             )
-        return data
+        if why := found.unusable(now):
+            raise ConvergeError(
+                f"{repo.key}: the key {found.fingerprint} is {why}; nothing was written",
+                remedy="set toolkit.repo.key to a file with the renewed key; for another key also "
+                "toolkit.repo.fingerprint",
+            )
+        return found.armored
+
+
+def _decoded(answer: str) -> bytes:
+    try:
+        return base64.b64decode(answer, validate=True)
+    except ValueError:
+        raise ConvergeError("the node's answer is not the key file in base64; nothing was written") from None
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:
@@ -148,13 +166,16 @@ def _backwards(diff: tuple[Change, ...]) -> bool:
     return any(c.key.startswith("repository.files.") for c in diff)
 
 
-def _key(file: File | None) -> Value:
+def _key(file: File | None, now: float) -> Value:
+    """The fingerprint alone stands for a file that is ours to the byte and holds a key that apt accepts."""
     if file is None:
         return ()
     try:
-        return fingerprints(file.data)
+        found = certificate(file.data)
     except KeyFileError as e:
         return (f"unusable: {e}",)
+    why = found.unusable(now) or ("" if file.data == found.armored else "not in the form that gpuready writes")
+    return (f"{found.fingerprint}, {why}" if why else found.fingerprint,)
 
 
 def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
@@ -168,17 +189,39 @@ def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
     return found
 
 
-def _proxy_line(spec: NodeSpec) -> str | None:
-    repo = spec.toolkit.repo
-    if not repo.proxy:
+def _proxy_line(spec: NodeSpec, url: str) -> str | None:
+    """apt's setting of the spec's proxy for the host of ``url`` alone."""
+    if not spec.toolkit.repo.proxy:
         return None
-    scheme, _, rest = repo.url.partition("://")
+    scheme, _, rest = url.partition("://")
     host = rest.split("/")[0].split(":")[0]
-    return f'Acquire::{scheme}::Proxy::{host} "{resolve(repo.proxy).reveal()}";'
+    return f'Acquire::{scheme}::Proxy::{host} "{resolve(spec.toolkit.repo.proxy).reveal()}";'
+
+
+def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
+    """The setting on the node, with the words that tell it from the expected one where it is a secret."""
+    file, wanted = state.files.get(PROXY), _proxy_line(spec, spec.toolkit.repo.url)
+    line = file.text.strip() if file else None
+    if file is None or not _is_secret(line, spec):
+        return line
+    if line != wanted:
+        return "(another secret)"
+    return "(secret)" if _is_private(file) else "(secret), readable by others"
 
 
 def _shown(line: str | None, spec: NodeSpec) -> str | None:
-    """A proxy with a password, or one that the spec gives by reference, appears in a diff by its hash alone."""
-    if line is None or ("@" not in line and not is_reference(spec.toolkit.repo.proxy or "")):
-        return line
-    return f"a secret, sha256 {hashlib.sha256(line.encode()).hexdigest()[:12]}"
+    return "(secret)" if _is_secret(line, spec) else line
+
+
+def _is_secret(line: str | None, spec: NodeSpec) -> bool:
+    """A proxy with a password, or given by reference. No hash of it is shown: a password can be guessed from that."""
+    return line is not None and ("@" in line or is_reference(spec.toolkit.repo.proxy or ""))
+
+
+def _is_private(file: File) -> bool:
+    return file.mode & 0o077 == 0
+
+
+def _is_there(state: NodeState, path: str, content: bytes, secret: bool) -> bool:
+    file = state.files.get(path)
+    return file is not None and file.data == content and (not secret or _is_private(file))

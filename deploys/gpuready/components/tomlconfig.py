@@ -13,6 +13,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
+from gpuready.documents import DocumentError, read_toml
+
 Path = tuple[str, ...]
 
 
@@ -28,14 +30,9 @@ def read(text: str) -> dict[str, Any]:
 
 def _parse(text: str) -> tomlkit.TOMLDocument:
     try:
-        text.encode()
-        return tomlkit.parse(text)
-    except UnicodeEncodeError as e:
-        raise TomlError(f"it is not UTF-8 (line {text[: e.start].count(chr(10)) + 1})") from None
-    except RecursionError:
-        raise TomlError("it is nested too deeply") from None
-    except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError) as e:
-        raise TomlError(f"it is no TOML: {' '.join(str(e).split()) or type(e).__name__}") from None
+        return read_toml(text)
+    except DocumentError as e:
+        raise TomlError(str(e)) from None
 
 
 def at(document: Mapping[str, Any], path: Path) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.components.base import NotComparable
+from gpuready.documents import read_json
 from gpuready.state.model import NodeState
 
 #: File -> key -> values, as JSON has them.
@@ -21,9 +22,9 @@ Record = dict[str, dict[str, list[Any]]]
 def read(state: NodeState, path: str) -> Record:
     """The record that lies at ``path``, {} without it; raises NotComparable."""
     try:
-        found = json.loads(state.files[path].text) if path in state.files else {}
+        found = read_json(state.files[path].text) if path in state.files else {}
         return {file: {key: list(values) for key, values in keys.items()} for file, keys in found.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError):
         raise NotComparable(
             f"{path} cannot be read, so what gpuready wrote is not known: take it back by hand, then remove {path}"
         ) from None

@@ -14,10 +14,12 @@ from gpuready.errors import brief
 
 _NUMBER = r"[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
 _PING = re.compile(r"^ping data: rdma-ping-(\d+):", re.M)
-_BANDWIDTH = re.compile(rf"^\s*(\d+)\s+(\d+)\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*$", re.M)
-_LATENCY = re.compile(r"^\s*(\d+)\s+(\d+)" + rf"\s+({_NUMBER})" * 7 + r"\s*$", re.M)
+_BANDWIDTH = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t\r]*$", re.M)
+_LATENCY = re.compile(r"^[ \t]*(\d+)[ \t]+(\d+)" + rf"[ \t]+({_NUMBER})" * 7 + r"[ \t\r]*$", re.M)
 _COLLECTIVE = re.compile(
-    rf"^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+(\S+)", re.M
+    r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\w+)[ \t]+(\w+)[ \t]+(-?\d+)[ \t]+"
+    rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
+    re.M,
 )
 #: Decoration of perftest's output and what rping says on every way out: no part of a complaint.
 _NOISE = re.compile(
@@ -110,6 +112,6 @@ def network(log: str) -> str:
 
 def complaint(text: str) -> str:
     """What a tool said that is neither a figure nor decoration, in its last lines."""
-    told = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    told = [line.strip() for line in text.splitlines() if not _NOISE.match(line[:1000])]
     rows = [line for line in told if line and not _BANDWIDTH.match(line) and not _LATENCY.match(line)]
     return brief("; ".join(list(dict.fromkeys(rows))[-4:]), 400)

@@ -7,6 +7,7 @@ mlx5_1 takes mlx5_10, too. Source: NCCL's user guide, environment variables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -18,6 +19,7 @@ from gpuready.state.model import NodeState
 
 Range = IPv4Network | IPv6Network
 _MOST_DEVICES = 32
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+=,-]+")
 
 ASSUMED = (
     "NCCL 2.21 or newer is assumed; an older one ignores the range and takes GID index 0: "
@@ -89,7 +91,15 @@ def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], 
         found |= _addressing(fabric, nccl) if nccl.finds_gid else _index(fabric, str(nccl.version))
         notes += [] if nccl.version else [ASSUMED]
     sockets, note = _sockets(fabric)
-    return {**found, **sockets}, [*notes, *note]
+    return _plain({**found, **sockets}), [*notes, *note]
+
+
+def _plain(variables: dict[str, str]) -> dict[str, str]:
+    """The same variables: names of devices come from the node, and go into files and command lines."""
+    for name, value in variables.items():
+        if not _PLAIN.fullmatch(value):
+            raise _Problem(f"{name} would be {value!a}: devices with such a name cannot be used")
+    return variables
 
 
 def _sockets(fabric: tuple[Chosen, ...]) -> tuple[dict[str, str], list[str]]:

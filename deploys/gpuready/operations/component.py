@@ -13,6 +13,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
+from gpuready.checks.base import undecided
 from gpuready.components.base import Change, Component, Disruption, compare
 from gpuready.consent import rule, rulings, users, way
 from gpuready.errors import ConvergeError, GpureadyError
@@ -20,7 +21,7 @@ from gpuready.judgement import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state
+from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.spec.model import NodeSpec
@@ -36,9 +37,12 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
         host.noop(f"{item.name} is not selected")
         return
     try:
-        spec, state = host.data.get(SPEC), node_state(host)
+        spec, state = host.data.get(SPEC), settled_state(host)
     except GpureadyError as e:
         yield Failed(e)
+        return
+    if not original and (reason := undecided(spec, state)):
+        host.noop(f"{item.name}: {reason}")
         return
     found = compare(item, spec, state, original=original)
     outcome = ComponentOutcome(found)

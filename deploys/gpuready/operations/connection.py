@@ -23,9 +23,11 @@ from paramiko import BadHostKeyException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
+from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready.errors import UnreachableError
 from gpuready.operations.knownhosts import KnownHosts
+from gpuready.operations.ssh import BoundedTransport
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.hostnames import split_port
 from gpuready.spec.inventory import Connection, HostEntry
@@ -37,7 +39,12 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
     if connection.address == LOCAL:
         return {}
-    extra: dict[str, Any] = {"banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
+    extra: dict[str, Any] = {
+        "banner_timeout": 15,
+        "auth_timeout": 15,
+        "channel_timeout": 15,
+        "transport_factory": BoundedTransport,
+    }
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = {
@@ -94,6 +101,11 @@ def _foreign_kinds(connection: Connection) -> list[str]:
     return [algorithm for kind, algorithms in _KINDS.items() if kind not in known for algorithm in algorithms]
 
 
+def forget_host_keys() -> None:
+    """Before connecting again: a key that accept-new stored in this run is a known one by now."""
+    get_host_keys.cache.clear()
+
+
 @functools.cache
 def _stored(path: Path) -> KnownHosts:
     return KnownHosts(path)
@@ -115,8 +127,10 @@ def _config(connection: Connection, host_keys: str) -> str:
     known = [value for key, value in options if key.lower() == "userknownhostsfile"]
     if known:
         lines += ["Host *", f"  UserKnownHostsFile {known[0]}"]
-    own = Path(connection.config_file or "~/.ssh/config").expanduser()
-    if own.is_file():
+    own = Path("~/.ssh/config").expanduser()
+    if connection.config is not None:
+        lines += ["Host *", connection.config]
+    elif own.is_file():
         lines += ["Host *", own.read_text(encoding="utf-8", errors="replace")]
     text = "\n".join(lines) + "\n"
     path = _folder() / hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -183,8 +197,8 @@ def obstacle(error: Exception) -> str:
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):
             return "the connection timed out"
-        if re.search("No existing session|protocol banner", str(e)):
-            return "something takes the connection, but no SSH session comes about"
+        if re.search("No existing session|protocol banner|protocol version|Invalid packet|sent more than", str(e)):
+            return "the port is open, but no SSH server answered"
     return _cause(str(error) or type(error).__name__)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 
 from gpuready.errors import GpureadyError
+from gpuready.report.mask import mask_text
+from gpuready.report.text import printable
 
 
 class Failed(PyinfraCommand):
@@ -21,5 +23,5 @@ class Failed(PyinfraCommand):
 
     def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
         """Always False."""
-        host.log_styled(f"{self.error}", fg="red")
+        host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
         return False

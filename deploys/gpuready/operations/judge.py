@@ -9,8 +9,8 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from gpuready.checks import CATALOGUE
-from gpuready.checks.base import run_checks
+from gpuready.checks import concerning
+from gpuready.checks.base import run_checks, undecided
 from gpuready.errors import ConvergeError, GpureadyError
 from gpuready.operations.active import run_active
 from gpuready.operations.failed import Failed
@@ -22,11 +22,12 @@ def judge() -> Generator[PyinfraCommand, None, None]:
     """Two execs; each failed or unknown check is one line of the error."""
     spec = host.data.get(SPEC)
     try:
-        state = run_active(host, node_state(host), spec)
+        state = node_state(host)
+        state = state if undecided(spec, state) else run_active(host, state, spec)
     except GpureadyError as e:
         yield Failed(e)
         return
-    judged = run_checks(CATALOGUE, spec, state, host.name, active=True, today=date.today())
+    judged = run_checks(concerning(spec, state), spec, state, host.name, active=True, today=date.today())
     bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
     if bad:
         lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]

@@ -6,15 +6,17 @@ from pyinfra.api.host import Host
 
 from gpuready.components.wheels import Wheels
 from gpuready.operations.environments import look
+from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
+from gpuready.state.readiness import unsettled
 
 #: Where a host's spec and the selected components (None: all) lie among its data.
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
-_KEY = "gpuready.state"
+_KEY, _SETTLED = "gpuready.state", "gpuready.settled"
 
 
 def node_state(host: Host) -> NodeState:
@@ -22,7 +24,22 @@ def node_state(host: Host) -> NodeState:
     cached = host.connector_data.get(_KEY)
     if isinstance(cached, NodeState):
         return cached
-    state = probe.read(run_script(host, probe.script(), probe.TIMEOUT))
+    return _keep(host, probe.read(run_script(host, probe.script(), probe.TIMEOUT)))
+
+
+def settled_state(host: Host) -> NodeState:
+    """The same for who is about to change the node: one more exec, once, if something is starting or did not answer."""
+    state = node_state(host)
+    waits = unsettled(state)
+    if not waits or host.connector_data.get(_SETTLED):
+        return state
+    host.connector_data[_SETTLED] = True
+    what = f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}"
+    host.connector_data.get(PROGRESS, lambda name, text: None)(host.name, what)
+    return _keep(host, probe.read(run_script(host, probe.patient_script(), probe.LONGEST)))
+
+
+def _keep(host: Host, state: NodeState) -> NodeState:
     spec, selected = host.data.get(SPEC), host.data.get(SELECTED)
     if isinstance(spec, NodeSpec) and (selected is None or Wheels.name in selected):
         state = look(host, state, spec)
@@ -32,4 +49,5 @@ def node_state(host: Host) -> NodeState:
 
 def forget(host: Host) -> None:
     """After a change: the next reader probes again."""
-    host.connector_data.pop(_KEY, None)
+    for key in (_KEY, _SETTLED):
+        host.connector_data.pop(key, None)

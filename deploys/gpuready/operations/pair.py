@@ -14,7 +14,7 @@ from gpuready.fabric.commands import Command, Test, commands
 from gpuready.fabric.counters import read
 from gpuready.fabric.links import End
 from gpuready.fabric.verdict import Answer, Finding, found
-from gpuready.operations.dialogue import Dialogue
+from gpuready.operations.transport import Session, count_exec
 from gpuready.spec.verify import Thresholds
 from gpuready.state.records import Records
 
@@ -56,7 +56,7 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
         except GpureadyError as e:
             theirs = Answer(trouble=str(e))
         if theirs.rc != 0:  # nobody will come any more
-            server.stop()
+            server.send(b"\n", limit=_GRACE)
         try:
             server.hear("begin", limit=ordered[0].limit + _GRACE)
             return _answer(server, ordered[0]), theirs
@@ -64,7 +64,7 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
             return Answer(trouble=str(e)), theirs
 
 
-def _begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, port: int, listens: str) -> Dialogue:
+def _begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, port: int, listens: str) -> Session:
     torch = resources.document("all_reduce.py") if command.test.name == "nccl" else ""
     script = resources.script(
         "fabric",
@@ -79,13 +79,12 @@ def _begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, 
         before=command.before,
         arguments=command.arguments,
     )
-    dialogue = Dialogue(host, script)
-    stack.callback(dialogue.close)
-    return dialogue
+    count_exec(host)
+    return stack.enter_context(Session(host, script))
 
 
-def _answer(dialogue: Dialogue, command: Command) -> Answer:
-    runs = Records(dialogue.records(_GRACE)).runs
+def _answer(session: Session, command: Command) -> Answer:
+    runs = Records(session.records(_GRACE)).runs
     if "missing" in runs:
         return Answer(missing=runs["missing"][1].strip())
     rc, text = runs["tool"]

@@ -30,7 +30,7 @@ from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import Reboot, outcomes, rebooted
 from gpuready.operations.step import PROGRESS, Pending, ResultUnknown, last_line, reconnect, run_step
-from gpuready.operations.transport import run_script
+from gpuready.operations.transport import ask, hang_up
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.model import NodeSpec
 
@@ -127,12 +127,12 @@ def _await(host: Host, before: str, limit: int) -> str:
     end = time.monotonic() + limit
     seen = "nothing"
     while True:
-        _hang_up(host)
+        hang_up(host)
         _tell(host, f"reboot: waits for the node ({seen})" if seen != "nothing" else "reboot")
         try:
             with gevent.Timeout(_LOOK, UnreachableError(f"no SSH session within {_LOOK} s")):
                 reconnect(host)
-                now = _ask("cat /proc/sys/kernel/random/boot_id", host, _LOOK)
+                now = ask(host, "cat /proc/sys/kernel/random/boot_id", _LOOK)
                 if now and now != before:
                     _tell(host, "reboot: services start")
         except (GpureadyError, PyinfraError, SSHException, OSError, EOFError) as e:
@@ -154,18 +154,7 @@ def _await(host: Host, before: str, limit: int) -> str:
 def _services(host: Host) -> bool:
     """Wait until what the boot starts has started; False when the connection went meanwhile."""
     try:
-        _ask(f"timeout {_SERVICES} systemctl is-system-running --wait", host, _SERVICES + 15)
+        ask(host, f"timeout {_SERVICES} systemctl is-system-running --wait", _SERVICES + 15)
     except (GpureadyError, PyinfraError, SSHException, OSError, EOFError):
         return False
     return True
-
-
-def _ask(command: str, host: Host, timeout: int) -> str:
-    lines = run_script(host, f'echo begin; {command} 2>/dev/null; echo "end 1"', timeout)
-    return lines[0].strip()
-
-
-def _hang_up(host: Host) -> None:
-    client = getattr(host.connector, "client", None)
-    if client is not None:
-        client.close()

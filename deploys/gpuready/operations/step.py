@@ -16,12 +16,12 @@ from paramiko import SSHException
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
-from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT, Reply, Step
 from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
 from gpuready.operations import lock
+from gpuready.operations.connection import forget_host_keys
 from gpuready.operations.transport import ConnectionLost, run_script
 from gpuready.operations.upload import upload
 
@@ -112,7 +112,7 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
 
 def reconnect(host: Host) -> None:
     """Connect anew; raises what pyinfra and paramiko raise."""
-    get_host_keys.cache.clear()  # a key that accept-new stored in this run is a known one by now
+    forget_host_keys()
     host.connector.connect()
 
 
@@ -121,10 +121,13 @@ _FATE = {"lost cut": "was cut off on the node, too", "lost never": "had not begu
 
 def _reply(lines: list[str]) -> Reply:
     word, rc, out, err = [*lines[0].split(" "), "", "", ""][:4]
-    if word != "step" or not rc.isdigit():
+    if word != "step" or not (rc.isascii() and rc.isdigit()):
         raise ConvergeError(f"the step's answer is not understood: {lines[0][:80]!r}")
-    out = "" if out == "-" else out
-    return Reply(int(rc), *(base64.b64decode(x).decode("utf-8", "surrogateescape") for x in (out, err)))
+    try:
+        texts = [base64.b64decode("" if x == "-" else x, validate=True) for x in (out, err)]
+    except ValueError:
+        raise ConvergeError("the step's answer is damaged: its output is not base64") from None
+    return Reply(int(rc[:9]), *(text.decode("utf-8", "surrogateescape") for text in texts))
 
 
 def last_line(text: str) -> str:

@@ -11,7 +11,7 @@ from gpuready.compat.versions import driver
 from gpuready.report.hostlist import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, clean, count
+from gpuready.report.text import Painter, count
 
 _STYLE = {True: "green", False: "red"}
 
@@ -38,10 +38,10 @@ def _notes(answer: Answer) -> tuple[str, ...]:
 def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     reason = answer.found.reason if answer.found else answer.unknown
-    lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {clean(where)}{clean(reason)}"]
-    lines += [f"  note   {clean(note)}" for note in _notes(answer)]
+    lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {where}{reason}"]
+    lines += [f"  note   {note}" for note in _notes(answer)]
     lines += [
-        f"  {'do' if number == 1 else '  '}     {number}. {clean(fix.do)} -> {fix.then.verdict}"
+        f"  {'do' if number == 1 else '  '}     {number}. {fix.do} -> {fix.then.verdict}"
         f"{'' if fix.then.certain else '?'}"
         for number, fix in enumerate(answer.fixes, 1)
     ]
@@ -63,8 +63,8 @@ def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
         rows.setdefault(tuple(by_name.get(name, "-") for name in names), []).append(host.name)
     told_hosts = {cells: hostlist(hosts) for cells, hosts in rows.items()}
     first = max(map(len, told_hosts.values()))
-    widths = [max(len(clean(name)), *(len(cells[at]) for cells in rows)) for at, name in enumerate(names)]
-    head = "  ".join(f"{clean(name):<{width}}" for name, width in zip(names, widths, strict=True))
+    widths = [max(len(name), *(len(cells[at]) for cells in rows)) for at, name in enumerate(names)]
+    head = "  ".join(f"{name:<{width}}" for name, width in zip(names, widths, strict=True))
     yield [f"{'':<{first}}  {head}".rstrip()] + [
         f"{hosts:<{first}}  " + "  ".join(_cell(cell, width, paint) for cell, width in zip(cells, widths, strict=True))
         for cells, hosts in told_hosts.items()

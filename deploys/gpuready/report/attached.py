@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, clean
+from gpuready.report.text import Painter
 
 if TYPE_CHECKING:
     from gpuready.attach.status import Attached
@@ -24,17 +24,17 @@ def attached_lines(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     for host in run.hosts:
         if host.attached:
-            found += [paint("bold", clean(host.name)), *(line for each in host.attached for line in _lines(each))]
+            found += [paint("bold", host.name), *(line for each in host.attached for line in _lines(each))]
     return found
 
 
 def _lines(each: Attached) -> Iterator[str]:
     what = " with ".join(filter(None, (each.device, each.netdev)))
     state = _STATES[each.state]
-    yield f"  {clean(what)}  in {clean(each.where)}, since {each.since}" + (f"  ({state})" if state else "")
+    yield f"  {what}  in {each.where}, since {each.since}" + (f"  ({state})" if state else "")
     if each.mtu is not None:
         addresses = ", ".join(each.addresses) or "no address"
-        yield f"    {clean(addresses)}, mtu {each.mtu}, {'up' if each.up else 'down'}"
+        yield f"    {addresses}, mtu {each.mtu}, {'up' if each.up else 'down'}"
     for port in each.ports:
         if port.reason:
             told = f"no GID index: {port.reason}"
@@ -42,4 +42,4 @@ def _lines(each: Attached) -> Iterator[str]:
             told = (
                 f"GID index {port.gid_index} ({port.address}, RoCE v2)" if port.gid_index is not None else "InfiniBand"
             )
-        yield f"    port {port.port}: {clean(told)}"
+        yield f"    port {port.port}: {told}"

@@ -115,11 +115,19 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
 def note_blocks(run: Run) -> dict[str, Names]:
     """Notes about hosts -> hosts, those of components without a block of their own among them."""
     found: dict[str, Names] = {}
-    for host in run.hosts:
+    for host in run.everyone:
         alone = [item.found for item in host.components if not fate(run, host, item)]
         of_components = [f"{each.name}: {note}" for each in alone for note in each.notes]
         for note in dict.fromkeys([*host.notes, *of_components]):
             found.setdefault(note, []).append(host.name)
+    return found
+
+
+def skipped_blocks(run: Run) -> dict[str, Names]:
+    """Reason -> hosts that were left alone for it."""
+    found: dict[str, Names] = {}
+    for host in run.skipped:
+        found.setdefault(host.reason, []).append(host.name)
     return found
 
 

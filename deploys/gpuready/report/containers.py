@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuready.containers.arguments import Argument
 from gpuready.report.hostlist import hostlist
-from gpuready.report.text import Painter, clean
+from gpuready.report.text import Painter
 
 
 def lines(answers: dict[str, tuple[Argument, ...]], paint: Painter) -> list[list[str]]:
@@ -17,8 +17,8 @@ def lines(answers: dict[str, tuple[Argument, ...]], paint: Painter) -> list[list
     return [
         [
             f"{paint('bold', 'docker run')} on {hostlist(names)}",
-            f"    {clean(' '.join(map(str, answer)))}",
-            *(f"      {clean(str(each))}: {clean(each.why)}" for each in answer),
+            f"    {' '.join(map(str, answer))}",
+            *(f"      {each}: {each.why}" for each in answer),
         ]
         for answer, names in found.items()
     ]

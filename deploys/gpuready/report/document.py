@@ -29,7 +29,7 @@ INTERRUPTED = {
 
 def document(run: Run, code: int) -> dict[str, Any]:
     """The whole run as JSON values; ``code`` is the exit code that goes with it."""
-    return {**summary(run, code), "hosts": {host.name: host_document(run, host) for host in run.hosts}}
+    return {**summary(run, code), "hosts": {host.name: host_document(run, host) for host in run.everyone}}
 
 
 def summary(run: Run, code: int) -> dict[str, Any]:
@@ -66,6 +66,8 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
         "components": [_component(item) for item in host.components],
         "checks": [_check(judged) for judged in host.checks],
     }
+    if host.outcome == "skipped":
+        found["reason"] = mask_text(host.reason)
     if run.verb == "compat":
         found["images"] = [{"image": mask_text(item.image), **answer_document(item)} for item in host.answers]
     if host.nccl is not None:

@@ -12,7 +12,7 @@ from gpuready.report.answers import tally
 from gpuready.report.exitcode import counts, meaning
 from gpuready.report.reached import gpu_checks, run_level
 from gpuready.report.run import HostRun, Run
-from gpuready.report.text import Painter, clean, count
+from gpuready.report.text import Painter, count
 
 _OUTCOMES = {
     "ok": ("ok", "green"),
@@ -22,13 +22,14 @@ _OUTCOMES = {
     "failed": ("FAILED", "red"),
     "unreachable": ("UNREACHABLE", "red"),
     "not_attempted": ("NOT ATTEMPTED", "red"),
+    "skipped": ("skipped", "yellow"),
 }
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks pass, 0 GPU checks  3 execs  4.1 s``, in columns."""
     rows = [
-        (clean(host.name), _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
+        (host.name, _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
         for host in run.hosts
     ]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
@@ -58,7 +59,8 @@ def _style(run: Run, host: HostRun) -> str:
 
 
 def _counts(run: Run, host: HostRun) -> str:
-    if run.verb in ("probe", "compat", "nccl", "docker-args") or not (host.state or host.checks or run.attaching):
+    unjudged = run.verb in ("probe", "compat", "nccl", "docker-args") or host.outcome == "skipped"
+    if unjudged or not (host.state or host.checks or run.attaching):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
     seen = Counter(judged.verdict.status for judged in host.checks)
@@ -76,7 +78,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
     if run.verb == "compat":
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
-        return f"{good}: {tally(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
+        return f"{good}: {tally(run)}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
     if run.attaching:
         return _attaching(run, code, paint)
     depth = run_level(run)
@@ -85,16 +87,18 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if code not in (0, 2):
         verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
+    if run.skipped and not _worked(run):
+        return f"nothing to do{_left(run)}"
     if run.verb in ("probe", "nccl", "docker-args"):
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed"
+        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
     if run.back and not any(host.outcome == "would_change" for host in run.hosts):
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}"
+        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
     if failing:
-        return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}"
-    return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(run.hosts), 'host')})"
+        return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}{_left(run)}"
+    return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
 
 
 def _attaching(run: Run, code: int, paint: Painter) -> str:
@@ -104,7 +108,7 @@ def _attaching(run: Run, code: int, paint: Painter) -> str:
         return f"{verdict}: {_tally(run)}; exit {code} ({meaning(code, run.verb)})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed"
-    return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached"
+    return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached{_left(run)}"
 
 
 def _whose(run: Run) -> str:
@@ -115,6 +119,14 @@ def _whose(run: Run) -> str:
     return f"gpuready's {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
+def _worked(run: Run) -> list[HostRun]:
+    return [host for host in run.hosts if host.outcome != "skipped"]
+
+
+def _left(run: Run) -> str:
+    return f"; {count(len(run.skipped), 'host')} skipped" if run.skipped else ""
+
+
 def _praise(run: Run) -> str:
     proved = run.hosts and all(map(gpu_checks, run.hosts))
     return "ready" if proved and run.verb in ("apply", "verify") else "OK"
@@ -122,16 +134,16 @@ def _praise(run: Run) -> str:
 
 def _gpu_words(run: Run) -> str:
     total = sum(map(gpu_checks, run.hosts))
-    without = sum(not gpu_checks(host) for host in run.hosts)
+    without = sum(not gpu_checks(host) for host in _worked(run))
     blind = f", none on {count(without, 'host')}" if total and without else ""
     return f"{count(total, 'GPU check')}{blind}"
 
 
 def _tally(run: Run) -> str:
-    seen = Counter(_word(run, host) for host in run.hosts)
+    seen = Counter(_word(run, host) for host in run.everyone)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
     )
-    if len(seen) == 1 and len(run.hosts) > 1:
+    if len(seen) == 1 and len(run.everyone) > 1:
         words = f"all {words}"
-    return f"{count(len(run.hosts), 'host')}: {words}" if words else "no host was tried"
+    return f"{count(len(run.everyone), 'host')}: {words}" if words else "no host was tried"

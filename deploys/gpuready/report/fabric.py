@@ -14,7 +14,7 @@ from gpuready.report.hostlist import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, clean, count, lines
+from gpuready.report.text import Painter, count, lines, printable
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12
@@ -82,7 +82,7 @@ def csv_table(run: Run) -> str:
         value = "" if each.value is None else f"{each.value:g}"
         texts = [each.summary.replace("\n", "; "), each.proof]
         row = [each.round, each.test, *ends, each.status, value, each.unit, limit, *texts, f"{each.seconds:.1f}"]
-        table.writerow([clean(str(field)) for field in row])
+        table.writerow([printable(mask_text(str(field))) for field in row])
     return out.getvalue()
 
 
@@ -92,7 +92,7 @@ def headline(run: Run) -> str:
     pairing = run.fabric.wanted.pairing
     seed = "" if pairing.seed is None else f" (seed {pairing.seed})"
     met = {frozenset((each.server.host, each.client.host)) for each in run.fabric.findings}
-    source = f" of {clean(run.probed)}" if run.probed else ""
+    source = f" of {run.probed}" if run.probed else ""
     rounds = f"{count(len(met), 'pair')} in {count(run.fabric.rounds, 'round')}"
     return f"fabric: {count(len(run.hosts), 'host')}{source}, {pairing}{seed}: {rounds}, {run.seconds:.1f} s"
 
@@ -115,13 +115,13 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
     left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
     whys = Counter(why for _, _, why in run.fabric.not_attempted)
     left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
-    yield [f"not tested  {clean(line)}" for line in left]
+    yield [f"not tested  {line}" for line in left]
 
 
 def _matrix(matrix: Matrix, paint: Painter) -> Iterator[str]:
     test = TESTS[matrix.test]
     yield f"{paint('bold', test.title)}, {test.unit}; from row to column"
-    names = [clean(host) for host in matrix.hosts]
+    names = list(matrix.hosts)
     cells = [[matrix.cells.get((row, column)) for column in matrix.hosts] for row in matrix.hosts]
     texts = [
         ["-" if i == j else "" if cell is None else shown(cell) for j, cell in enumerate(row)]
@@ -154,7 +154,7 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     tests = ", ".join(dict.fromkeys(each.test for each in found))
     at = where or hostlist(dict.fromkeys(end.host for each in found for end in (each.server, each.client)))
     first, *rest = lines(summary, "      ")
-    yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {clean(at)}: {first}"
+    yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {at}: {first}"
     yield from rest
     for label, text in (("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))), ("do", remedy)):
         if text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuready.report.run import HostRun
-from gpuready.report.text import Painter, clean, count
+from gpuready.report.text import Painter, count
 from gpuready.state.model import Docker, NodeState, Unknown
 
 
@@ -22,8 +22,8 @@ def lines_of(host: HostRun, paint: Painter) -> list[str]:
         "asks": "a reboot" if state.reboot_required else "",
     }
     width = max(map(len, facts))
-    told = [f"  {name:<{width}}  {clean(text)}" for name, text in facts.items() if text]
-    return [paint("bold", clean(host.name)), *told]
+    told = [f"  {name:<{width}}  {text}" for name, text in facts.items() if text]
+    return [paint("bold", host.name), *told]
 
 
 def _plain(value: str | Unknown | None) -> str:

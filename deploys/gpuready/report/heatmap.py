@@ -15,7 +15,7 @@ from gpuready.fabric.commands import TESTS
 from gpuready.fabric.verdict import Finding
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
-from gpuready.report.text import clean
+from gpuready.report.xml import document
 
 _CELL, _SMALL, _GAP, _TITLE = 44, 10, 40, 54
 #: Of more hosts only the figures' colours are shown, in smaller squares.
@@ -26,7 +26,7 @@ _LETTER = 6.6
 
 def svg(run: Run) -> str:
     """The picture; without a finding it says so."""
-    hosts = [clean(host.name) for host in run.hosts]
+    hosts = [host.name for host in run.hosts]
     made = matrices(run.fabric, [host.name for host in run.hosts]) if run.fabric else []
     cell = _CELL if len(hosts) <= _LABELLED else _SMALL
     left = 16 + int(_LETTER * max(map(len, hosts), default=0)) if cell == _CELL else 16
@@ -45,15 +45,14 @@ def svg(run: Run) -> str:
     for number, matrix in enumerate(made):
         group = _add(root, "g", transform=f"translate({number * block + 16},8)")
         _square(group, matrix, cell, left, top)
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return document(root)
 
 
 def _square(group: ET.Element, matrix: Matrix, cell: int, left: int, top: int) -> None:
     middle = _middle(matrix)
     _text(group, 0, 16, _title(matrix)).set("font-weight", "bold")
     _text(group, 0, 34, _legend(matrix, middle)).set("fill", "#555555")
-    names = [clean(host) for host in matrix.hosts]
+    names = list(matrix.hosts)
     for i, name in enumerate(names if cell == _CELL else ()):
         _text(group, left - 6, top + i * cell + cell / 2 + 4, name).set("text-anchor", "end")
         x, y = left + i * cell + cell / 2 + 4, top - 6
@@ -71,7 +70,7 @@ def _cell(
     square = _add(group, "rect", x=str(x), y=str(y), width=str(cell), height=str(cell), fill=fill, stroke=_GRID)
     if found is None:
         return
-    _add(square, "title").text = clean(f"{found.client} -> {found.server}: {found.summary}")
+    _add(square, "title").text = f"{found.client} -> {found.server}: {found.summary}"
     if found.status == "fail":
         for a, b in ((2, cell - 2), (cell - 2, 2)):
             _add(group, "line", x1=str(x + a), y1=str(y + 2), x2=str(x + b), y2=str(y + cell - 2), stroke="#7f0000")

@@ -5,8 +5,9 @@ Whatever many hosts share is told once. Passes are only counted. Every colour re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from gpuready.checks.base import DECIDE, UNDECIDED
 from gpuready.report import answers, containers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
@@ -16,13 +17,16 @@ from gpuready.report.blocks import (
     error_blocks,
     mended_by_apply,
     note_blocks,
+    skipped_blocks,
     verdict_blocks,
 )
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.hostlist import hostlist
+from gpuready.report.mask import mask_text
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, clean, count, lines
+from gpuready.report.text import Painter, count, lines, one_line
+from gpuready.spec.inventory import CHOOSE
 
 CLASSES = {
     "none": "disturbs nothing",
@@ -37,10 +41,10 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
-    """The whole report, ending in a newline."""
+    """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
     paint = Painter(color)
     if run.answer is not None:
-        return "\n".join(answers.told(run.answer, paint)) + "\n"
+        return _page([answers.told(run.answer, paint)])
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
@@ -56,8 +60,20 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     else:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
         parts += [_before_apply(run, paint)]
-    parts += [attached_lines(run, paint), _notes(run, paint), host_lines(run, paint), [ending(run, code, paint)]]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    parts += [
+        attached_lines(run, paint),
+        _notes(run, paint),
+        skipped_lines(run, paint),
+        host_lines(run, paint),
+        [ending(run, code, paint)],
+    ]
+    return _page(parts)
+
+
+def _page(parts: Iterable[Iterable[str]]) -> str:
+    """Paragraphs of lines as one text, masked; none of what a line was made of can begin another one."""
+    paragraphs = ("\n".join(map(one_line, part)) for part in parts)
+    return mask_text("\n\n".join(filter(None, paragraphs)) + "\n")
 
 
 def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
@@ -65,11 +81,11 @@ def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
     paint = Painter(color)
     first, *rest = lines(message, "  ")
     told = [f"{paint('red', 'error:')} {first}", *rest]
-    return "\n".join([*told, *_labelled("do", remedy, "  ")]) + "\n"
+    return _page([[*told, *_labelled("do", remedy, "  ")]])
 
 
 def _headline(run: Run) -> str:
-    source = f" of {clean(run.probed)}" if run.probed else ""
+    source = f" of {run.probed}" if run.probed else ""
     if run.attaching:
         return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
     looked = sum(host.state is not None for host in run.hosts)
@@ -163,6 +179,15 @@ def _before_apply(run: Run, paint: Painter) -> list[str]:
         + ", ".join(ids)
         for ids, hosts in mended_by_apply(run).items()
     ]
+
+
+def skipped_lines(run: Run, paint: Painter) -> list[str]:
+    """Who is left alone, why, and what to write if that is wrong."""
+    found: list[str] = []
+    for reason, hosts in skipped_blocks(run).items():
+        found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
+        found += _labelled("do", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
+    return found
 
 
 def _notes(run: Run, paint: Painter) -> list[str]:

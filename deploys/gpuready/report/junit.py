@@ -19,7 +19,8 @@ from gpuready.report.blocks import fate, keys
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.report.text import Painter, clean
+from gpuready.report.text import Painter
+from gpuready.report.xml import document
 
 _COUNTED = ("failure", "error", "skipped")
 
@@ -28,16 +29,15 @@ def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
     whole = _whole_run(run) if run.answer is None else _answer_case("gpuready", run.answer)
-    if whole is not None or not run.hosts:
+    if whole is not None or not run.everyone:
         root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
     if run.fabric is not None:
         root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
-    for host in run.hosts:
+    for host in run.everyone:
         root.append(_suite(host.name, host.seconds, _cases(run, host)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return document(root)
 
 
 def _whole_run(run: Run) -> ET.Element | None:
@@ -48,7 +48,7 @@ def _whole_run(run: Run) -> ET.Element | None:
 
 
 def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
-    suite = ET.Element("testsuite", name=clean(name), tests=str(len(cases)), time=f"{seconds:.3f}")
+    suite = ET.Element("testsuite", name=name, tests=str(len(cases)), time=f"{seconds:.3f}")
     for kind, plural in zip(_COUNTED, ("failures", "errors", "skipped"), strict=True):
         suite.set(plural, str(sum(case.find(kind) is not None for case in cases)))
     suite.extend(cases)
@@ -80,6 +80,8 @@ def _host_case(host: HostRun) -> ET.Element:
         _with_error(case, host.error.to_json())
     elif host.outcome == "not_attempted":
         _add(case, "error", "not attempted")
+    elif host.outcome == "skipped":
+        _add(case, "skipped", host.reason)
     return _output(case, "\n".join(host.notes))
 
 
@@ -134,7 +136,7 @@ def _findings(fabric: FabricRun) -> list[ET.Element]:
 
 
 def _case(classname: str, name: str) -> ET.Element:
-    return ET.Element("testcase", classname=clean(classname), name=clean(name), time="0.000")
+    return ET.Element("testcase", classname=classname, name=name, time="0.000")
 
 
 def _with_error(case: ET.Element, error: Mapping[str, Any]) -> ET.Element:
@@ -143,18 +145,13 @@ def _with_error(case: ET.Element, error: Mapping[str, Any]) -> ET.Element:
 
 
 def _add(case: ET.Element, kind: str, message: str, text: str = "", type_: str = "") -> None:
-    found = ET.SubElement(case, kind, message=_xml(message))
+    found = ET.SubElement(case, kind, message=message)
     if kind != "skipped":
         found.set("type", type_ or kind)
-        found.text = _xml(text)
+        found.text = text
 
 
 def _output(case: ET.Element, text: str) -> ET.Element:
     if text:
-        ET.SubElement(case, "system-out").text = _xml(text)
+        ET.SubElement(case, "system-out").text = text
     return case
-
-
-def _xml(text: str) -> str:
-    """Cleaned, lines kept: XML 1.0 has no way to write control characters."""
-    return "\n".join(clean(line) for line in text.split("\n")).replace("\ufffe", "?").replace("\uffff", "?")

@@ -1,84 +1,188 @@
 """Secrets out of everything that is printed or stored: contents of files, command lines, errors, diffs.
 
 A masked text keeps its syntax (JSON stays JSON, TOML stays TOML), so that a masked state still plans and verifies.
-When in doubt it hides too much: a reader can look at the node, a published log cannot be taken back. Forms: RFC 3986
-userinfo, docker's config.json and containerd's registry tables, netrc(5) as in apt_auth.conf(5), PEM.
+When in doubt it hides too much: a reader can look at the node, a published log cannot be taken back.
+
+Nodes write these texts, so every pattern takes time in proportion to their length. It begins at a literal, or where a
+word or a line begins, and takes the whole name; only then is the name judged, and only then is its value looked at.
+Sources: RFC 3986 userinfo, docker's config.json and containerd's registry tables, netrc(5) as in apt_auth.conf(5), PEM.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
+from gpuready.components.ledger import KEPT, SECRET
 from gpuready.state.model import NodeState
 
 MASK = "***"
+Match = re.Match[str]
 
-_WORD = r"(?:pass(?:word|wd|phrase)|token|secret|credential|auth(?![a-z])|authorization(?!-plugins))"
-_JSON_KEY = rf'"[^"\n]*(?:{_WORD}|(?:api|access|private|signing|encryption)[_-]?key)[^"\n]*"\s*:\s*'
-_JSON_STRING = r'"(?:[^"\\\n]|\\.)*"?'
-_PLAIN = r"[^\s\"',;\[\]{}]+"
-
-_USERINFO = re.compile(r"(:(?:\\?/){2})[^/\s\"'\\]+@")
-_PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
-_JSON = re.compile(rf"({_JSON_KEY})(?:{_JSON_STRING}|-?[0-9][\w.+-]*)", re.IGNORECASE)
-_JSON_LIST = re.compile(rf'({_JSON_KEY})\[(?:"(?:[^"\\\n]|\\.)*"|[^\][{{}}"])*\]', re.IGNORECASE)
-_ASSIGNED = re.compile(
-    rf"([\w.-]*(?:{_WORD}[\w.-]*|key)\s*=\s*)(?:\"((?:[^\"\\\n]|\\.)*)\"?|'([^'\n]*)'?|{_PLAIN})", re.IGNORECASE
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase)|pwd(?![a-z])|token|secret|credential|auth(?![a-z])|authorization(?!-plugins)"
+    r"|(?:api|access|private|signing|encryption)[_-]?key",
+    re.IGNORECASE,
 )
-_YAML = re.compile(rf"^(\s*(?:-\s+)?[\w.-]*{_WORD}[\w.-]*:[ \t]+)(?![\"'\[{{|>])\S.*$", re.IGNORECASE | re.MULTILINE)
-_FLAG = re.compile(rf"(--[\w-]*{_WORD}[\w-]*[ \t]+)(?!-)\S+", re.IGNORECASE)
-_HEADER = re.compile(r"(authorization[\"']?\s*[:=]\s*[\"']?\w+\s+)[^\s\"']+", re.IGNORECASE)
-_NETRC = re.compile(r"(\b(?:machine|login|default)\b[^#\n]*?\spassword\s+)\S+", re.IGNORECASE)
-_SECRET_NAME = re.compile(_WORD, re.IGNORECASE)
+_WORKING_DIRECTORY = ("PWD", "OLDPWD")
+_DOUBLE, _SINGLE = r'"(?:[^"\\\n]|\\.)*"?', r"'[^'\n]*'?"
+_TRIPLE = r'"""(?:[^"]|"(?!""))*(?:""")?' + "|" + r"'''(?:[^']|'(?!''))*(?:''')?"
+_LIST = r'\[(?:"(?:[^"\\\n]|\\.)*"?|[^\][{}"])*\]?'
+_NUMBER = r"-?[0-9][\w.+-]*"
+#: In YAML; of JSON only its own words look like it.
+_BARE = r"(?!(?:true|false|null|NaN|Infinity)\b)[^\W\d][^\s,{}\[\]\"']*"
+_QUOTED = rf"{_TRIPLE}|{_DOUBLE}|{_SINGLE}"
+
+#: Names, each with what may follow as the value. A name may stand before ``:`` or ``=``, or be a flag.
+_PAIRS = tuple(
+    (re.compile(name, re.MULTILINE), re.compile(value))
+    for name, value in (
+        # JSON, and a dictionary as Python prints it; JSON within a string of JSON
+        (r"([\"'])(?P<name>(?:(?!\1)[^\n])*)\1\s*:\s*", rf"{_DOUBLE}|{_SINGLE}|{_LIST}|{_NUMBER}|{_BARE}"),
+        (r'(?<!\\)(\\+")(?P<name>[^"\\\n]*)\1\s*:\s*(?=\1)', r'(?<!\\)\\+"[^"\\\n]*(?:\\+")?'),
+        # TOML and INI, with spaces around the sign: the rest of the line
+        (r"^[ \t]*(?P<name>[\w.-]+)[ \t]+=[ \t]*", rf"{_QUOTED}|{_LIST}|[^\s\"'\[{{][^\n]*"),
+        # environment, command lines, queries of URLs
+        (r"(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*=\s*", rf"{_QUOTED}|{_LIST}|[^\s\"',;\[\]{{}}]+"),
+        (r"(?<![\w-])--(?P<name>[\w-]+)[ \t]+", rf"{_DOUBLE}|{_SINGLE}|(?!-)\S+"),
+        # YAML: on a line of its own, within braces, and as a header in quotes
+        (r"^[ \t]*(?:-[ \t]+)*(?P<name>[\w.-]+):[ \t]+", rf"{_DOUBLE}|{_SINGLE}|(?![\[{{|>])\S[^\n]*"),
+        (r"(?<=[{,\"'])[ \t]*(?P<name>[\w.-]+):[ \t]+", rf"{_DOUBLE}|{_SINGLE}|[^\s\[{{,\"'][^\n,{{}}\[\]\"']*"),
+    )
+)
+_BLOCK = re.compile(r"^([ \t]*)(?:-[ \t]+)*[\"']?(?P<name>[\w.-]+)[\"']?:[ \t]+[|>][^\n]*\n", re.MULTILINE)
+_LINE = re.compile(r"([ \t]*)[^\n]*\n?")
+
+_PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----).*?(-----END|\Z)", re.DOTALL)
+#: The scheme stays. In JSON a value without quotes is none of these.
+_HEADER = re.compile(
+    r"((?:authorization|cookie)(?:[\"'][ \t]*[:=][ \t]*[\"']|[ \t]*[:=][ \t]*[\"']?)(?:[\w-]+[ \t]+)?)"
+    r"(?![\[{ \t])[^\n\"']+",
+    re.IGNORECASE,
+)
+_NETRC = re.compile(
+    r"^((?=([^#\n]*?\b(?:machine|login|default)\b))\2[^#\n]*?\spassword[ \t]+)\S+"
+    r"|^([ \t]*password[ \t]+)\S+(?=[ \t]*$)",
+    re.MULTILINE,
+)
+_CURL = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =][\"']?[^\s:\"']{1,256}:)[^\s\"']+")
+_USERINFO = re.compile(r"(:(?:\\?/){2})(?:[^/\s\"'\\@:]*:(?:(?!:(?:\\?/){2})[^\s\"'\\<>])*|[^/\s\"'\\]+)@")
+#: Tokens that say by their form what they are: AWS, GitHub, GitLab, Hugging Face, NGC, Slack, Docker; JSON Web Tokens.
+_TOKEN = re.compile(
+    r"(?<![\w-])(?:A[KS]IA[0-9A-Z]{16}(?![0-9A-Z])|(?:gh[pousr]_|github_pat_|glpat-|hf_|nvapi-|xox[abprs]-|dckr_pat_)"
+    r"[\w-]{16,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?)"
+)
 
 
 def mask_text(text: str) -> str:
     """``text`` with every secret replaced by ``***``; masking twice changes nothing more."""
+    text = _TOKEN.sub(MASK, text)
     if not any(sign in text for sign in "@=:-") and "password" not in text:
         return text
     text = _PEM.sub(rf"\1 {MASK} \2", text)
     text = _HEADER.sub(rf"\g<1>{MASK}", text)
-    text = _JSON_LIST.sub(rf'\1["{MASK}"]', text)
-    text = _JSON.sub(_masked_json, text)
-    text = _ASSIGNED.sub(_masked_assignment, text)
-    for pattern in (_YAML, _FLAG, _NETRC):
-        text = pattern.sub(rf"\g<1>{MASK}", text)
+    text = _replaced(text, _BLOCK, _block)
+    for names, value in _PAIRS:
+        text = _replaced(text, names, lambda whole, name, value=value: _value(whole, name, value))  # type: ignore[misc]
+    text = _NETRC.sub(lambda m: f"{m[1] or m[3]}{MASK}", text)
+    if "curl" in text:
+        text = _CURL.sub(rf"\g<1>{MASK}", text)
     return _USERINFO.sub(rf"\1{MASK}@", text)
 
 
-def _masked_json(match: re.Match[str]) -> str:
-    return match[0] if match[0].endswith('""') else f'{match[1]}"{MASK}"'
+def _replaced(text: str, names: re.Pattern[str], value: Callable[[str, Match], tuple[int, str]]) -> str:
+    """``text`` with the value behind each secret name replaced: ``value`` says where it ends, and by what."""
+    parts, at = [], 0
+    for name in names.finditer(text):
+        if name.start() >= at and _is_secret(name):
+            end, hidden = value(text, name)
+            parts += [text[at : name.end()], hidden]
+            at = end
+    return "".join((*parts, text[at:]))
 
 
-def _masked_assignment(match: re.Match[str]) -> str:
-    if match[2] == "" or match[3] == "":
-        return match[0]
-    quote = '"' if match[2] else "'" if match[3] else ""
-    return f"{match[1]}{quote}{MASK}{quote}"
+def _is_secret(name: Match) -> bool:
+    word = name["name"]
+    assigned = "=" in name[0][len(word) :] and word[-3:].lower() == "key"
+    return (assigned or bool(_SECRET.search(word))) and word not in _WORKING_DIRECTORY
+
+
+def _value(text: str, name: Match, pattern: re.Pattern[str]) -> tuple[int, str]:
+    found = pattern.match(text, name.end())
+    return (name.end(), "") if found is None else (found.end(), _hidden(found[0], name[0], found.end() == len(text)))
+
+
+_STRING = re.compile(_DOUBLE)
+_QUOTE = re.compile(r'"""|\'\'\'|\\*"|\'|')
+
+
+def _hidden(value: str, name: str, last: bool) -> str:
+    """What stands for a value, of the same kind: a list stays a list, quotes stay."""
+    if value.startswith("["):
+        whole = value.endswith("]") or last
+        return f'["{MASK}"]' if whole else _STRING.sub(f'"{MASK}"', value)
+    kept = value.endswith((MASK, f'{MASK}"', f"{MASK}'")) and "authorization" in name.lower()  # by _HEADER
+    if kept or value in ('""', "''", "true", "false"):
+        return value
+    quote = _QUOTE.match(value)
+    mark = quote[0] if quote else ""
+    if not mark and re.match(r"[\"']|.*[ \t]=", name) and re.fullmatch(_NUMBER, value):
+        mark = name[0] if name[0] in "\"'" else '"'  # JSON and TOML have no bare ***
+    return f"{mark}{MASK}{mark}"
+
+
+def _block(text: str, name: Match) -> tuple[int, str]:
+    """A block scalar: the lines below its key that are set in deeper, or empty."""
+    end, indent = name.end(), len(name[1])
+    while end < len(text):
+        line = _LINE.match(text, end)
+        assert line is not None
+        if line[0].strip() and len(line[1]) <= indent:
+            break
+        end = line.end()
+    lost = text[name.end() : end]
+    return end, f"{' ' * (indent + 2)}{MASK}" + ("\n" if lost.endswith("\n") else "") if lost.strip() else lost
 
 
 def mask(value: Any) -> Any:
-    """Any JSON value with all its strings masked; keys stay, and a key that names a secret hides its string."""
+    """Any JSON value with all its strings masked; keys stay, and a key that names a secret hides its strings."""
     if isinstance(value, str):
         return mask_text(value)
     if isinstance(value, dict):
-        return {key: MASK if _hides(key, item) else mask(item) for key, item in value.items()}
+        return {key: _of_key(key, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [mask(item) for item in value]
     return value
 
 
-def _hides(key: object, value: object) -> bool:
-    return isinstance(value, str) and bool(value) and isinstance(key, str) and bool(_SECRET_NAME.search(key))
+def _of_key(key: object, value: Any) -> Any:
+    if not (isinstance(key, str) and value and _SECRET.search(key)):
+        return mask(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return [MASK]
+    return MASK if isinstance(value, str) else mask(value)
 
 
 def mask_value(key: str, value: Any) -> Any:
     """The value of a diff's key; all of it is hidden when the key names a secret."""
-    return MASK if _hides(key.rpartition(".")[2], value) else mask(value)
+    return _of_key(key.rpartition(".")[2], value)
 
 
 def mask_state(state: NodeState) -> dict[str, Any]:
     """A state as JSON, masked and marked so; it plans and verifies, and apply refuses it."""
     shown: dict[str, Any] = mask(state.model_dump())
+    for path, file in state.glob(f"{KEPT}/").items():
+        if path.endswith(".ours"):
+            shown["files"][path]["text"] = _masked_hash(file.text.strip(), path[len(KEPT) : -len(".ours")], state)
     return shown | {"masked": True}
+
+
+def _masked_hash(digest: str, path: str, state: NodeState) -> str:
+    """Of the masked content instead: with the rest of a file known, a password is guessed from the file's hash."""
+    if digest in (SECRET, "absent"):
+        return digest
+    if digest != state.sha256(path):
+        return MASK
+    return hashlib.sha256(mask_text(state.files[path].text).encode("utf-8", "surrogateescape")).hexdigest()

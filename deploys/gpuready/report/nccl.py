@@ -12,7 +12,7 @@ from gpuready.fabric.discovery import Chosen
 from gpuready.fabric.launch import Launch, assignment
 from gpuready.fabric.settings import Settings
 from gpuready.report.hostlist import hostlist
-from gpuready.report.text import Painter, clean
+from gpuready.report.text import Painter
 
 FORMS = ("conf", "env", "docker", "k8s")
 _TEXT = {"type": "string"}
@@ -37,14 +37,14 @@ def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]
         if answer.settings.variables:
             found.setdefault(tuple(answer.settings.variables.items()), []).append(name)
     return [
-        [f"{paint('bold', 'settings')} of {hostlist(names)}", *(f"    {clean(n)}={clean(v)}" for n, v in variables)]
+        [f"{paint('bold', 'settings')} of {hostlist(names)}", *(f"    {n}={v}" for n, v in variables)]
         for variables, names in found.items()
     ]
 
 
 def _ports(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
     rows = [
-        (clean(name), each.port.name, each.port.transport, _gid(each), _place(each), _speed(each))
+        (name, each.port.name, each.port.transport, _gid(each), _place(each), _speed(each))
         for name, answer in answers.items()
         for each in answer.settings.choices.chosen
     ]
@@ -72,7 +72,7 @@ def _refused(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
     for name, answer in answers.items():
         for each in answer.settings.choices.refused:
             found.setdefault((each.port.name, each.reason), []).append(name)
-    told = [f"    {port} on {hostlist(names)}: {clean(reason)}" for (port, reason), names in found.items()]
+    told = [f"    {port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
     return [paint("bold", "ports that are not used"), *told] if told else []
 
 
@@ -80,7 +80,7 @@ def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
     found = {name: answer.launch for name, answer in answers.items() if answer.launch is not None}
     if not found:
         return []
-    told = [f"    {paint('bold', clean(name))}:\n      {clean(str(launch))}" for name, launch in found.items()]
+    told = [line for name, launch in found.items() for line in (f"    {paint('bold', name)}:", f"      {launch}")]
     said = f"    {torch.VARIABLE} says what becomes of a rank when another is lost:"
     values = [f"      {value}  {what}" for value, what in torch.VALUES.items()]
     old = f"    Its name before PyTorch 2.2: {torch.OLD_NAME}."

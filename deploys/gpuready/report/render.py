@@ -37,5 +37,5 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
 
 def _json_lines(run: Run, code: int) -> str:
     """One line a host, with its name as ``host``; the last line is the summary, without hosts."""
-    lines = [{"host": host.name, **host_document(run, host)} for host in run.hosts]
+    lines = [{"host": host.name, **host_document(run, host)} for host in run.everyone]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in (*lines, summary(run, code)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpuready.checks.base import Judged
+from gpuready.checks.base import DECIDE, UNDECIDED, Judged
 from gpuready.compat.answer import Answer
 from gpuready.components import owners
 from gpuready.components.base import Comparison
 from gpuready.containers.arguments import Argument
-from gpuready.errors import GpureadyError
+from gpuready.errors import GpureadyError, InventoryError
 from gpuready.fabric.run import FabricRun
 from gpuready.report.nccl import NcclAnswer
+from gpuready.spec.inventory import Skipped
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from gpuready.attach.status import Attached
 
 #: Outcomes of a host, as they stand in the result document.
-OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted")
+OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
 
 
 @dataclass
@@ -45,12 +47,13 @@ class HostRun:
     """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it.
 
     ``disturbed``: what is permitted there may hit running work, so hosts like it go in batches. ``reboot``: boot_id
-    before and after, and the seconds in between.
+    before and after, and the seconds in between. ``reason``: why it is skipped.
     """
 
     name: str
     outcome: str = "not_attempted"
     error: GpureadyError | None = None
+    reason: str = field(default="", kw_only=True)
     execs: int = 0
     seconds: float = 0.0
     state: NodeState | None = None
@@ -87,6 +90,7 @@ class Run:
     """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
 
     ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
+    ``unchosen``: hosts of the inventory that are none of gpuready's, and were left alone.
     ``fabric``: what the tests between hosts found. ``back``: away from the spec (``remove``, and its dry run), and
     ``selected`` the components that were chosen (None: all).
     """
@@ -104,6 +108,28 @@ class Run:
     selected: frozenset[str] | None = None
     answer: Answer | None = None
     """compat without an inventory: the one answer."""
+    unchosen: list[HostRun] = field(default_factory=list)
+
+    @property
+    def everyone(self) -> list[HostRun]:
+        """All hosts that match, skipped ones last."""
+        return [*self.hosts, *self.unchosen]
+
+    @property
+    def skipped(self) -> list[HostRun]:
+        """The hosts that were left alone, chosen or not."""
+        return [host for host in self.everyone if host.outcome == "skipped"]
+
+    def leave_alone(self, hosts: Iterable[Skipped]) -> None:
+        """Take the hosts in that were not chosen."""
+        self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in hosts]
+        self.conclude()
+
+    def conclude(self) -> None:
+        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
+        idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
+        if self.verb == "apply" and idle and not self.interrupted:
+            self.error = self.error or InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE)
 
     @property
     def attaching(self) -> bool:

@@ -113,6 +113,7 @@ def _parts() -> dict[str, Any]:
     )  # fmt: skip
     host = {
         "outcome": {"enum": list(OUTCOMES)}, "error": _or_null("error"), "execs": COUNT, "seconds": SECONDS,
+        "reason": {**TEXT, "description": "outcome skipped only: why the host was left alone"},
         "level": LEVEL, "gpu_checks": COUNT, "notes": TEXTS, "reboot": _or_null("reboot"),
         "components": {"type": "array", "items": _ref("component")},
         "checks": {"type": "array", "items": _ref("check")},
@@ -122,7 +123,7 @@ def _parts() -> dict[str, Any]:
     host["nccl"] = nccl.schema()
     host["docker_args"] = {"type": "array", "items": _object(words=TEXTS, why=TEXT), "description": "docker-args only"}
     host["attached"] = {"type": "array", "items": _ref("attached"), "description": "rdma: what is on record"}
-    optional = ("state", "images", "nccl", "docker_args", "attached")
+    optional = ("reason", "state", "images", "nccl", "docker_args", "attached")
     from gpuready.attach.status import STATES  # the other verbs, which want VERBS alone, start without it
 
     port = _object(port=COUNT, gid_index={"type": ["integer", "null"]}, address=TEXT, reason=TEXT)

@@ -1,16 +1,22 @@
-"""Words on a terminal: colours that only repeat what a word says, and nothing that a node could smuggle in."""
+"""Text for people: colours that only repeat what a word says, and the one function that makes text safe to print.
+
+Whatever is printed for people goes through :func:`printable`, so a renderer joins texts of nodes as they are. Colours
+are marked with a number that no node can know, until they are printed.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 
 from gpuready.components.base import Value
-from gpuready.report.mask import mask_text, mask_value
+from gpuready.report.mask import mask_value
 from gpuready.state.model import Unknown
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_MARK = f"\x1b{os.urandom(16).hex()}:"
+_SPECIAL = re.compile(rf"{_MARK}([0-9]+);|[^\n\x20-\x7e]")
 _LONGEST = 400
 
 
@@ -22,24 +28,35 @@ class Painter:
 
     def __call__(self, style: str, text: str) -> str:
         """``text`` in a style of :data:`_CODES`."""
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self._color and style and text else text
+        return f"{_MARK}{_CODES[style]};{text}{_MARK}0;" if self._color and style and text else text
 
 
-def clean(text: str) -> str:
-    """Masked, and safe for any terminal: control, bidi and undecodable characters are spelt out."""
-    return _UNPRINTABLE.sub(_spelt, mask_text(text)).replace("\t", "    ")
+def printable(text: str) -> str:
+    """``text`` for any terminal, once: lines and our colours stay, and what str.isprintable refuses is spelt out."""
+    return _SPECIAL.sub(_spelt, text)
 
 
 def _spelt(match: re.Match[str]) -> str:
+    if match[1]:
+        return f"\x1b[{match[1]}m"
+    if match[0].isprintable():
+        return match[0]
     code = ord(match[0])
+    if match[0] == "\t":
+        return "    "
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def one_line(text: str) -> str:
+    """A text that stands within a line: it cannot begin another one."""
+    return text.replace("\n", "\\n")
 
 
 def lines(text: str, indent: str) -> list[str]:
-    """A text of several lines, cleaned, each line after the first set in by ``indent``."""
-    first, *rest = [clean(line.rstrip()) for line in text.strip().split("\n")] or [""]
+    """A text of several lines, each line after the first set in by ``indent``."""
+    first, *rest = [line.rstrip() for line in text.strip().split("\n")]
     return [first, *(indent + line for line in rest if line)]
 
 
@@ -48,7 +65,7 @@ def shown(key: str, value: Value) -> str:
     if value is None:
         return "(absent)"
     if isinstance(value, Unknown):
-        return f"(unknown: {clean(value.unknown)})"
+        return f"(unknown: {one_line(value.unknown)})"
     value = mask_value(key, value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -57,7 +74,6 @@ def shown(key: str, value: Value) -> str:
     else:
         text = str(value) if value != "" else '""'
     text = json.dumps(text, ensure_ascii=False) if text != text.strip() or "\n" in text else text
-    text = clean(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from gpuready.errors import SpecError
 from gpuready.spec.connection import refuse_templates
 from gpuready.spec.fields import is_proxy, is_url
-from gpuready.spec.located import Located, Shown, label, merge, plain
+from gpuready.spec.located import Located, OddFloat, OddInt, Shown, label, merge, plain
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.not_yet import refuse_missing
 from gpuready.spec.secrets import is_reference, resolve
@@ -28,8 +28,10 @@ _KEY = ("toolkit", "repo", "key")
 _PROXY = ("toolkit", "repo", "proxy")
 
 
-def build(tree: Located, *, today: datetime.date | None, allow_exec: bool) -> tuple[NodeSpec | None, list[SpecError]]:
-    """The spec, or all that is wrong with it."""
+def build(
+    tree: Located, *, today: datetime.date | None, allow_exec: bool, check_ids: Collection[str] | None = None
+) -> tuple[NodeSpec | None, list[SpecError]]:
+    """The spec, or all that is wrong with it; waivers may name ``check_ids`` alone (None: any)."""
     errors = list(_unusable(tree, ""))
     if errors:
         return None, errors
@@ -44,7 +46,7 @@ def build(tree: Located, *, today: datetime.date | None, allow_exec: bool) -> tu
         if not any(name == path or name.startswith((f"{path}.", f"{path}[")) for name in wrong):
             errors.append(error)
     if spec is not None and not errors:
-        errors = list(_unresolvable(spec, tree, allow_exec=allow_exec))
+        errors = [*_unresolvable(spec, tree, allow_exec=allow_exec), *_unknown_checks(spec, tree, check_ids)]
     return (None, errors) if errors else (spec, [])
 
 
@@ -55,7 +57,10 @@ def _unusable(value: Located, path: str) -> Iterator[SpecError]:
     except SpecError as e:
         yield e
         return
-    if isinstance(value.value, dict):
+    if isinstance(value.value, (OddInt, OddFloat)):
+        problem = f"{path}: YAML reads {value.value.text} as {value.value}"
+        yield SpecError(problem, where=value.where, allowed=f"{value.value}, or quoted text")
+    elif isinstance(value.value, dict):
         for key, below in value.value.items():
             if isinstance(key, str):
                 yield from _unusable(below, f"{path}.{label(key)}" if path else label(key))
@@ -68,12 +73,12 @@ def _unusable(value: Located, path: str) -> Iterator[SpecError]:
 
 
 def _with_absolute_paths(tree: Located) -> Located:
-    key, proxy = _at(tree, _KEY), _at(tree, _PROXY)
+    key, proxy = at(tree, _KEY), at(tree, _PROXY)
     if key is not None and isinstance(key.value, str) and key.value and not is_url(key.value):
         tree = _replaced(tree, _KEY, _absolute(key.value, key))
     if proxy is not None and isinstance(proxy.value, str) and proxy.value.startswith("file:"):
         tree = _replaced(tree, _PROXY, f"file:{_absolute(proxy.value[5:], proxy)}")
-    wheels = _at(tree, ("torch_wheels",))
+    wheels = at(tree, ("torch_wheels",))
     if wheels is not None and isinstance(wheels.value, list):
         below = Located([_with_absolute_wheel(entry) for entry in wheels.value], wheels.where)
         tree = merge(tree, Located({"torch_wheels": below}, tree.where))
@@ -81,7 +86,7 @@ def _with_absolute_paths(tree: Located) -> Located:
 
 
 def _with_absolute_wheel(entry: Located) -> Located:
-    wheel = _at(entry, ("wheel",))
+    wheel = at(entry, ("wheel",))
     if wheel is None or not isinstance(wheel.value, str) or not wheel.value:
         return entry
     return merge(entry, Located({"wheel": Located(_absolute(wheel.value, wheel), wheel.where)}, entry.where))
@@ -95,7 +100,7 @@ def _absolute(path: str, value: Located) -> str:
 
 
 def _replaced(tree: Located, path: tuple[str, ...], text: str) -> Located:
-    old = _at(tree, path)
+    old = at(tree, path)
     assert old is not None
     new = Located(text, old.where)
     for key in reversed(path):
@@ -103,7 +108,8 @@ def _replaced(tree: Located, path: tuple[str, ...], text: str) -> Located:
     return merge(tree, new)
 
 
-def _at(tree: Located, path: tuple[Any, ...]) -> Located | None:
+def at(tree: Located, path: tuple[Any, ...]) -> Located | None:
+    """The value at a path of keys and list positions; None if there is none."""
     here = tree
     for part in path:
         below: Located | None = None
@@ -130,10 +136,10 @@ def _translate(error: ValidationError, tree: Located) -> dict[str, SpecError]:
 
 def _place(tree: Located, detail: Any) -> tuple[object, ...]:
     """Where in the document: pydantic's location without the names of a union's alternatives."""
-    at = detail.get("ctx", {}).get("at", "")
+    below = detail.get("ctx", {}).get("at", "")
     path: tuple[object, ...] = ()
-    for part in (*detail["loc"], *at.split(".")):
-        if _at(tree, (*path, part)) is not None:
+    for part in (*detail["loc"], *below.split(".")):
+        if at(tree, (*path, part)) is not None:
             path = (*path, part)
     return (*path, detail["loc"][-1]) if detail["type"] == "missing" else path
 
@@ -143,7 +149,7 @@ def _dotted(path: tuple[object, ...]) -> str:
 
 
 def _said(detail: Any, path: tuple[object, ...], tree: Located) -> SpecError:
-    here = _at(tree, path) or _at(tree, path[:-1]) or tree
+    here = at(tree, path) or at(tree, path[:-1]) or tree
     name, context = _dotted(path), detail.get("ctx", {})
     if detail["type"] == "missing":
         return SpecError(f"{name} is missing", where=here.where, allowed=allowed_at(NodeSpec, path))
@@ -165,12 +171,12 @@ def _said(detail: Any, path: tuple[object, ...], tree: Located) -> SpecError:
 
 def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterator[SpecError]:
     """Key files and secrets must be there before anything is executed."""
-    key, proxy = _at(tree, _KEY), _at(tree, _PROXY)
+    key, proxy = at(tree, _KEY), at(tree, _PROXY)
     if key is not None and not is_url(spec.toolkit.repo.key) and not Path(spec.toolkit.repo.key).is_file():
         problem = "toolkit.repo.key: no such file"
         yield SpecError(problem, where=key.where, given=spec.toolkit.repo.key, allowed="a file on this machine")
     for number, one in enumerate(spec.torch_wheels):
-        place = _at(tree, ("torch_wheels", number, "wheel"))
+        place = at(tree, ("torch_wheels", number, "wheel"))
         if place is not None and not Path(one.wheel).is_file():
             problem = f"torch_wheels[{number}].wheel: no such file"
             yield SpecError(problem, where=place.where, given=one.wheel, allowed="a wheel on this machine")
@@ -186,3 +192,14 @@ def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterato
         problem = "toolkit.repo.proxy: what this stands for is no plain proxy URL"
         given = spec.toolkit.repo.proxy
         yield SpecError(problem, where=proxy.where, given=given, allowed="http(s)://[USER:PASSWORD@]HOST:PORT")
+
+
+def _unknown_checks(spec: NodeSpec, tree: Located, check_ids: Collection[str] | None) -> Iterator[SpecError]:
+    """A waiver for a misspelt check waives nothing, and nobody would notice until the check fails."""
+    for number, waiver in enumerate(spec.verify.waive):
+        place = at(tree, ("verify", "waive", number, "check"))
+        if check_ids is not None and place is not None and waiver.check not in check_ids:
+            near = difflib.get_close_matches(waiver.check, sorted(check_ids), 1)
+            problem = f"verify.waive[{number}].check: no such check"
+            allowed = "the id of a check; gpuready explain lists them"
+            yield SpecError(problem, where=place.where, given=waiver.check, allowed=allowed, near="".join(near))

@@ -14,19 +14,20 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from gpuready.errors import SpecError
-from gpuready.spec.hostnames import NAME_ALLOWED, is_host, split_port
+from gpuready.spec.hostnames import NAME_ALLOWED, is_host
 from gpuready.spec.located import VAULT, Located, Shown
+from gpuready.spec.sshoptions import USER, ConfigFiles, Refused, check_jump, setting
 
 #: The inventory, and the host, that is this very machine: no SSH, else all the same.
 LOCAL = "@local"
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _PATH = re.compile(r"[\w~./][\w.+/@~ :,=-]*")
-_OPTION = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)([^\x00-\x1f\x7f]+)")
 _SUDO = ("sudo", "ansible.builtin.sudo")
 _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh")
-_STRUCTURE = {"host", "match", "include"}
-_RUNS_COMMANDS = {"proxycommand", "localcommand", "permitlocalcommand", "knownhostscommand"}
-_LOADS_CODE = {"pkcs11provider", "securitykeyprovider", "xauthlocation"}
+#: As ssh reads them: one after another, and of a setting the first counts.
+_ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+_ARGUMENTS_ALLOWED = "-F FILE, -J HOST, -o Keyword=value"
+#: Flags of ssh without a meaning for us: compression, verbosity, terminals, forwarding of agent and X11.
+_IDLE_FLAGS = re.compile("-[CqvTtaAxXk]+")
 _HONOURED = {
     "ansible_host",
     "ansible_ssh_host",
@@ -36,7 +37,7 @@ _HONOURED = {
     "ansible_ssh_port",
     "ansible_private_key_file",
     "ansible_ssh_private_key_file",
-    "ansible_ssh_common_args",
+    *_ARGUMENTS,
     "ansible_become_method",
     "ansible_become_user",
     "ansible_connection",
@@ -49,32 +50,36 @@ _PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pa
 class Connection:
     """Where and as whom to log in; None leaves it to the user's ssh configuration.
 
-    ``key`` and ``config_file`` are paths as written (``~`` not expanded), ``jump`` is ssh's -J, ``options`` are
-    (keyword, value) pairs of ssh_config(5), checked to be one line each, not to be harmless.
+    ``key`` is a path as written (``~`` not expanded), ``jump`` is ssh's -J. ``config`` is the text of an ssh_config(5)
+    file that takes the place of the user's own. Without --allow-exec nothing in it, or in ``options``, (keyword, value)
+    pairs, runs a command.
     """
 
     address: str
     user: str | None = None
     port: int | None = None
     key: str | None = None
-    config_file: str | None = None
+    config: str | None = None
     jump: str | None = None
     options: tuple[tuple[str, str], ...] = ()
 
 
 def connection(
-    name: str, variables: Mapping[str, Located], *, allow_exec: bool
+    name: str, variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool
 ) -> tuple[Connection | None, list[SpecError]]:
-    """The connection of one host from its ``ansible_*`` variables, or all that is wrong with them."""
+    """The connection of one host from its ``ansible_*`` variables, or all that is wrong with them.
+
+    ``files`` reads what ``-F`` names.
+    """
     args = _Args()
     found: dict[str, Any] = {}
     errors: list[SpecError] = []
     steps: tuple[tuple[str, Callable[[], object]], ...] = (
         ("become", lambda: _refuse_become(variables)),
         ("connection", lambda: _word(variables, "ansible_connection", _SSH, "ssh (other connections: not yet)")),
-        ("arguments", lambda: _common_args(variables, args, allow_exec=allow_exec)),
+        ("arguments", lambda: _arguments(variables, args, files, allow_exec=allow_exec)),
         ("address", lambda: _address(name, variables)),
-        ("user", lambda: _text(variables, ("ansible_ssh_user", "ansible_user"), _USER, "a plain user name")),
+        ("user", lambda: _text(variables, ("ansible_ssh_user", "ansible_user"), USER, "a plain user name")),
         ("port", lambda: _port(variables)),
         ("key", lambda: _text(variables, _KEY_FILES, _PATH, "a plain path")),
     )
@@ -100,15 +105,15 @@ def ignored(variables: Mapping[str, Located]) -> list[str]:
 
 @dataclass
 class _Args:
-    """What ``ansible_ssh_common_args`` says."""
+    """What the variables with arguments of ssh say."""
 
-    config_file: str | None = None
+    config: str | None = None
     jump: str | None = None
     options: list[tuple[str, str]] = field(default_factory=list)
 
     def as_tuple(self) -> tuple[str | None, str | None, tuple[tuple[str, str], ...]]:
         """The last three fields of a Connection."""
-        return self.config_file, self.jump, tuple(self.options)
+        return self.config, self.jump, tuple(self.options)
 
 
 def _refuse(name: str, value: Located, allowed: str, problem: str = "", *, secret: bool = False) -> NoReturn:
@@ -180,52 +185,52 @@ def _port(variables: Mapping[str, Located]) -> int | None:
     return number
 
 
-def _common_args(variables: Mapping[str, Located], args: _Args, *, allow_exec: bool) -> None:
-    allowed = "-F FILE, -J HOST, -o Keyword=value"
-    found = _first(variables, ("ansible_ssh_common_args",))
+def _arguments(variables: Mapping[str, Located], args: _Args, files: ConfigFiles, *, allow_exec: bool) -> None:
+    for name in _ARGUMENTS:
+        found = _first(variables, (name,))
+        if found is None:
+            continue
+        value = found[1]
+        if not isinstance(value.value, str) or not value.value.isprintable():
+            _refuse(name, value, _ARGUMENTS_ALLOWED)
+        try:
+            words = shlex.split(value.value)
+        except ValueError as e:
+            _refuse(name, value, _ARGUMENTS_ALLOWED, str(e).lower())
+        while words:
+            _argument(name, value, words, args, files, allow_exec=allow_exec)
+
+
+def _argument(
+    name: str, value: Located, words: list[str], args: _Args, files: ConfigFiles, *, allow_exec: bool
+) -> None:
+    """Take one argument of ssh, with its own argument, from ``words``."""
+    word = words.pop(0)
+    if _IDLE_FLAGS.fullmatch(word):
+        return
+    flag, argument = word[:2], word[2:]
+    if flag not in ("-F", "-J", "-o") or not (argument or words):
+        _refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not understood")
+    argument = argument or words.pop(0)
+    try:
+        if flag == "-F":
+            if not _PATH.fullmatch(argument):
+                raise Refused("not accepted", "a plain path after -F")
+            args.config = files.text(argument)
+        elif flag == "-J":
+            args.jump = args.jump or check_jump(argument)
+        else:
+            _option(args, argument, allow_exec=allow_exec)
+    except Refused as e:
+        _refuse(name, value, e.allowed, str(e))
+
+
+def _option(args: _Args, argument: str, *, allow_exec: bool) -> None:
+    found = setting(argument, allow_exec=allow_exec)
     if found is None:
         return
-    name, value = found
-    if not isinstance(value.value, str) or not value.value.isprintable():
-        _refuse(name, value, allowed)
-    try:
-        words = shlex.split(value.value)
-    except ValueError as e:
-        _refuse(name, value, allowed, str(e).lower())
-    while words:
-        word = words.pop(0)
-        flag, argument = word[:2], word[2:]
-        if flag not in ("-F", "-J", "-o") or not (argument or words):
-            _refuse(name, value, allowed, f"{word} is not understood")
-        argument = argument or words.pop(0)
-        if flag == "-F" and _PATH.fullmatch(argument):
-            args.config_file = argument
-        elif flag == "-J":
-            args.jump = _jump(name, value, argument)
-        elif flag == "-o":
-            _option(args, name, value, argument, allow_exec=allow_exec)
-        else:
-            _refuse(name, value, "a plain path after -F")
-
-
-def _jump(name: str, value: Located, argument: str) -> str:
-    for hop in argument.split(","):
-        user, at, rest = hop.rpartition("@")
-        host, port = split_port(rest)
-        bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-        if not is_host(bare) or (at and not _USER.fullmatch(user)) or not 1 <= (port or 22) <= 65535:
-            _refuse(name, value, "[USER@]HOST[:PORT], several separated by commas", f"{hop!r} is no jump host")
-    return argument
-
-
-def _option(args: _Args, name: str, value: Located, argument: str, *, allow_exec: bool) -> None:
-    match = _OPTION.fullmatch(argument)
-    keyword = match[1].lower() if match else ""
-    if not match or keyword in _STRUCTURE | _LOADS_CODE:
-        _refuse(name, value, "-o Keyword=value of ssh_config", f"-o {argument} is not understood")
-    if keyword in _RUNS_COMMANDS and not allow_exec:
-        _refuse(name, value, "-J for a jump host, or --allow-exec", f"{match[1]} runs a command on this machine")
-    if keyword == "proxyjump":
-        args.jump = None if match[2].lower() == "none" else _jump(name, value, match[2])
-    else:
-        args.options.append((match[1], match[2]))
+    keyword, value = found
+    if keyword.lower() != "proxyjump":
+        args.options.append(found)
+    elif value.lower() != "none":
+        args.jump = args.jump or value

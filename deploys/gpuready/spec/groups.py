@@ -46,6 +46,8 @@ class Graph:
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self.hosts: dict[str, Host] = {}
+        self.named: set[str] = set()
+        """The hosts that the command line itself names."""
         self.notes: list[str] = []
         self._closures: dict[frozenset[str], tuple[Group, ...]] = {}
         self._direct: dict[str, list[str]] | None = None

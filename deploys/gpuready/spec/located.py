@@ -27,6 +27,25 @@ class Vault:
 VAULT = Vault()
 
 
+class OddInt(int):
+    """A whole number that is not what its digits say: YAML 1.1 reads 010 as 8, 1:30 as 90. ``text`` is as written."""
+
+    text: str
+
+
+class OddFloat(float):
+    """As :class:`OddInt`: 1:30.5 is 90.5."""
+
+    text: str
+
+
+def surprising(value: int | float, text: str) -> OddInt | OddFloat:
+    """The number that ``text`` stands for, which knows how it was written."""
+    odd: OddInt | OddFloat = OddInt(value) if isinstance(value, int) else OddFloat(value)
+    odd.text = text
+    return odd
+
+
 @dataclass(frozen=True, eq=False)
 class Located:
     """A scalar, a ``dict[key, Located]`` or a ``list[Located]``.

@@ -11,11 +11,11 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from gpuready.errors import InventoryError
+from gpuready.errors import GpureadyError, InventoryError
 from gpuready.spec.groups import Graph
 from gpuready.spec.hostnames import is_address_pattern, split_port
+from gpuready.spec.yaml_lines import read_text
 
 _PARTS = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\]")
@@ -56,10 +56,9 @@ def _split(text: str) -> list[str]:
 
 def _from_file(path: str) -> list[str]:
     try:
-        return [line.strip() for line in Path(path).read_text(encoding="utf-8").split("\n")]
-    except (OSError, ValueError) as e:
-        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        raise InventoryError(f"--limit @{path}: cannot be read: {reason}") from None
+        return [line.strip() for line in read_text(path).split("\n")]
+    except GpureadyError as e:
+        raise InventoryError(f"--limit @{e}") from None
 
 
 def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:

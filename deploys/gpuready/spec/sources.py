@@ -18,10 +18,10 @@ from gpuready.spec.groups import Graph
 from gpuready.spec.hostnames import NAME_ALLOWED, expand, is_host, split_port
 from gpuready.spec.located import Located, Shown
 from gpuready.spec.parse import ExportSource, YamlSource
+from gpuready.spec.sshoptions import USER
 from gpuready.spec.yaml_lines import decode, is_json, load_text, read_text
 
 _TIMEOUT = 60
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _INI = re.compile(r"\s*(?:[#;].*\n\s*)*\[[A-Za-z0-9_.-]+(:\w+)?\]\s*(?:[#;].*)?(?:\n|$)")
 _SKIPPED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 _NOT_FILES = ("host_vars", "group_vars", "vars_plugins")
@@ -37,11 +37,12 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
     """Read one source. What is wrong in it is appended to ``errors``; InventoryError if it is none at all."""
     if source == LOCAL:
         graph.add_host(LOCAL, graph.groups["ungrouped"], Where(f"-i {LOCAL}"))
+        graph.named.add(LOCAL)
         return
     if source.startswith("@"):
         raise InventoryError(f"{source}: not yet: this release of gpuready has SSH, and {LOCAL} for this machine")
     if is_path(source):
-        _read_path(source, graph, errors, allow_exec=allow_exec)
+        _read_path(Path(source), graph, errors, allow_exec=allow_exec)
     elif "," in source or "@" in source:
         _read_host_list(source, graph, errors)
     else:
@@ -57,14 +58,21 @@ def is_path(source: str) -> bool:
         return False
 
 
-def _read_path(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: bool) -> None:
-    """A file, or all files of a directory in the order of their names."""
-    if Path(path).is_dir():
-        for entry in _entries(Path(path)):
-            _read_path(str(entry), graph, errors, allow_exec=allow_exec)
+def _read_path(
+    path: Path, graph: Graph, errors: list[SpecError], *, allow_exec: bool, above: tuple[Path, ...] = ()
+) -> None:
+    """A file, or all files of a directory in the order of their names; ``above`` are the directories around it."""
+    if path.is_dir():
+        here = path.resolve()
+        if here in above:
+            raise InventoryError(
+                f"{path}: the link leads back to {here}, which is being read", remedy="remove the link"
+            )
+        for entry in _entries(path):
+            _read_path(entry, graph, errors, allow_exec=allow_exec, above=(*above, here))
         return
     try:
-        _read_file(path, graph, errors, allow_exec=allow_exec)
+        _read_file(str(path), graph, errors, allow_exec=allow_exec)
     except SpecError as e:
         errors.append(e)
 
@@ -104,6 +112,8 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
 
 
 def _refuse_others(path: str, top: dict[object, Located]) -> None:
+    if any(":" in str(name) for name in top) and all(group.value is None for group in top.values()):
+        raise InventoryError(f"{path}: not an inventory: its lines are no groups of hosts")
     if "plugin" in top and not isinstance(top["plugin"].value, dict):
         raise InventoryError(
             f"{path}: not yet: inventory plugins; run it once: ansible-inventory -i {path} --list --export > hosts.json"
@@ -159,10 +169,11 @@ def _read_host_list(source: str, graph: Graph, errors: list[SpecError]) -> None:
         except ValueError as e:
             errors.append(SpecError(str(e), where=where, given=entry, allowed=NAME_ALLOWED))
             continue
-        if not all(map(is_host, names)) or (at and not _USER.fullmatch(user)):
+        if not all(map(is_host, names)) or (at and not USER.fullmatch(user)):
             errors.append(SpecError("no host", where=where, given=entry, allowed=f"[USER@]HOST[:PORT]: {NAME_ALLOWED}"))
             continue
         for name in names:
             host = graph.add_host(name, graph.groups["ungrouped"], where, port)
+            graph.named.add(name)
             if at:
                 host.vars.setdefault("ansible_user", Located(user, where))

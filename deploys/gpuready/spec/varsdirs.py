@@ -8,6 +8,7 @@ beside one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -75,6 +76,16 @@ def directory_of(source: str) -> str:
     return str(path if path.is_dir() else path.parent)
 
 
+def is_store(file: str) -> bool:
+    """Whether a vars file, by Ansible's convention, holds secrets alone: ``group_vars/NAME/vault.yml`` beside others.
+
+    Source: Ansible's documentation, "Keep vaulted variables safely visible".
+    """
+    path = Path(file)
+    in_folder = path.parent.name not in ("group_vars", "host_vars")
+    return in_folder and re.search("vault|secret|credential|password", path.stem, re.IGNORECASE) is not None
+
+
 def _names_in(folder: str) -> frozenset[str]:
     try:
         return frozenset(entry.name for entry in Path(folder).iterdir())
@@ -91,19 +102,22 @@ def _find(folder: str, name: str, there: frozenset[str]) -> Iterator[Path]:
     if path is None:
         return
     if path.is_dir():
-        yield from _files_below(path)
+        yield from _files_below(path, frozenset())
     else:
         yield path
 
 
-def _files_below(directory: Path) -> Iterator[Path]:
+def _files_below(directory: Path, above: frozenset[Path]) -> Iterator[Path]:
     """Sorted by name; hidden and backup files are left out, directories with a suffix, too."""
+    above |= {directory.resolve()}
     for path in sorted(directory.iterdir(), key=lambda p: p.name):
         if path.name.startswith(".") or path.name.endswith("~"):
             continue
         if path.is_dir():
+            if path.resolve() in above:
+                raise InventoryError(f"{path}: the link leads back into itself", remedy="remove the link")
             if not path.suffix:
-                yield from _files_below(path)
+                yield from _files_below(path, above)
         elif path.is_file() and path.suffix in _EXTENSIONS:
             yield path
 

@@ -17,20 +17,28 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 
 from gpuready.errors import InventoryError, SpecError, Where
-from gpuready.spec.located import VAULT, Composer, Located
+from gpuready.spec.located import VAULT, Composer, Located, surprising
 
 MAX_BYTES = 5_000_000
+_MOST_DIGITS = 1_000
 
+#: Descriptors that the caller opened for us, as the shell does for ``-i <(command)``.
+_OPEN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where PyYAML was built with it
 _YAML = "tag:yaml.org,2002:"
 _SCALARS = {_YAML + name for name in ("null", "bool", "int", "float", "timestamp", "str", "binary")}
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan|[0-9]+)", re.IGNORECASE)
 _TOKEN = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
+_NUMBERS = {_YAML + "int", _YAML + "float"}
 _TAGS = "plain YAML, !vault and !unsafe"
 
 
 def read_text(path: str) -> str:
     """The text of a file; InventoryError if it cannot be read, SpecError if it is no text."""
     try:
+        # A FIFO without a writer is waited for without end.
+        if Path(path).exists() and not Path(path).is_file() and not path.startswith(_OPEN):
+            raise InventoryError(f"{path}: cannot be read: not a regular file")
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as e:
@@ -163,7 +171,11 @@ class _YamlReader:
             self._refuse_tag(tag, line)
         node = yaml.ScalarNode(tag, event.value)
         try:
-            return self._constructor.yaml_constructors[tag](self._constructor, node), False
+            if tag == _YAML + "int" and len(event.value) > _MOST_DIGITS:
+                raise ValueError  # in base 60, which YAML 1.1 has, the time is quadratic in the digits
+            value = self._constructor.yaml_constructors[tag](self._constructor, node)
+            odd = tag in _NUMBERS and not _DECIMAL.fullmatch(event.value)
+            return (surprising(value, event.value) if odd else value), False
         except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError, yaml.YAMLError):
             kind = str(tag).removeprefix(_YAML)
             where = Where(self._file, line)

@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
+from gpuready.documents import DocumentError, read_toml
 from gpuready.state.model import Cri, Unknown
 from gpuready.state.records import Records
 
@@ -99,8 +97,8 @@ def _table(value: Any) -> dict[str, Any]:
 def effective(dump: str) -> Effective:
     """The dump, read; raises ValueError with what is wrong. The answer is shared: leave it as it is."""
     try:
-        whole = tomlkit.parse(dump).unwrap()
-    except (TOMLKitError, RecursionError) as e:
+        whole = read_toml(dump).unwrap()
+    except (DocumentError, RecursionError) as e:
         raise ValueError(f"containerd config dump: {e}") from None
     version = whole.get("version")
     if not isinstance(version, int):

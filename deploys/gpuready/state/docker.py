@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from gpuready.documents import read_json
 from gpuready.state.model import Container, Docker, Unknown
 from gpuready.state.records import Records
 
@@ -15,10 +15,10 @@ def docker(r: Records) -> Docker | Unknown | None:
         return answer
     info, *inspected = [line for line in answer.split("\n") if line.strip()] or [""]
     try:
-        found = json.loads(info)
-        rows = [json.loads(line) for line in inspected]
+        found = read_json(info)
+        rows = [read_json(line) for line in inspected]
         return _docker_model(found, rows)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as e:
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as e:
         return Unknown(unknown=f"docker: its answer is not understood ({type(e).__name__}: {str(e)[:120]})")
 
 

@@ -6,11 +6,12 @@ And what pip says of the wheels that gpuready installed earlier, which the probe
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gpuready.documents import read_json
 
 
 class Installed(BaseModel):
@@ -51,7 +52,7 @@ def environment(rc: int, text: str, users: str) -> Environment:
     if rc:
         return Environment(trouble=last[:600] or f"its python ended with {rc} and no message")
     try:
-        told: dict[str, Any] = json.loads(last)
+        told: dict[str, Any] = read_json(last)
         return Environment(**told, users=tuple(users.splitlines()))
     except (ValueError, TypeError, ValidationError):
         return Environment(trouble=f"its python's answer is not understood: {last[:200]!r}")
@@ -63,9 +64,9 @@ _HASH = re.compile(r"sha256=([0-9a-f]{64})")
 def installed_hash(direct_url: str) -> str:
     """The hash in a direct_url.json; empty where there is none."""
     try:
-        archive = json.loads(direct_url).get("archive_info") or {}
+        archive = read_json(direct_url).get("archive_info") or {}
         found = (archive.get("hashes") or {}).get("sha256") or archive.get("hash") or ""
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         return ""
     m = _HASH.fullmatch(f"sha256={str(found).removeprefix('sha256=')}")
     return m[1] if m else ""

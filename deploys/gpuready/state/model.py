@@ -77,6 +77,7 @@ class Unit(_Model):
     """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5)).
 
     ``takes_along``: units that a restart of this one restarts, too. ``changed_us``: its last start, end or reload.
+    ``starting``: systemd has a job that starts it, which waits or runs.
     """
 
     load: str
@@ -94,6 +95,7 @@ class Unit(_Model):
     kill_mode: str = ""
     takes_along: tuple[str, ...] = ()
     listen: str = ""
+    starting: bool = False
 
 
 class Container(_Model):
@@ -192,7 +194,8 @@ class NodeState(_Model):
     """Everything that one probe read. ``masked`` states plan and verify, but never apply.
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
-    ``rdma_stuck``: why ``rdma`` could not be read.
+    ``rdma_stuck``: why ``rdma`` could not be read. ``abandoned``: the probe's sections that were still running at its
+    limit, but for those that no signal ends.
     ``unloaded``: files of containerd that are younger than its start, and a daemon.json that was changed since
     dockerd's. ``nccl``: lines of files that every login reads which set variables of NCCL, as FILE:LINE. ``netns``:
     who holds a network namespace other than the host's, where ib_core is loaded. ``initramfs``: images of installed
@@ -237,6 +240,7 @@ class NodeState(_Model):
     linker: Linker | Unknown = Linker()
     rdma: dict[str, str] = Field(default_factory=dict)
     rdma_stuck: str = ""
+    abandoned: tuple[str, ...] = ()
     network: Network | Unknown | None = None
     nccl: tuple[str, ...] = ()
     ib_netns_mode: str = ""

@@ -16,6 +16,7 @@ from gpuready.state.environments import on_record
 from gpuready.state.leftovers import leftovers
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
+from gpuready.state.readiness import not_yet
 from gpuready.state.records import ProbeError, Records
 from gpuready.state.smi import lean
 from gpuready.state.xid import kernel_log
@@ -34,6 +35,7 @@ def parse(lines: list[str]) -> NodeState:
     files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
+    units = _units(r.run("units"), r.text("limits"))
     next_boot = boots(values, *_said(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
@@ -56,8 +58,8 @@ def parse(lines: list[str]) -> NodeState:
         files=files,
         not_files=tuple(values.get("notfile", [])),
         packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
-        units=_units(r.run("units"), r.text("limits")),
-        docker=docker(r),
+        units=units,
+        docker=docker(r) or not_yet(units, "docker.service"),
         containerd=r.run("containerd"),
         cri=cri(r),
         crio=crio(r),
@@ -69,6 +71,7 @@ def parse(lines: list[str]) -> NodeState:
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
+        abandoned=r.abandoned(),
         network=network(devices) if isinstance(devices, str) else devices,
         nccl=tuple(r.text("nccl").splitlines()),
         ib_netns_mode=one.get("ib_netns_mode", ""),
@@ -183,9 +186,6 @@ def _packages(text: str | Unknown | None) -> dict[str, Package] | Unknown:
     return found
 
 
-_ARGV = re.compile(r"argv\[\]=(.*?) ; ")
-
-
 _LIMIT = re.compile(r"^/proc/(\d+)/limits:Max locked memory +(\S+)", re.M)
 
 
@@ -200,7 +200,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
         p = {key: v[-1] for key, v in _pairs(block).items()}
         if not p.get("Id") or p.get("LoadState") == "not-found":
             continue
-        argv = _ARGV.search(p.get("ExecStart", ""))
+        argv, ended, _ = p.get("ExecStart", "").partition("argv[]=")[2].partition(" ; ")
         found[p["Id"]] = Unit(
             load=p.get("LoadState", ""),
             active=p.get("ActiveState", ""),
@@ -208,7 +208,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             main_pid=_int(p.get("MainPID")),
             invocation=p.get("InvocationID", ""),
             need_daemon_reload=p.get("NeedDaemonReload") == "yes",
-            exec_start=tuple(argv[1].split()) if argv else (),
+            exec_start=tuple(argv.split()) if ended else (),
             drop_ins=tuple(p.get("DropInPaths", "").split()),
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
             changed_us=_int(p.get("StateChangeTimestampMonotonic")),
@@ -216,6 +216,7 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             process_memlock=locked.get(p.get("MainPID", ""), ""),
             kill_mode=p.get("KillMode", ""),
             listen=p.get("Listen", ""),
+            starting=_int(p.get("Job")) > 0 and p.get("ActiveState") in ("inactive", "activating", "failed"),
             takes_along=tuple(f"{p.get('RequiredBy', '')} {p.get('BoundBy', '')} {p.get('ConsistsOf', '')}".split()),
         )
     return found
@@ -233,7 +234,8 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
 
 
 def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str], on_disk: Module | None) -> Driver:
-    version = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", proc.get("/proc/driver/nvidia/version", ""))
+    said = proc.get("/proc/driver/nvidia/version", "").partition("NVRM version:")[2].partition("\n")[0]
+    version = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
     smi, log = r.run("smi"), r.run("xids")
     return Driver(
         owner=_owner(values, r),
@@ -266,7 +268,7 @@ def _owner(values: dict[str, list[str]], r: Records) -> str:
     return "mount" if r.text("mounts").strip() else ""
 
 
-_CACHED = re.compile(r"^\s+(\S+) \(([^)]*)\) => (.+)$", re.M)
+_CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)
 
 
 def _linker(cache: str | Unknown | None, libs: str, loader: str | Unknown | None) -> Linker | Unknown:

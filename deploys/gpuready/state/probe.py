@@ -16,6 +16,11 @@ from gpuready.state.parse import parse
 #: everything takes a hundred times as long still answers.
 LIMIT = 5
 TIMEOUT = 30
+#: The same for a run that changes the node, when it asks again: how long engines may take to start and to answer, how
+#: long a command may take then, and the whole exec.
+PATIENCE = 120
+LONGER = 30
+LONGEST = PATIENCE + LONGER + TIMEOUT
 
 
 @functools.cache
@@ -24,8 +29,14 @@ def script() -> str:
     return render(LIMIT)
 
 
-def render(limit: int) -> str:
-    """The probe with that limit, in seconds, for commands that hang."""
+@functools.cache
+def patient_script() -> str:
+    """The same probe for a node on which something starts or gave no answer: it waits for engines first."""
+    return render(LONGER, PATIENCE)
+
+
+def render(limit: int, patience: int = 0) -> str:
+    """The probe with that limit for commands that hang, and for engines that start; both in seconds."""
     return resources.script(
         "probe",
         driver_dirs=DRIVER_DIRS,
@@ -35,6 +46,7 @@ def render(limit: int) -> str:
         rdma_grub=GRUB,
         rdma_packages=tuple(f"{name}*" for name in FAMILIES),
         limit=limit,
+        patience=patience,
     )
 
 

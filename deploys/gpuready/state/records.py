@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import re
-import tarfile
 
 from gpuready.errors import GpureadyError
+from gpuready.state.archive import ArchiveError, members
 from gpuready.state.model import File, Unknown
+
+#: Of one answer. The probe has 2 MB for its files; base64 adds a third.
+MOST_CHARACTERS = 16_000_000
+MOST_RECORDS = 10_000
 
 
 class ProbeError(GpureadyError):
@@ -38,6 +41,9 @@ class Records:
         self.texts: dict[str, str] = {}
         self.runs: dict[str, tuple[int, str]] = {}
         self.stuck: dict[str, str] = {}
+        size = sum(map(len, lines))
+        if len(lines) > MOST_RECORDS or size > MOST_CHARACTERS:
+            raise ProbeError(f"the probe printed {size} characters in {len(lines)} lines, which is not read")
         for seen, line in enumerate(lines):
             word, *rest = line.split(" ")
             if word == "end":
@@ -77,6 +83,10 @@ class Records:
     def text(self, name: str) -> str:
         return self.texts.get(name, "")
 
+    def abandoned(self) -> tuple[str, ...]:
+        """The commands that were given up at the limit and may answer later; one in state D stays out."""
+        return tuple(sorted(name for name, text in self.stuck.items() if not re.search(r"State:\s*D", text)))
+
     def run(self, name: str) -> str | Unknown | None:
         """A command's output, why it is unknown, or None where the probe had no reason to run it."""
         if name in self.stuck:
@@ -97,23 +107,10 @@ def _first(text: str) -> str:
 
 
 def _untar(data: bytes) -> dict[str, File]:
-    if not data.endswith(bytes(1024)):  # tar's own end mark, without which Python's reader is content, too
-        raise ProbeError("the probe's files are damaged (their end is missing)")
-    found: dict[str, File] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
-            for member in tar:
-                if member.size > len(data):
-                    raise ProbeError(f"the probe's files are damaged ({member.name!r} says {member.size} bytes)")
-                body = tar.extractfile(member) if member.isreg() else None
-                if body is not None:
-                    found["/" + member.name.lstrip("/")] = File(
-                        text=_text(body.read()),
-                        mode=member.mode & 0o7777,
-                        uid=member.uid,
-                        gid=member.gid,
-                        mtime=int(member.mtime),
-                    )
-    except (tarfile.TarError, EOFError, ValueError, OSError, OverflowError, RecursionError) as e:
+        return {
+            each.path: File(text=_text(each.data), mode=each.mode, uid=each.uid, gid=each.gid, mtime=each.mtime)
+            for each in members(data)
+        }
+    except ArchiveError as e:
         raise ProbeError(f"the probe's files are damaged ({e})") from None
-    return found

@@ -15,6 +15,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gpuready.documents import DocumentError, read_xml
 from gpuready.state.model import Unknown
 
 _NONE = re.compile(r"\[?(n/?a|none|not (supported|found|available)|.*deprecated)?\]?", re.I)
@@ -109,12 +110,10 @@ def lean(text: str) -> str:
 @functools.lru_cache(maxsize=4)
 def gpus(text: str) -> tuple[Gpu, ...] | Unknown:
     """The GPUs of one answer, in its order; Unknown where it is no such XML."""
-    if "<!ENTITY" in text:  # no answer of nvidia-smi declares any, and what they expand to has no end
-        return Unknown(unknown="nvidia-smi -q -x: XML with entities, which is none of nvidia-smi's")
     try:
-        root = ET.fromstring(text)
-    except (ET.ParseError, ValueError, RecursionError) as e:
-        return Unknown(unknown=f"nvidia-smi -q -x: no XML ({str(e)[:100]})")
+        root = read_xml(text)
+    except DocumentError as e:
+        return Unknown(unknown=f"nvidia-smi -q -x: {e}")
     if root.tag != "nvidia_smi_log":
         return Unknown(unknown=f"nvidia-smi -q -x: <{root.tag[:40]}>, where <nvidia_smi_log> was expected")
     return tuple(_gpu(one) for one in root.iterfind("gpu"))

@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from gpuready.documents import read_json
 from gpuready.state.model import NodeState
 
 FOLDER = "/var/lib/gpuready"
@@ -47,7 +48,7 @@ def records(state: NodeState) -> tuple[Record, ...]:
     for file in state.glob(PREFIX).values():
         info, _, rest = file.text.partition("\n")
         try:
-            found.append(Record(info, **json.loads(rest)))
+            found.append(Record(info, **read_json(rest)))
         except (ValueError, TypeError):
             continue
     return tuple(found)

@@ -1,0 +1,142 @@
+"""Parsers of documents that a node, an image or a mirror wrote: JSON, YAML, TOML, XML.
+
+Each one bounds the text before it parses it, takes time that grows with its length alone, and raises
+:class:`DocumentError` for whatever it does not accept. The parsers below them do not: PyYAML expands aliases and merge
+keys, and its scanner is quadratic in nested brackets; tomlkit is quadratic in the number of tables and of elements;
+expat expands entities; json uses 20 bytes of memory for each byte of empty lists.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any, cast
+
+import tomlkit
+import yaml
+from tomlkit.exceptions import TOMLKitError
+
+#: Characters of one document. The probe has 2 MB for all that it reads, and a value may take 70 times its text.
+MOST_JSON = 1_000_000
+MOST_XML = 2_000_000
+MOST_YAML = 1_000_000
+MOST_TOML = 250_000
+#: Characters that begin a TOML value or table. The longest dump of containerd's defaults has 270 of them.
+MOST_TOML_VALUES = 3_000
+MOST_DEPTH = 64
+
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+class DocumentError(ValueError):
+    """The text is not accepted; the message is one phrase that says why, with the line where it is known."""
+
+
+def _bounded(text: str | bytes, most: int) -> None:
+    if len(text) > most:
+        raise DocumentError(f"it has {len(text)} characters, and at most {most} are read")
+
+
+def read_json(text: str | bytes, most: int = MOST_JSON, **hooks: Callable[..., Any]) -> Any:
+    """The value of a JSON text; ``hooks`` go to :func:`json.loads`, whose JSONDecodeError passes through."""
+    _bounded(text, most)
+    try:
+        return json.loads(text, **cast(Any, hooks))
+    except RecursionError:
+        raise DocumentError("it is nested too deeply") from None
+
+
+def read_yaml(text: str) -> Any:
+    """The value of one YAML document: mappings, lists, None, and text as it is written (``0x10`` stays text).
+
+    Anchors, aliases and merge keys are refused, because they stand for more than what is written.
+    """
+    _bounded(text, MOST_YAML)
+    reader = _YamlReader()
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            reader.take(event)
+    except yaml.MarkedYAMLError as e:
+        where = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
+        raise DocumentError(f"{where}{e.problem or 'it is no YAML'}") from None
+    except (yaml.YAMLError, UnicodeError) as e:
+        raise DocumentError(f"it is no YAML ({' '.join(str(e).split())[:100]})") from None
+    return reader.root
+
+
+class _YamlReader:
+    """Builds one document from its events, without recursion."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self._stack: list[tuple[Any, list[Any]]] = []
+        self._documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        """One event more."""
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _at(event, "anchors and aliases are not accepted")
+        if isinstance(event, yaml.ScalarEvent):
+            if event.value == "<<" and event.implicit[0]:
+                raise _at(event, "the merge key << is not accepted")
+            none = event.implicit[0] and event.value in ("", "~", "null")
+            self._put(None if none else event.value, event)
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            if len(self._stack) >= MOST_DEPTH:
+                raise _at(event, f"more than {MOST_DEPTH} levels")
+            self._stack.append(({} if isinstance(event, yaml.MappingStartEvent) else [], []))
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            self._put(self._stack.pop()[0], event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise _at(event, "a second document begins")
+
+    def _put(self, value: Any, event: yaml.Event) -> None:
+        if not self._stack:
+            self.root = value
+            return
+        holder, key = self._stack[-1]
+        if isinstance(holder, list):
+            holder.append(value)
+        elif key:
+            holder[key.pop()] = value
+        elif isinstance(value, (dict, list)):
+            raise _at(event, "a key is a mapping or a list")
+        else:
+            key.append(value)
+
+
+def _at(event: yaml.Event, problem: str) -> DocumentError:
+    mark = event.start_mark
+    return DocumentError(f"line {mark.line + 1}: {problem}" if mark else problem)
+
+
+def read_toml(text: str) -> tomlkit.TOMLDocument:
+    """The document of a TOML text."""
+    _bounded(text, MOST_TOML)
+    values = sum(map(text.count, "[,={"))
+    if values > MOST_TOML_VALUES:
+        raise DocumentError(f"it has about {values} values, and at most {MOST_TOML_VALUES} are read")
+    try:
+        text.encode()
+        return tomlkit.parse(text)
+    except UnicodeEncodeError as e:
+        line = text.count("\n", 0, e.start) + 1
+        raise DocumentError(f"it is not UTF-8 (line {line}, character {e.start})") from None
+    except RecursionError:
+        raise DocumentError("it is nested too deeply") from None
+    except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError) as e:
+        raise DocumentError(" ".join(str(e).split()) or type(e).__name__) from None
+
+
+def read_xml(text: str) -> ET.Element:
+    """The root of an XML text without entities of its own."""
+    _bounded(text, MOST_XML)
+    if "<!ENTITY" in text:
+        raise DocumentError("it declares entities")
+    try:
+        return ET.fromstring(text)
+    except (ET.ParseError, ValueError, RecursionError) as e:
+        raise DocumentError(f"it is no XML ({str(e)[:100]})") from None

@@ -1,0 +1,101 @@
+"""An SSH connection to a peer that is not trusted: bounded in bytes, fair to other hosts, and never silent for long.
+
+paramiko reads whatever a server sends, as fast as it comes: without a bound one host can fill the controller's memory,
+and without a pause it keeps the greenlets of all other hosts from running.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from paramiko import Channel, SSHClient, SSHException, Transport
+
+#: Seconds between two questions to sshd whether it is alive, and seconds that it may take to answer.
+BEAT, SILENCE = 10, 30
+#: Bytes that a server may send until the login is done, and beyond what an exec may print (keepalives, rekeying).
+HANDSHAKE, OVERHEAD = 1 << 18, 1 << 20
+_TCP = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30000))
+
+
+class BoundedSocket:
+    """A socket, or a jump host's channel, that delivers ``allowance`` bytes and then raises OSError."""
+
+    def __init__(self, sock: Any, between: Callable[[], None] = lambda: None) -> None:
+        self.sock, self._between = sock, between
+        self.allowance = HANDSHAKE
+        self.exhausted = False
+
+    def recv(self, size: int) -> bytes:
+        """At most ``size`` bytes; ``between`` is called before."""
+        self._between()
+        if self.allowance <= 0:
+            self.exhausted = True
+            raise OSError("the host sent more than it may")
+        data: bytes = self.sock.recv(min(size, self.allowance))
+        self.allowance -= len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sock, name)
+
+
+class BoundedTransport(Transport):
+    """paramiko's transport over a :class:`BoundedSocket`; for the ``transport_factory`` of ``SSHClient.connect``."""
+
+    def __init__(self, sock: Any, **options: Any) -> None:
+        self.bounded = BoundedSocket(sock, gevent.sleep)  # a socket that always has data never waits by itself
+        super().__init__(self.bounded, **options)  # type: ignore[arg-type]
+        _keep_alive(sock)
+        self._watched = False
+
+    def close(self) -> None:
+        """As paramiko's; the connections to jump hosts end, too."""
+        super().close()
+        sock = self.bounded.sock
+        while isinstance(sock, Channel):
+            hop = sock.get_transport()
+            hop.close()
+            sock = hop.sock
+
+    def allow(self, size: int) -> None:
+        """Let the host send ``size`` bytes from now on, and what SSH itself needs; ask sshd whether it is alive."""
+        self.bounded.allowance = size + OVERHEAD
+        if not self._watched:
+            self._watched = True
+            gevent.spawn(_watch, self)
+
+
+def transport_of(client: object) -> Transport | None:
+    """The client's transport, whether it is up or not; None before the first connection and for other connectors."""
+    return client.get_transport() if isinstance(client, SSHClient) else None
+
+
+def _keep_alive(sock: Any) -> None:
+    """Let the kernel notice a peer that is gone: a bound on idle and on unacknowledged data (tcp(7))."""
+    while isinstance(sock, Channel):  # through a jump host: only the connection to the first hop is a socket
+        sock = sock.get_transport().sock
+    if not hasattr(sock, "setsockopt"):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in _TCP:
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+
+
+def _watch(transport: Transport) -> None:
+    """The kernel acknowledges for an sshd that hangs, and a jump host for a node that is gone: so ask sshd itself."""
+    while transport.is_active():
+        gevent.sleep(BEAT)
+        limit = gevent.Timeout(SILENCE)
+        try:
+            with limit:
+                transport.global_request("keepalive@openssh.com", wait=True)
+        except gevent.Timeout as e:
+            if e is not limit:
+                raise
+            transport.close()
+        except (OSError, EOFError, SSHException):
+            return

@@ -1,0 +1,481 @@
+"""SSH servers that lie, flood, stall and cut: one port, and the login name chooses the trick.
+
+A trick gets the session once the script has arrived, so it knows the nonce: what it does, a compromised node can do.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import re
+import socket
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import paramiko
+
+from tests.unit.probe_answers import h200_lines, lines, recorded
+
+ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m\x9b31m\u202e\u2066\x08\x7f\r"
+#: Seconds after which a trick that stalls gives up, so that no thread outlives the tests.
+STALL = 90
+
+
+@dataclass
+class Exec:
+    """One command that a client began: its script has been read, nothing has been said."""
+
+    channel: paramiko.Channel
+    nonce: str
+    kind: str
+    """``probe``, ``lock``, ``step`` or ``other``."""
+
+    def say(self, data: str | bytes) -> None:
+        """Print on stdout."""
+        self.channel.sendall(data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data)
+
+    def complain(self, data: str | bytes) -> None:
+        """Print on stderr."""
+        self.channel.sendall_stderr(data.encode() if isinstance(data, str) else data)
+
+    def answer(self, rows: list[str]) -> None:
+        """A proper answer with these records; their last line is ``end COUNT``."""
+        self.say(f"\nbegin {self.nonce}\n" + "".join(f"{row}\n" for row in rows[:-1]) + f"{rows[-1]} {self.nonce}\n")
+
+    def leave(self, status: int = 0) -> None:
+        """End with an exit status."""
+        self.channel.send_exit_status(status)
+        self.channel.close()
+
+
+Trick = Callable[[Exec], None]
+TRICKS: dict[str, Trick] = {}
+#: What a person must read in the host's one message.
+SAYS: dict[str, str] = {}
+
+
+def trick(says: str) -> Callable[[Trick], Trick]:
+    """Register a trick under its name; ``says`` is a part of the message that the host must get."""
+
+    def register(function: Trick) -> Trick:
+        name = function.__name__.strip("_")
+        TRICKS[name], SAYS[name] = function, says
+        return function
+
+    return register
+
+
+def good(session: Exec) -> None:
+    """A node with one H200, as it was recorded."""
+    session.answer(h200_lines())
+    session.leave()
+
+
+def _forever(session: Exec, chunk: bytes, *, stderr: bool = False, pause: float = 0) -> None:
+    end = time.monotonic() + STALL
+    while time.monotonic() < end:
+        (session.channel.sendall_stderr if stderr else session.channel.sendall)(chunk)
+        time.sleep(pause)
+
+
+# --- who asks for what --------------------------------------------------------------------------------------
+
+
+@trick("sudo asks for a password")
+def spoofed_sudo(session: Exec) -> None:
+    session.complain("sudo: a password is required\n")
+    session.leave(1)
+
+
+@trick("sudo asks for a password")
+def spoofed_sudo_on_stdout(session: Exec) -> None:
+    session.say("sudo: a terminal is required to read the password\nsudo: a password is required\n")
+    session.leave(1)
+
+
+@trick("no answer within")
+def prompts_and_waits(session: Exec) -> None:
+    session.say("[sudo] password for root: ")
+    session.complain("sudo: a password is required\n")
+    time.sleep(STALL)
+
+
+# --- too much -----------------------------------------------------------------------------------------------
+
+
+@trick("sent more than")
+def endless_line(session: Exec) -> None:
+    _forever(session, b"x" * 32768)
+
+
+@trick("sent more than")
+def endless_lines(session: Exec) -> None:
+    _forever(session, b"line of nothing\n" * 2048)
+
+
+@trick("sent more than")
+def endless_empty_lines(session: Exec) -> None:
+    session.say(f"\nbegin {session.nonce}\n")
+    _forever(session, b"\n" * 32768)
+
+
+@trick("sent more than")
+def endless_record(session: Exec) -> None:
+    session.say(f"\nbegin {session.nonce}\ntar ")
+    _forever(session, b"QUFB" * 8192)
+
+
+@trick("sent more than")
+def endless_stderr(session: Exec) -> None:
+    _forever(session, b"e" * 32768, stderr=True)
+
+
+@trick("no answer within")
+def huge_stderr_then_silence(session: Exec) -> None:
+    session.complain(b"e" * (4 << 20))
+    time.sleep(STALL)
+
+
+@trick("no answer within")
+def packets_without_meaning(session: Exec) -> None:
+    transport = session.channel.get_transport()
+    end = time.monotonic() + STALL
+    while time.monotonic() < end and transport.is_active():
+        transport.send_ignore(4000)
+
+
+# --- too slow -----------------------------------------------------------------------------------------------
+
+
+@trick("no answer within")
+def slow_drip(session: Exec) -> None:
+    session.say(f"\nbegin {session.nonce}\ntar ")
+    _forever(session, b"A", pause=0.2)
+
+
+@trick("no answer within")
+def silence(session: Exec) -> None:
+    time.sleep(STALL)
+
+
+@trick("")
+def answer_without_end_of_stream(session: Exec) -> None:
+    session.answer(h200_lines())
+    time.sleep(STALL)
+
+
+@trick("")
+def flood_after_the_answer(session: Exec) -> None:
+    session.answer(h200_lines())
+    _forever(session, b"y" * 32768)
+
+
+# --- markers ------------------------------------------------------------------------------------------------
+
+
+@trick("no root shell")
+def markers_without_nonce(session: Exec) -> None:
+    session.say("begin\n" + "".join(f"{row}\n" for row in h200_lines()))
+    session.leave()
+
+
+@trick("no root shell")
+def wrong_nonce(session: Exec) -> None:
+    session.nonce = "0123456789abcdef"
+    good(session)
+
+
+@trick("the answer is cut")
+def answer_of_another_exec(session: Exec) -> None:
+    other, session.nonce = session.nonce, "feedfacefeedface"
+    session.say(f"\nbegin {other}\n")
+    good(session)
+
+
+@trick("")
+def markers_in_motd(session: Exec) -> None:
+    session.say("begin\nend 0\nbegin 1234\ntar AAAA\nend 1 1234\n")
+    good(session)
+
+
+@trick("")
+def noise_without_newline(session: Exec) -> None:
+    session.say("\x1b]0;title\x07Welcome to \xff\xfe".encode("latin-1"))
+    good(session)
+
+
+@trick("damaged")
+def not_utf8(session: Exec) -> None:
+    session.say(b"\nbegin " + session.nonce.encode() + b"\ntar \xff\xfe\xfd\nend 1 " + session.nonce.encode() + b"\n")
+    session.leave()
+
+
+@trick("cut: 1 records of 7")
+def wrong_count(session: Exec) -> None:
+    session.answer([*h200_lines()[:-1], "end 7"])
+    session.leave()
+
+
+@trick("the answer is cut")
+def early_close(session: Exec) -> None:
+    session.say(f"\nbegin {session.nonce}\ntar QUFB")
+    session.leave()
+
+
+@trick("without a word")
+def no_word(session: Exec) -> None:
+    session.leave()
+
+
+@trick("broke")
+def disconnect(session: Exec) -> None:
+    session.say(f"\nbegin {session.nonce}\n")
+    session.channel.get_transport().sock.shutdown(socket.SHUT_RDWR)
+
+
+@trick("none of its own")
+def unknown_record(session: Exec) -> None:
+    session.answer([f"rm -rf / {ESCAPES!r}", "end 1"])
+    session.leave()
+
+
+# --- what is in the answer ----------------------------------------------------------------------------------
+
+
+@trick("no root shell")
+def escapes_in_the_refusal(session: Exec) -> None:
+    session.complain(f"{ESCAPES}you shall not pass{ESCAPES}\n")
+    session.leave(1)
+
+
+@trick("")
+def escapes_in_every_field(session: Exec) -> None:
+    data = base64.b64decode(h200_lines()[0].removeprefix("tar "))
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar:
+            body = tar.extractfile(member)
+            assert body is not None
+            text = body.read().decode("utf-8", "surrogateescape")
+            if not member.name.endswith(".rc"):
+                text = re.sub(r"(?m)([=\t :>]\s*)([^\s<>=:/]{2,})$", lambda m: m[1] + ESCAPES.strip() + m[2], text)
+            found[member.name] = text.encode("utf-8", "surrogateescape")
+    session.answer(_with_tar(found))
+    session.leave()
+
+
+def _with_tar(files: dict[str, bytes]) -> list[str]:
+    from tests.unit.probe_answers import tar
+
+    return [f"tar {base64.b64encode(tar(dict(files))).decode()}", "end 1"]
+
+
+@trick("damaged")
+def not_base64(session: Exec) -> None:
+    session.answer(["tar !!!!", "end 1"])
+    session.leave()
+
+
+@trick("damaged")
+def not_a_tar(session: Exec) -> None:
+    session.answer(["tar " + base64.b64encode(b"no tar" * 1000 + bytes(1024)).decode(), "end 1"])
+    session.leave()
+
+
+@trick("damaged")
+def tar_bomb(session: Exec) -> None:
+    """Sparse members of GNU tar: 1 MiB of holes each, a few bytes on the wire."""
+    blocks = b""
+    for number in range(400):
+        header = tarfile.TarInfo(f"etc/bomb{number}.conf")
+        header.size = 512
+        raw = bytearray(header.tobuf(tarfile.GNU_FORMAT))
+        raw[156:157] = b"S"
+        raw[386:398], raw[398:410] = b"%011o\0" % ((1 << 20) - 512), b"%011o\0" % 512
+        raw[483:495] = b"%011o\0" % (1 << 20)
+        raw[148:156] = b"        "
+        raw[148:156] = b"%06o\0 " % sum(raw[:512])
+        blocks += bytes(raw) + b"x" * 512
+    session.answer(["tar " + base64.b64encode(blocks + bytes(1024)).decode(), "end 1"])
+    session.leave()
+
+
+@trick("")
+def yaml_bomb(session: Exec) -> None:
+    rows = ["a0: &a0 {x: 1}"]
+    rows += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)]
+    spec = "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: []\n" + "\n".join(rows) + "\n"
+    session.answer(lines({"/etc/cdi/nvidia.yaml": spec}))
+    session.leave()
+
+
+@trick("")
+def deep_json(session: Exec) -> None:
+    session.answer(lines(outs={"docker": "[" * 200_000}, files={"/etc/docker/daemon.json": '{"a":' * 100_000}))
+    session.leave()
+
+
+@trick("")
+def slow_to_mask(session: Exec) -> None:
+    name = 'PRETTY_NAME="' + "auth-" * 3200 + '"\nID=debian\n'
+    session.answer(lines({"/etc/os-release": name, "/etc/docker/daemon.json": json.dumps({"auth-" * 3200: "x"})}))
+    session.leave()
+
+
+ENTITY = "&e{};"
+
+
+@trick("")
+def entity_bomb(session: Exec) -> None:
+    rows = "".join(f'<!ENTITY e{n} "{10 * ENTITY.format(n - 1)}">' for n in range(1, 12))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e0 "ha">{rows}]><nvidia_smi_log>&e11;</nvidia_smi_log>'
+    session.answer(lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb}))
+    session.leave()
+
+
+@trick("")
+def lies_about_steps(session: Exec) -> None:
+    """A node that says yes to everything and does nothing."""
+    if session.kind == "probe":
+        good(session)
+    elif session.kind == "lock":
+        session.say(f"\nfree {session.nonce}\n")
+        time.sleep(STALL)
+    else:
+        session.answer(["step 0 - -", "end 1"])
+        session.leave()
+
+
+@trick("another gpuready changes this node now")
+def holds_the_lock(session: Exec) -> None:
+    if session.kind == "lock":
+        session.say(f"\nheld {ESCAPES}mallory {session.nonce}\n")
+        session.leave()
+    else:
+        good(session)
+
+
+@trick("damaged")
+def garbage_from_steps(session: Exec) -> None:
+    if session.kind == "step":
+        session.answer(["step 0 !!! ???", "end 1"])
+        session.leave()
+    else:
+        lies_about_steps(session)
+
+
+# --- before the login ---------------------------------------------------------------------------------------
+
+
+def banner_without_end(connection: socket.socket) -> None:
+    """Bytes without a newline where the SSH version should be."""
+    end = time.monotonic() + STALL
+    while time.monotonic() < end:
+        connection.sendall(b"A" * 65536)
+
+
+def banner_lines(connection: socket.socket) -> None:
+    """Lines before the SSH version, for ever (RFC 4253 allows some)."""
+    end = time.monotonic() + STALL
+    while time.monotonic() < end:
+        connection.sendall(b"hello there\r\n" * 1000)
+
+
+def huge_packet(connection: socket.socket) -> None:
+    """A first packet that claims 2 GiB, and a flood after it."""
+    connection.sendall(b"SSH-2.0-OpenSSH_9.9\r\n" + (0x7FFFFFF0).to_bytes(4, "big"))
+    banner_without_end(connection)
+
+
+RAW = {"banner_without_end": banner_without_end, "banner_lines": banner_lines, "huge_packet": huge_packet}
+
+
+class _Login(paramiko.ServerInterface):
+    """Lets everyone in; the login name is the trick."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.user = server, ""
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        self.user = username
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        refused = self.user == "refuses_channels"
+        return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED if refused else paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        if self.user == "refuses_commands":
+            return False
+        threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
+        return True
+
+    def _run(self, channel: paramiko.Channel, command: bytes) -> None:
+        with contextlib.suppress(OSError, EOFError, AttributeError, paramiko.SSHException):
+            size = int(re.findall(rb"bs=(\d+)", command)[0])
+            script = b""
+            while len(script) < size and (chunk := channel.recv(65536)):
+                script += chunk
+            nonce = script.partition(b"\n")[0].partition(b"=")[2].decode()
+            kinds = {"lock": b"/run/gpuready.lock", "step": b'echo "step', "probe": b"driver_values"}
+            kind = next((kind for kind, part in kinds.items() if part in script), "other")
+            TRICKS.get(self.user, good)(Exec(channel, nonce, kind))
+
+
+#: Refused by the server itself.
+SAYS |= {"refuses_channels": "refused a session", "refuses_commands": "refused to run a command"}
+
+
+class Server:
+    """A server on a loopback port of its own; ``raw`` replaces SSH altogether."""
+
+    def __init__(self, key: paramiko.PKey, raw: Callable[[socket.socket], None] | None = None) -> None:
+        self.key, self.raw = key, raw
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port = int(self._socket.getsockname()[1])
+        self.accepted = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection = self._socket.accept()[0]
+                self.accepted += 1
+                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            if self.raw is not None:
+                self.raw(connection)
+                return
+            transport = paramiko.Transport(connection)
+            transport.add_server_key(self.key)
+            transport.start_server(event=threading.Event(), server=_Login(self))
+
+    def close(self) -> None:
+        """Accept no more."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def main() -> None:
+    """Serve until stdin ends; the first line on stdout is the ports by trick and the host key, as JSON."""
+    key = paramiko.ECDSAKey.generate()
+    servers = {"": Server(key), **{name: Server(key, raw) for name, raw in RAW.items()}}
+    ports = {name: server.port for name, server in servers.items()}
+    print(json.dumps({"ports": ports, "key": f"{key.get_name()} {key.get_base64()}"}), flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

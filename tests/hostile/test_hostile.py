@@ -1,0 +1,242 @@
+"""One hostile node among good ones: it gets one clear message, and nobody else notices it.
+
+The servers are processes of their own (server.py); gpuready is the real executable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import paramiko
+import pytest
+import yaml
+
+from tests.hostile.server import RAW, SAYS, TRICKS
+from tests.system.faults import Terminal, until
+from tests.system.harness import GPUREADY
+
+GOOD = [f"good{number}" for number in range(1, 9)]
+#: Tricks that show in steps, so only apply meets them.
+STEPS = ("lies_about_steps", "holds_the_lock", "garbage_from_steps")
+FLOODS = ("endless_line", "endless_empty_lines", "endless_stderr", "packets_without_meaning", "slow_to_mask",
+          "banner_without_end")  # fmt: skip
+MEMORY = 300 << 20
+#: What may never reach a terminal: C0 but line ends and the escapes of our own colours and cursor; C1; bidi controls.
+RAW_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b(?!\[[0-9;?]*[mKAhl])"
+)
+
+
+@dataclass
+class Servers:
+    """Where the tricks and the good hosts are served, and a home directory whose user may log in there."""
+
+    home: Path
+    bad: dict[str, Any]
+    good: dict[str, Any]
+    made: int = field(default=0)
+
+    def inventory(self, names: Iterable[str]) -> Path:
+        """An inventory of hosts: a trick's name, with a number where there are several, or a good host."""
+        hosts: dict[str, dict[str, object]] = {}
+        for name in names:
+            user = name.rstrip("0123456789")
+            server = self.bad if user in TRICKS or user in SAYS or user in RAW else self.good
+            hosts[name] = {"ansible_port": server["ports"].get(user, server["ports"][""]), "ansible_user": user}
+        variables = {
+            "ansible_host": "127.0.0.1",
+            "ansible_ssh_private_key_file": str(self.home / "key"),
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.home}/known",
+            "gpuready": {"hardware": {"gpus": 1}, "memlock": "unlimited"},
+        }
+        self.made += 1
+        path = self.home / f"inventory{self.made}.yaml"
+        path.write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": variables}}, sort_keys=False))
+        return path
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Two processes: floods of the one take no time of the other's."""
+    home = tmp_path_factory.mktemp("home")
+    paramiko.RSAKey.generate(2048).write_private_key_file(str(home / "key"))
+    with contextlib.ExitStack() as stack:
+        pipe = subprocess.PIPE
+        told = []
+        for _ in range(2):
+            words = [sys.executable, "-m", "tests.hostile.server"]
+            process = stack.enter_context(subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True))
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            told.append(json.loads(process.stdout.readline()))
+        known = [f"[127.0.0.1]:{port} {one['key']}\n" for one in told for port in one["ports"].values()]
+        (home / "known").write_text("".join(known))
+        yield Servers(home, *told)
+
+
+@dataclass
+class Ran:
+    """A run that has ended: its result, how long it took, its greatest memory, when each host was done."""
+
+    code: int
+    document: dict[str, Any]
+    stderr: str
+    memory: int
+    done: dict[str, float]
+
+    def message(self, host: str) -> str:
+        """The host's one message, or nothing."""
+        error = self.document["hosts"][host]["error"]
+        return "" if error is None else str(error["message"])
+
+
+def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120, **limits: int) -> Ran:
+    """The real executable over these hosts."""
+    words = [GPUREADY, *verb.split(), "-i", str(servers.inventory(hosts)), "--output", "json"]
+    env = {**os.environ, "HOME": str(servers.home)}
+    env.pop("SSH_AUTH_SOCK", None)
+    out = (servers.home / "out").open("w+")
+
+    def restrict() -> None:
+        for name, value in limits.items():
+            resource.setrlimit(getattr(resource, name), (value, value))
+
+    began = time.monotonic()
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
+                               env=env, preexec_fn=restrict)  # fmt: skip
+    guard = threading.Timer(timeout, process.kill)
+    guard.start()
+    done, lines = {}, []
+    assert process.stderr is not None
+    for line in process.stderr:
+        lines.append(line)
+        if progress := re.match(r"\[ *[0-9.]+ s\] (\S+)", line):
+            done[progress[1]] = time.monotonic() - began
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    guard.cancel()
+    out.seek(0)
+    text = out.read()
+    out.close()
+    assert text, f"exit {process.returncode}: {''.join(lines)}"
+    return Ran(process.returncode, json.loads(text), "".join(lines), usage.ru_maxrss << 10, done)
+
+
+def busy() -> float:
+    """How much slower than an idle machine this one may be just now."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def slowest(ran: Ran) -> float:
+    """Seconds until the last of the good hosts was done."""
+    return max(ran.done[name] for name in GOOD)
+
+
+@pytest.fixture(scope="module")
+def alone(servers: Servers) -> Ran:
+    """The good hosts without any other."""
+    return run(servers, "plan", GOOD)
+
+
+@pytest.mark.fault("hostile-node")
+@pytest.mark.fault("D2")
+@pytest.mark.fault("D3")
+@pytest.mark.fault("D11")
+def test_every_trick_has_one_message_and_no_effect_on_the_others(servers: Servers, alone: Ran) -> None:
+    tricks = [name for name in (*TRICKS, *SAYS, *RAW) if name not in STEPS]
+    ran = run(servers, "plan --parallel 100", dict.fromkeys([*GOOD, *tricks]))
+    assert len(set(tricks)) >= 25
+    for name in GOOD:
+        assert ran.document["hosts"][name]["components"] == alone.document["hosts"][name]["components"], name
+    wrong = {}
+    for name in tricks:
+        message = ran.message(name)
+        harmless = SAYS.get(name) == "" and ran.document["hosts"][name]["outcome"] in ("ok", "would_change", "failed")
+        if not harmless and (not message or SAYS.get(name, "no SSH server answered") not in message):
+            wrong[name] = message
+        assert "\n" not in message, name
+    assert wrong == {}
+    assert "Traceback" not in ran.stderr and ran.document["error"] is None
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.fault("endless-line")
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone: Ran, name: str) -> None:
+    ran = run(servers, "plan", [name, *GOOD])
+    assert slowest(ran) < slowest(alone) + 2 * busy(), ran.stderr
+    assert ran.memory < MEMORY
+    assert {ran.document["hosts"][good]["outcome"] for good in GOOD} == {"would_change"}
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.fault("D8")
+@pytest.mark.fault("spoofed-sudo")
+def test_nothing_is_asked_on_the_terminal_and_nothing_raw_reaches_it(servers: Servers) -> None:
+    names = ["spoofed_sudo", "spoofed_sudo_on_stdout", "escapes_in_the_refusal", "escapes_in_every_field",
+             "unknown_record", "noise_without_newline"]  # fmt: skip
+    for verb in ("plan", "verify --passive"):
+        shown = Terminal(servers.home)
+        shown.type("secret\n")
+        process = shown.start(*verb.split(), "-i", str(servers.inventory([*names, *GOOD])), "--color", "always")
+        assert process.wait(120) in (1, 3, 4), shown.shown
+        until(lambda screen=shown: "hosts: " in screen.shown, 10)
+        assert shown.unread() == len("secret\n") and "assword:" not in shown.shown
+        assert "you shall not pass" in shown.shown and shown.unchanged()
+        raw = RAW_CONTROLS.search(shown.shown)
+        assert raw is None, shown.shown[max(0, raw.start() - 80) : raw.end() + 20]
+
+
+@pytest.mark.fault("hostile-node")
+@pytest.mark.parametrize("name", STEPS)
+def test_a_node_that_lies_in_steps_fails_alone(servers: Servers, name: str) -> None:
+    ran = run(servers, "apply --yes --batch 100% --only memlock", [name])
+    host = ran.document["hosts"][name]
+    assert host["outcome"] in ("failed", "unreachable") and ran.code in (1, 4), ran.stderr
+    assert SAYS[name] in ran.message(name) and "\n" not in ran.message(name), ran.message(name)
+
+
+@pytest.mark.parametrize("name", ["silence", "slow_drip", "banner_without_end", "slow_to_mask"])
+def test_ctrl_c_ends_it_at_once(servers: Servers, name: str) -> None:
+    shown = Terminal(servers.home)
+    process = shown.start("plan", "-i", str(servers.inventory([name, "good1"])), "--color", "never")
+    until(lambda: "good1" in shown.shown, 60 * busy())
+    time.sleep(0.5)  # somewhere in the middle
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) in (130, 1, 3, 4) and time.monotonic() - began < 5 * busy()
+    assert "Traceback" not in shown.shown
+
+
+@pytest.mark.fault("D12")
+@pytest.mark.fault("descriptors-exhausted")
+@pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
+def test_more_hosts_than_descriptors(servers: Servers, verb: str) -> None:
+    """The hard limit is what a system allows: hosts that do not fit wait for their turn."""
+    hosts = [f"lies_about_steps{number}" for number in range(150)]
+    ran = run(servers, verb, hosts, timeout=300, RLIMIT_NOFILE=100)
+    wanted = {"would_change"} if verb == "plan" else {"failed"}  # nothing changes on these nodes
+    assert {host["outcome"] for host in ran.document["hosts"].values()} == wanted, ran.stderr[-2000:]
+    assert "Too many open files" not in json.dumps(ran.document) and "Traceback" not in ran.stderr
+
+
+@pytest.mark.fault("D3")
+def test_trust_takes_no_flood_for_a_host_key(servers: Servers) -> None:
+    words = [GPUREADY, "trust", "--yes", "-i", str(servers.inventory([*RAW, "good1"]))]
+    began = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "HOME": str(servers.home)})
+    assert done.returncode == 4 and "good1" in done.stdout and time.monotonic() - began < 30 * busy(), done
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY
