@@ -12,8 +12,8 @@ from tests.system.daemon_json_cases import ABSOLUTE, LIVE, RUNTIME, Case, docker
 
 _SYSTEMD = {"exec-opts": ["native.cgroupdriver=systemd"]}
 _ROTATED = {"log-driver": "json-file", "log-opts": {"max-size": "100m", "max-file": "5"}}
-# They raise memlock, too, which the lab's host may not give to a machine.
-_LIMITS = {"nofile": {"Name": "nofile", "Hard": 65536, "Soft": 65536}}
+# They raise memlock and more files, which the lab's host may not give to a machine.
+_LIMITS = {"nofile": {"Name": "nofile", "Hard": 8192, "Soft": 4096}}
 _GUIDE = {"path": "nvidia-container-runtime", "runtimeArgs": []}
 _DESKTOP = {"builder": {"gc": {"defaultKeepStorage": "20GB", "enabled": True}}, "experimental": False}
 

@@ -197,10 +197,10 @@ class NodeState(_Model):
     ``rdma_stuck``: why ``rdma`` could not be read. ``abandoned``: the probe's sections that were still running at its
     limit, but for those that no signal ends.
     ``unloaded``: files of containerd that are younger than its start, and a daemon.json that was changed since
-    dockerd's. ``nccl``: lines of files that every login reads which set variables of NCCL, as FILE:LINE.
-    ``netns``: who holds a network namespace other than the host's, where
-    ib_core is loaded. ``initramfs``: images of installed kernels; ``initramfs_old`` are those that know nothing of our
-    modprobe.d file. ``boot_options``: what each boot entry says of ib_core.
+    dockerd's. ``nccl``: lines of files that every login reads which set variables of NCCL, as FILE:LINE. ``netns``:
+    who holds a network namespace other than the host's, where ib_core is loaded. ``initramfs``: images of installed
+    kernels; ``initramfs_old`` are those that know nothing of our modprobe.d file. ``boot_options``: what each boot
+    entry says of ib_core.
     ``wheels``: .dist-info directories of those that gpuready installed, and the hash that pip has there now.
     ``environments``: those that were asked about, by directory.
     """
