@@ -100,7 +100,7 @@ def test_a_config_toml_that_cannot_be_read_stops_the_packages(
     assert refused.code == 1
     for name in ("toolkit", "config"):
         message = refused.component(name)["error"]["message"]
-        assert re.search(rf"{TOML}: it is no TOML: .*line \d+", message), message
+        assert re.search(rf"{TOML}: it is not valid TOML: .*line \d+", message), message
     assert "config.readable" in refused.checks("fail")
     assert node.run(packages).stdout == before
     node.run(f"cat >{TOML}", stdin=f'{text}\n[nvidia-container-cli]\nno-cgroups = "x"\n')

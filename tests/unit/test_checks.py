@@ -540,8 +540,8 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     # config.toml
     ("config.readable", "skip", state(), {}, "there is no"),
     ("config.readable", "pass", state(files={TOML: file("")}), {}, "can be read"),
-    ("config.readable", "fail", state(files={TOML: file("[x")}), {}, "is no TOML"),
-    ("config.readable", "fail", state(files={TOML: file("a = 1\na = 2\n")}), {}, "is no TOML"),
+    ("config.readable", "fail", state(files={TOML: file("[x")}), {}, "is not valid TOML"),
+    ("config.readable", "fail", state(files={TOML: file("a = 1\na = 2\n")}), {}, "is not valid TOML"),
     (
         "config.cgroups",
         "pass",
@@ -710,7 +710,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ),
     # NAME.config: the component's own comparison
     ("config.config", "skip", state(), {}, "the spec has no toolkit.mode"),
-    ("config.config", "unknown", state(files={TOML: file("[x")}), {"toolkit": {"mode": "cdi"}}, "is no TOML"),
+    ("config.config", "unknown", state(files={TOML: file("[x")}), {"toolkit": {"mode": "cdi"}}, "is not valid TOML"),
     ("config.config", "fail", state(), {"toolkit": {"mode": "cdi"}}, "nvidia-container-runtime.mode"),
     ("config.config", "pass", state(), {"toolkit": {"mode": "auto"}}, "as the spec says"),
     ("cdi.config", "skip", state(), {}, "no NVIDIA driver is loaded"),

@@ -88,7 +88,7 @@ def test_a_driver_drives_what_nvidia_smi_lists_and_another_one_what_the_tables_s
         (node(driver=""), "no nvidia driver is loaded"),
         (node(driver="71.86"), "driver 71.86 is not known"),
         (node(toolkit=""), "there is no NVIDIA Container Toolkit on this node"),
-        (node(config="mode ="), f"{CONFIG}: it is no TOML"),
+        (node(config="mode ="), f"{CONFIG}: it is not valid TOML"),
         (node(config='[nvidia-container-runtime]\nmode = "csv"\n'), "mode csv (Tegra) cannot be predicted"),
     ],
 )

@@ -63,7 +63,7 @@ CHECKS = (
     Check(
         "config.readable",
         Level.config,
-        "config.toml is no TOML: no container gets a GPU through the runtime, and the toolkit's package cannot be "
+        "config.toml is not valid TOML: the runtime gives no container a GPU, and the toolkit's package cannot be "
         "configured at its next upgrade.",
         f"nvidia-ctk config --config-file={CONFIG}",
         "mend it by hand, or move it away and run nvidia-ctk config --in-place",

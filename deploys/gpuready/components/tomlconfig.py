@@ -32,7 +32,7 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
     try:
         return read_toml(text)
     except DocumentError as e:
-        raise TomlError(str(e)) from None
+        raise TomlError(f"it is not valid TOML: {e}") from None
 
 
 def at(document: Mapping[str, Any], path: Path) -> Any:
