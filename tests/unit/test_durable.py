@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import base64
 import errno
+import fcntl
+import hashlib
 import multiprocessing
 import os
 import re
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -208,3 +211,228 @@ def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoo
             nth += 8
         assert nth > 8 or not ends
     assert not complaints, "\n".join(complaints)
+
+
+# --- what a loss of power leaves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("D4", "power-cut-unsynced-backup")
+@pytest.mark.parametrize("name", CASES)
+def test_what_has_a_name_is_on_disk_first_and_its_name_before_anything_hangs_on_it(name: str, tmp_path: Path) -> None:
+    """Content is synced before the rename, and the directory before the next rename: no order is left to the kernel."""
+    in_ci_or_skip(cut.unavailable())
+    case = CASES[name]
+    place = Place(tmp_path, case)
+    assert not case.before or place.sh(case.before).returncode == 0
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
+        calls = one.submit(cut.run, ["sh", "-c", place.head + case.body], [str(tmp_path)]).result().calls
+    pending: set[str] = set()  # directories of which a name is not on disk
+    unsynced: set[str] = set()  # files whose content is not on disk
+    renamed = [n for n, call in enumerate(calls) if call.startswith("rename") and not call.endswith("/.gpuready.before")]
+    for n, call in enumerate(calls):
+        what, path = call.split(" ", 1)
+        if what == "fsync":
+            unsynced.discard(path)
+            pending.discard(path)
+        elif what in ("write", "copy_file_range"):
+            unsynced.add(path)
+        elif n in renamed:
+            assert not unsynced, f"{call}: {unsynced} may be empty after it"
+            # mv tries renameat2 first, and again renameat where something has the name.
+            assert pending <= {os.path.dirname(path)}, f"{call}: the name before it may be lost"
+            pending = {os.path.dirname(path)}
+    assert not pending and not unsynced, (pending, unsynced)
+
+
+# --- the original is the true one --------------------------------------------------------------------------------------
+
+
+def place(tmp_path: Path, true: str | None = FIRST) -> Place:
+    return Place(tmp_path, Case(_put(SECOND), true=true))
+
+
+@pytest.mark.fault("D4")
+def test_a_damaged_original_is_refused_in_words(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    assert node.sh(node.case.body).returncode == 0
+    original = Path(f"{node.kept}{node.file}.original")
+    original.write_text(FIRST[:20])
+    done = node.sh('putback "$F" 1')
+    assert done.returncode == 1 and "is damaged (its hash is not the one on record)" in done.stderr
+    assert str(original) in done.stderr and node.content() == SECOND
+
+
+@pytest.mark.fault("D4")
+def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
+    """It has no hash, and lies under the name to which a link leads."""
+    case = Case(_put(THIRD), true=SECOND, linked=True)
+    node = Place(tmp_path, case)
+    record = Path(f"{node.kept}{node.folder}/daemon.json.original")
+    record.parent.mkdir(parents=True)
+    record.write_text(FIRST)
+    record.with_suffix(".ours").write_text(hashlib.sha256(SECOND.encode()).hexdigest() + "\n")
+    done = node.sh(f'{case.body}; is_ours "$F" || exit 9; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+    assert not [path for path in node.kept.rglob("*") if path.is_file()]
+
+
+@pytest.mark.fault("D4")
+def test_what_somebody_wrote_after_a_run_that_wrote_nothing_is_the_original(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
+    assert node.sh(f"UNDO=1; {node.case.body}").returncode == 1
+    node.folder.joinpath(".gpuready.before").rmdir()
+    assert node.content() == FIRST
+    node.file.write_text("theirs, since\n")
+    done = node.sh(f'{node.case.body}; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", "theirs, since\n")
+
+
+@pytest.mark.fault("D6", "linked-parent-directory")
+def test_a_link_that_leads_elsewhere_since_hides_no_record(tmp_path: Path) -> None:
+    node = Place(tmp_path, Case(_put(SECOND), linked=True))
+    assert node.sh(node.case.body).returncode == 0
+    moved = node.folder.rename(tmp_path / "moved")
+    (tmp_path / "etc/docker").unlink()
+    (tmp_path / "etc/docker").symlink_to(moved)
+    done = node.sh('is_ours "$F" || exit 9; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+
+
+# --- kept, or refused before anything is touched -----------------------------------------------------------------------
+
+
+def as_root() -> None:
+    in_ci_or_skip(None if os.geteuid() == 0 else "it takes root")
+
+
+def _entry(tag: int, allowed: int, who: int = 0xFFFFFFFF) -> bytes:
+    return struct.pack("<HHI", tag, allowed, who)
+
+
+_ACL = struct.pack("<I", 2) + _entry(1, 6) + _entry(2, 4, 12345) + _entry(4, 4) + _entry(16, 4) + _entry(32, 0)
+
+
+@pytest.mark.fault("D13", "xattrs-hard-links", "selinux-label")
+def test_attributes_stay_and_come_back(tmp_path: Path) -> None:
+    """Mode, owner, ACL, extended attributes. A kernel without SELinux shows its label as the attribute that it is."""
+    as_root()
+    node = place(tmp_path)
+    label = b"system_u:object_r:container_config_t:s0\0"
+    attributes = {"user.site": b"gpu rack 7", "system.posix_acl_access": _ACL}
+    if not os.path.exists("/sys/fs/selinux/enforce"):
+        attributes["security.selinux"] = label
+    os.chown(node.file, 12, 34)
+    for name, value in attributes.items():
+        os.setxattr(node.file, name, value)
+    before = node.file.stat()
+
+    def seen() -> dict[str, bytes]:
+        now = node.file.stat()
+        assert (now.st_mode, now.st_uid, now.st_gid) == (before.st_mode, 12, 34)
+        return {name: os.getxattr(node.file, name) for name in attributes}
+
+    assert node.sh(node.case.body).returncode == 0
+    assert (node.content(), seen()) == (SECOND, attributes)
+    assert node.sh('drop "$F" "$(sha "$F")"').returncode == 0 and node.content() is None
+    assert node.sh('restore "$F" 1').returncode == 0
+    assert (node.content(), seen(), node.file.stat().st_mtime) == (FIRST, attributes, before.st_mtime)
+
+
+def refused(node: Place, pattern: str, body: str = "") -> None:
+    """All files are asked before the first is touched; nothing of the file or beside it is another."""
+    other = node.file.with_name("other.json")
+    other.write_text("other\n")
+    script = f'G={other}; same "$G" "$(sha "$G")"; same "$F" "$(sha "$F")"; {body or node.case.body}'
+    before = {path: path.stat().st_mtime_ns for path in node.folder.iterdir()}
+    done = node.sh(script)
+    assert done.returncode == 1 and re.search(pattern, done.stderr.splitlines()[-1]), done
+    assert node.content() == FIRST
+    assert {path: path.stat().st_mtime_ns for path in node.folder.iterdir()} == before
+    assert not Path(f"{node.kept}{node.file}.original").exists()
+
+
+@pytest.mark.fault("D13", "xattrs-hard-links")
+def test_a_hard_link_is_refused(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    os.link(node.file, tmp_path / "second")
+    refused(node, r"has another name \(a hard link\).*it was not touched")
+    (tmp_path / "second").unlink()
+    assert node.sh(node.case.body).returncode == 0
+
+
+@pytest.mark.fault("D13", "immutable-file")
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_an_immutable_file_or_directory_is_refused(tmp_path: Path, what: str) -> None:
+    """By the error that the flag gives (EPERM) everywhere, and by the flag itself where the file system has flags."""
+    in_ci_or_skip(cut.unavailable())
+    node = place(tmp_path)
+    opens = {"file": r"^openat \S+/daemon\.json$", "folder": r"^openat \S+/docker/\.gpuready-"}[what]
+    script = ["sh", "-c", f'{node.head}same "$F" "$(sha "$F")"']
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
+        done = one.submit(cut.run, script, [str(tmp_path)], 1, errno.EPERM, re.compile(opens).search).result()
+    refusals = [(done.code, done.said)]
+    flagged = os.geteuid() == 0 and _mark(getattr(node, what), 0x10)
+    try:
+        if flagged:
+            ran = node.sh(node.case.body)
+            refusals.append((ran.returncode, ran.stderr))
+    finally:
+        _mark(getattr(node, what), 0)
+    for code, said in refusals:
+        assert code == 1 and re.search("immutable.*it was not touched|immutable.*was not changed", said), said
+    assert node.content() == FIRST
+    assert node.sh(node.case.body).returncode == 0
+
+
+def _mark(path: Path, flags: int) -> bool:
+    """Set a file's flags as chattr(1) does; False where its file system has none."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, 0x40086602, struct.pack("l", flags))
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def mounted(node: Place, where: Path, options: str, body: str, then: str = "") -> subprocess.CompletedProcess[str]:
+    """The body where a directory is a file system of its own, in a mount namespace that ends with it."""
+    script = f"""set -e
+    cp -a {where} {where}.copy; mount -t tmpfs -o {options} tmpfs {where}; cp -a {where}.copy/. {where}; {then}
+    set +e
+    {node.head}{body}
+    """
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False, cwd=node.root
+    )
+
+
+@pytest.mark.fault("D13", "read-only-filesystem")
+@pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
+def test_a_read_only_file_system_is_refused(tmp_path: Path, where: str) -> None:
+    as_root()
+    node = place(tmp_path)
+    folder = tmp_path / where
+    body = f'( same "$F" "$(sha "$F")" ); echo "exit $?" >&2; ( {node.case.body} ); echo "exit $?" >&2; sha "$F" >&2'
+    done = mounted(node, folder, "mode=755", body, f"mount -o remount,ro {folder}")
+    said = done.stderr.splitlines()
+    assert [line for line in said if line.startswith("exit")] == ["exit 1", "exit 1"], done
+    assert len([line for line in said if "read-only" in line and re.search("was not (changed|touched)", line)]) == 2, done
+    assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()
+
+
+@pytest.mark.fault("D13", "inode-exhaustion")
+@pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
+def test_no_inodes_left_is_refused(tmp_path: Path, where: str) -> None:
+    as_root()
+    node = place(tmp_path)
+    folder = tmp_path / where
+    body = f'( room 1 {folder} ); ( same "$F" "$(sha "$F")" ); ( {node.case.body} ); sha "$F" >&2'
+    fill = f"n=0; while [ $n -lt 20 ]; do n=$((n+1)); true 2>/dev/null >{folder}/$n || break; done"
+    done = mounted(node, folder, "mode=755,nr_inodes=9", body, fill)
+    said = done.stderr.splitlines()
+    assert [line for line in said if line.endswith("has 0 inodes free, 64 are needed; nothing was changed")], done
+    assert len([line for line in said if "out of inodes" in line and "was not changed" in line]) == 2, done
+    assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()
