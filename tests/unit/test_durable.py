@@ -186,7 +186,9 @@ def attempt(name: str, nth: int, error: int) -> tuple[bool, list[str]]:
         if error in (0, errno.ENOSPC):
             found += place.unmended()
         how = errno.errorcode[error] if error else "killed"
-        return True, [f"{name}, {how} at {nth} ({done.calls[nth - 1]}): {each}; it said {done.said!r}" for each in found]
+        return True, [
+            f"{name}, {how} at {nth} ({done.calls[nth - 1]}): {each}; it said {done.said!r}" for each in found
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +207,9 @@ def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoo
     for error in errors:
         nth, ends = 1, False
         while not ends:
-            for reached, found in pool.map(attempt, *zip(*((name, n, error) for n in range(nth, nth + 8)), strict=True)):
+            for reached, found in pool.map(
+                attempt, *zip(*((name, n, error) for n in range(nth, nth + 8)), strict=True)
+            ):
                 ends = ends or not reached
                 complaints += found
             nth += 8
@@ -228,7 +232,9 @@ def test_what_has_a_name_is_on_disk_first_and_its_name_before_anything_hangs_on_
         calls = one.submit(cut.run, ["sh", "-c", place.head + case.body], [str(tmp_path)]).result().calls
     pending: set[str] = set()  # directories of which a name is not on disk
     unsynced: set[str] = set()  # files whose content is not on disk
-    renamed = [n for n, call in enumerate(calls) if call.startswith("rename") and not call.endswith("/.gpuready.before")]
+    renamed = [
+        n for n, call in enumerate(calls) if call.startswith("rename") and not call.endswith("/.gpuready.before")
+    ]
     for n, call in enumerate(calls):
         what, path = call.split(" ", 1)
         if what == "fsync":
@@ -419,7 +425,9 @@ def test_a_read_only_file_system_is_refused(tmp_path: Path, where: str) -> None:
     done = mounted(node, folder, "mode=755", body, f"mount -o remount,ro {folder}")
     said = done.stderr.splitlines()
     assert [line for line in said if line.startswith("exit")] == ["exit 1", "exit 1"], done
-    assert len([line for line in said if "read-only" in line and re.search("was not (changed|touched)", line)]) == 2, done
+    assert len([line for line in said if "read-only" in line and re.search("was not (changed|touched)", line)]) == 2, (
+        done
+    )
     assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()
 
 

@@ -92,7 +92,9 @@ def test_only_a_program_of_roots_is_a_conmon(tmp_path: Path) -> None:
     for path in (genuine, copy):
         shutil.copy(sleep, path)
     os.chown(copy, 12345, 12345)
-    renamed = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'conmon', 0, 0, 0); print(1, flush=True); time.sleep(60)"
+    renamed = (
+        "import ctypes, time; ctypes.CDLL(None).prctl(15, b'conmon', 0, 0, 0); print(1, flush=True); time.sleep(60)"
+    )
     arguments = ["60", "-n", "name", "nvidia-container-runtime"]
     began = []
     try:
@@ -108,7 +110,9 @@ def test_only_a_program_of_roots_is_a_conmon(tmp_path: Path) -> None:
             comm = Path(f"/proc/{children[0]}/comm").read_text() if children else ""
         script = f"{resources.script('lib')}\nconmons"
         done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-        assert [line.split() for line in done.stdout.splitlines() if str(tmp_path) in line] == [[str(genuine), "infinity"]]
+        assert [line.split() for line in done.stdout.splitlines() if str(tmp_path) in line] == [
+            [str(genuine), "infinity"]
+        ]
         assert "nvidia-container-runtime" not in done.stdout and done.stderr == ""
     finally:
         for process in began:
