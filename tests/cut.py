@@ -16,6 +16,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 #: Calls by number (x86_64): which argument is a descriptor (``fd``), or a path (``at``: with a directory before it).
 _CALLS = {
@@ -58,7 +59,7 @@ class Cut:
 def run(
     argv: Sequence[str], below: Sequence[str], nth: int = 0, error: int = 0, counts: Callable[[str], bool] = bool
 ) -> Cut:
-    """Run a command; before its ``nth`` call below one of the directories kill all of it, or let that one fail by ``error``.
+    """Run a command; before its ``nth`` call below one of the directories kill it all, or let that call fail.
 
     ``counts`` narrows the calls, as ``NAME PATH``. Only for a process without threads or other children.
     """
@@ -146,7 +147,7 @@ class _Tracer:
 
 def _link(path: str) -> str:
     try:
-        return os.readlink(path)
+        return str(Path(path).readlink())
     except OSError:
         return ""
 
@@ -154,7 +155,7 @@ def _link(path: str) -> str:
 def _text(pid: int, address: int) -> str:
     if not address:
         return ""
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         memory.seek(address)
         data = b""
         while b"\0" not in data and len(data) < 4096:

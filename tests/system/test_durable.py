@@ -33,9 +33,8 @@ def test_directories_that_are_links(
     """/etc/docker, /etc/containerd and /etc/ld.so.conf.d lead elsewhere: all is found again, and goes back."""
     m = machine()
     folders = "docker containerd ld.so.conf.d"
-    m.run(
-        f"mkdir -p /data /etc/docker /etc/containerd; for d in {folders}; do mv /etc/$d /data/$d; ln -s /data/$d /etc/$d; done"
-    )
+    m.run("mkdir -p /data /etc/docker /etc/containerd")
+    m.run(f"for d in {folders}; do mv /etc/$d /data/$d && ln -s ../data/$d /etc/$d || exit; done")
     m.run("containerd config default >/data/containerd/config.toml; systemctl restart containerd")
     where = inventory(m, ldso=[LIBRARIES], runtimes=ENGINES)
     words = where.read_text("utf-8").split()
@@ -55,7 +54,7 @@ def test_directories_that_are_links(
 
 @dataclass(frozen=True)
 class Script:
-    """A step's script, the file that it changes, that file's content before (None: there was none), and how to go back."""
+    """A step's script, the file that it changes, what that was (None: there was none), and how to go back."""
 
     step: str
     file: str
@@ -89,9 +88,9 @@ class Bench:
 
     def reset(self) -> None:
         """As before the first touch."""
-        path = self.machine.root / self.script.file[1:]
+        folder = self.script.file.rpartition("/")[0]
         put = f"echo {base64.b64encode((self.script.before or '').encode()).decode()} | base64 -d >{self.script.file}"
-        own = f"rm -rf {KEPT} /var/lib/gpuready/*.ours /var/lib/gpuready/*.next* {self.script.file} {path.parent}/.gpuready*"
+        own = f"rm -rf {KEPT} /var/lib/gpuready/*.ours /var/lib/gpuready/*.next* {self.script.file} {folder}/.gpuready*"
         self.machine.run(f"{own}; {put if self.script.before is not None else ':'}; {self.script.reset}")
 
     def cut(self, pool: ProcessPoolExecutor, nth: int = 0, error: int = 0) -> cut.Cut:
@@ -153,7 +152,8 @@ def test_scripts_as_a_whole_cut_at_their_calls(
                 done = bench.cut(pool, nth, error)
                 if not done.reached:  # a loop that waits for an engine does not always take as many rounds
                     continue
-                at = f"{bench.script.step}, {errno.errorcode[error] if error else 'killed'} at {nth} ({done.calls[nth - 1]})"
+                how = errno.errorcode[error] if error else "killed"
+                at = f"{bench.script.step}, {how} at {nth} ({done.calls[nth - 1]})"
                 complaints += [f"{at}: {each}; {done.said}" for each in bench.wrong(new[bench.script.step])]
             mended = gpuready("apply", "--yes", inventory=where)  # of the last cut
             assert mended.code == 0, mended.explain()

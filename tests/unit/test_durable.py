@@ -41,7 +41,7 @@ def in_ci_or_skip(why: str | None) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """``before`` and ``body`` are shell; ``true`` is the file's content before all, ``may`` what it may be after a cut."""
+    """``before`` and ``body`` are shell; ``true`` is the file's first content, ``may`` what it may be after a cut."""
 
     body: str
     before: str = ""
@@ -217,7 +217,7 @@ def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoo
     assert not complaints, "\n".join(complaints)
 
 
-# --- what a loss of power leaves ---------------------------------------------------------------------------------------
+# --- what a loss of power leaves ---
 
 
 @pytest.mark.fault("D4", "power-cut-unsynced-backup")
@@ -245,12 +245,12 @@ def test_what_has_a_name_is_on_disk_first_and_its_name_before_anything_hangs_on_
         elif n in renamed:
             assert not unsynced, f"{call}: {unsynced} may be empty after it"
             # mv tries renameat2 first, and again renameat where something has the name.
-            assert pending <= {os.path.dirname(path)}, f"{call}: the name before it may be lost"
-            pending = {os.path.dirname(path)}
+            assert pending <= {str(Path(path).parent)}, f"{call}: the name before it may be lost"
+            pending = {str(Path(path).parent)}
     assert not pending and not unsynced, (pending, unsynced)
 
 
-# --- the original is the true one --------------------------------------------------------------------------------------
+# --- the original is the true one ---
 
 
 def place(tmp_path: Path, true: str | None = FIRST) -> Place:
@@ -305,7 +305,7 @@ def test_a_link_that_leads_elsewhere_since_hides_no_record(tmp_path: Path) -> No
     assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
 
 
-# --- kept, or refused before anything is touched -----------------------------------------------------------------------
+# --- kept, or refused before anything is touched ---
 
 
 def as_root() -> None:
@@ -326,7 +326,7 @@ def test_attributes_stay_and_come_back(tmp_path: Path) -> None:
     node = place(tmp_path)
     label = b"system_u:object_r:container_config_t:s0\0"
     attributes = {"user.site": b"gpu rack 7", "system.posix_acl_access": _ACL}
-    if not os.path.exists("/sys/fs/selinux/enforce"):
+    if not Path("/sys/fs/selinux/enforce").exists():
         attributes["security.selinux"] = label
     os.chown(node.file, 12, 34)
     for name, value in attributes.items():

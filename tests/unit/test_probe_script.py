@@ -309,7 +309,7 @@ def test_probes_that_are_ended_among_their_children_leave_nothing(tmp_path: Path
             made.append(process.stdout.read().strip())  # until its children have ended, too
             assert process.wait(60) != 0
     assert len(set(made)) == 30 and all(path.rpartition("/")[2].startswith("gpuready-probe.") for path in made)
-    assert [path for each in made for path in (each, f"{each}.gone") if os.path.exists(path)] == []
+    assert [path for each in made for path in (each, f"{each}.gone") if Path(path).exists()] == []
 
 
 def test_bytes_that_are_no_text_come_through(run: Run, node: Callable[..., str]) -> None:

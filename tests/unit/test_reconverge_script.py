@@ -126,7 +126,8 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
         (work / file).touch()
     (other / "file").write_text("theirs\n")
     (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
-    head = f"{LIB}\nKEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
+    head = f"{LIB}\nKEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; "
+    head += "BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
     assert run("sh", head + "\n".join(function(name) for name in ("text", "rows", "result", "tell")) + "\ntell") == ""
     assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
     assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]

@@ -1,4 +1,4 @@
-"""templates/step.sh.j2 and what its scripts share, as far as this machine can show it: one step at a time, real conmons."""
+"""templates/step.sh.j2 and what its scripts share, tried here: one step at a time; who is a conmon."""
 
 from __future__ import annotations
 

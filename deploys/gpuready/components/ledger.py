@@ -1,8 +1,8 @@
 """What was on the node before gpuready's first touch: the way back of ``gpuready remove``.
 
-The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib.sh.j2): under :data:`KEPT` and the path by which the
-file is called lie its original with its hash (or the word that there was none) and the hash of what gpuready wrote last;
-the probe reads them. Through a symbolic link that leads elsewhere later, the record is still found by the same name.
+The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib.sh.j2): under :data:`KEPT` and the path by which
+the file is called lie its original with its hash (or the word that there was none) and the hash of what gpuready wrote
+last; the probe reads them. Where a link in the path leads elsewhere later, the record is still found.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Kept:
             return None
         if self.copy.sha256 != self.sha256:
             raise NotComparable(
-                f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): put the file back "
-                f"by hand, and remove {KEPT}{self.path}.*"
+                f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): "
+                f"put the file back by hand, and remove {KEPT}{self.path}.*"
             )
         return self.copy.data
 
