@@ -65,7 +65,7 @@ class Script:
 _SCRIPTS = (
     Script("docker", "/etc/docker/daemon.json", json.dumps({"labels": ["a=b"]}), "systemctl reload docker.service"),
     Script("containerd", "/etc/containerd/config.toml", "version = 2\n", "systemctl restart containerd.service"),
-    Script("ldso", "/etc/ld.so.conf.d/gpuready.conf", None, "ldconfig"),
+    Script("ldso", "/etc/ld.so.conf.d/gpuready-nvidia.conf", None, "ldconfig"),
 )
 
 
