@@ -61,7 +61,7 @@ def _put(text: str) -> str:
 
 def _again(body: str) -> str:
     """The same in a transaction that fails."""
-    return f'UNDO=1; {body}; undone "$F"'
+    return f'TENTATIVE=1; {body}; undone "$F"'
 
 
 #: Where a transaction was undone nothing need be on record.
@@ -76,7 +76,7 @@ CASES = {
     "put through a linked parent": Case(_put(SECOND), linked=True),
     "put where nothing was": Case(_put(SECOND), true=None, may=(None, SECOND)),
     "put over ours": Case(_put(THIRD), _OURS, may=(SECOND, THIRD), new=THIRD),
-    "put, settled": Case(f'UNDO=1; {_put(SECOND)}; settled "$F"', words=_ANY),
+    "put, settled": Case(f'TENTATIVE=1; {_put(SECOND)}; settled "$F"', words=_ANY),
     "put, undone": Case(_again(_put(SECOND)), new=FIRST, back=_IF_RECORDED, words=_ANY),
     "put over ours, undone": Case(_again(_put(THIRD)), _OURS, may=(SECOND, THIRD), new=SECOND, words=_ANY),
     "put where nothing was, undone": Case(
@@ -286,7 +286,7 @@ def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
 def test_what_somebody_wrote_after_a_run_that_wrote_nothing_is_the_original(tmp_path: Path) -> None:
     node = place(tmp_path)
     node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
-    assert node.sh(f"UNDO=1; {node.case.body}").returncode == 1
+    assert node.sh(f"TENTATIVE=1; {node.case.body}").returncode == 1
     node.folder.joinpath(".gpuready.before").rmdir()
     assert node.content() == FIRST
     node.file.write_text("theirs, since\n")
