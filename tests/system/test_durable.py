@@ -138,7 +138,6 @@ def test_scripts_as_a_whole_cut_at_their_calls(
     assert applied.code == 0, applied.explain()
     new = {script.step: (m.root / script.file[1:]).read_text() for script in _SCRIPTS}
     benches = [Bench(m, script) for script in _SCRIPTS]
-    assert gpuready("remove", "--yes", "--only", "docker,containerd,ldso", inventory=where).code in (0, 7)
 
     complaints = []
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
