@@ -118,7 +118,7 @@ def _read(step: Step, closed: Closed) -> None:
     if step.name == "containerd" and values["REMOVE"]:
         closed.removes.append(values["F"])
     if step.name == "crio" and values["WRITE"]:
-        put = re.search(r'put "\$F" \S+ (\S+) \)$', step.script, re.M)
+        put = re.search(r'put "\$F" \S+ (\S+)$', step.script, re.M)
         assert put, step.script
         closed.writes[values["F"]] = _decoded(shlex.split(put[1])[0])
     if step.name == "docker-stage":

@@ -191,8 +191,11 @@ def test_the_hook_starts_nothing_and_cannot_fail(node: Machine, baseline: set[st
     node.run(f"mv /root/script {SCRIPT}")
 
 
+@pytest.mark.fault("D13")
 def test_by_hand_it_ends_whole(node: Machine, baseline: set[str]) -> None:
     """Beside systemd nobody ends what a run leaves behind: whoever waits for its output would wait for it, too."""
+    verified = node.run(f"systemd-analyze verify /etc/systemd/system/{UNIT}", check=False)
+    assert UNIT not in verified.stdout + verified.stderr
     done = node.run(f"sh {SCRIPT} run")
     assert done.stdout.splitlines()[-1].split(":")[0] == told(node)["outcome"] != "failed", done.stdout
     until(lambda: node.run("pgrep -f '[t]ail --pid'", check=False).stdout == "", 10, "the watchdog is gone")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpuready.components import ledger
-from gpuready.components.base import compare
+from gpuready.components.base import NotComparable, compare
 from gpuready.components.docker import Docker
 from gpuready.components.ledger import KEPT, Ledger
 from gpuready.components.toolkit import Toolkit
@@ -77,3 +79,31 @@ def test_what_others_still_need_does_not_go_alone() -> None:
 def test_records_are_what_is_left_in_the_end() -> None:
     assert compare(Ledger(), NodeSpec(), _state({f"{KEPT}{LIST}.ours": "x"}), original=True).diff
     assert not compare(Ledger(), NodeSpec(), _state({LIST: "x"}), original=True).applies
+
+
+@pytest.mark.fault("D4")
+def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
+    kept = {f"{KEPT}{LIST}.original": "the", f"{KEPT}{LIST}.sha256": _sha("theirs"), f"{KEPT}{LIST}.ours": _sha("ours")}
+    state = _state({LIST: "ours", **kept})
+    assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
+    with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
+        ledger.whole("r", state, [LIST])
+
+
+@pytest.mark.fault("D4")
+def test_both_versions_are_ours_where_a_run_was_cut() -> None:
+    for now in ("ours", "ours, next"):
+        cut = {f"{KEPT}{LIST}.ours": _sha("ours") + "\n", f"{KEPT}{LIST}.next": _sha("ours, next") + "\n"}
+        state = _state({LIST: now, f"{KEPT}{LIST}.original": "theirs", **cut})
+        assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
+        assert ledger.left(state, [LIST]) == ()
+
+
+@pytest.mark.fault("D6", "linked-parent-directory")
+def test_a_record_is_found_by_the_name_of_the_file_and_by_that_of_earlier_versions() -> None:
+    """They kept it under the name to which the file's links lead, of which any directory may be one."""
+    file = File(text="ours", mode=0o644, uid=0, gid=0, mtime=0, realpath="/data/apt/old.list")
+    for name in (LIST, "/data/apt/old.list"):
+        records = _state({f"{KEPT}{name}.original": "theirs", f"{KEPT}{name}.ours": _sha("ours")})
+        state = records.model_copy(update={"files": {**records.files, LIST: file}})
+        assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}

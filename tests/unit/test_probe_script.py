@@ -12,10 +12,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from gpuready import resources
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
@@ -266,6 +268,7 @@ def test_a_child_that_keeps_its_output_open_does_not_hold_the_probe(
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it lived on, and the probe did not wait for it
 
 
+@pytest.mark.fault("D14", "probe-ended-among-children")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_probe_that_is_ended_leaves_no_directory(node: Callable[..., str], tmp_path: Path, number: int) -> None:
     script = node(f"#!/bin/sh\nls -d /run/gpuready-probe.* /tmp/gpuready-probe.* >{tmp_path}/there\nsleep 3\n", limit=3)
@@ -281,6 +284,30 @@ def test_a_probe_that_is_ended_leaves_no_directory(node: Callable[..., str], tmp
         process.send_signal(number)
         assert process.wait(scale.seconds(10)) != 0
     assert leftover_directories() <= before
+
+
+@pytest.mark.fault("D14", "probe-ended-among-children")
+def test_probes_that_are_ended_among_their_children_leave_nothing(tmp_path: Path) -> None:
+    """Many at once, each with children that write all the time, so that some write while it is cleared."""
+    head = resources.script("workspace", what="probe")
+    work = """
+    n=0; while [ $n -lt 6 ]; do n=$((n+1))
+      ( i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo "$i" >"$W/$n.$i.rc"; done ) 2>/dev/null &
+    done
+    echo "$W"; kill -TERM $$; sleep 10
+    """
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(subprocess.Popen(["sh", "-c", head + work], stdout=subprocess.PIPE, text=True))
+            for _ in range(30)
+        ]
+        made = []
+        for process in started:
+            assert process.stdout
+            made.append(process.stdout.read().strip())  # until its children have ended, too
+            assert process.wait(60) != 0
+    assert len(set(made)) == 30 and all(path.rpartition("/")[2].startswith("gpuready-probe.") for path in made)
+    assert [path for each in made for path in (each, f"{each}.gone") if Path(path).exists()] == []
 
 
 def test_bytes_that_are_no_text_come_through(run: Run, node: Callable[..., str]) -> None:

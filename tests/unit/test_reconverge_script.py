@@ -21,6 +21,7 @@ SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 SCRIPT = resources.script(
     "reconverge", mode="report", directory="/nowhere", target="", unit="", settings="", make="1", shadows=()
 )
+LIB = resources.script("lib")
 
 
 def function(name: str) -> str:
@@ -125,8 +126,9 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
         (work / file).touch()
     (other / "file").write_text("theirs\n")
     (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
-    head = f"KEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
-    assert run("sh", head + "\n".join(function(name) for name in ("text", "rows", "tell")) + "\ntell") == ""
+    head = f"{LIB}\nKEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; "
+    head += "BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
+    assert run("sh", head + "\n".join(function(name) for name in ("text", "rows", "result", "tell")) + "\ntell") == ""
     assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
     assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]
     assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
@@ -158,9 +160,9 @@ def guarded(tmp_path: Path, then: str, seconds: float) -> str:
     (tmp_path / "w").mkdir()
     for name in ("found", "before", "mended", "failed"):
         (tmp_path / "w" / name).touch()
-    head = f"KEEP={tmp_path}; W={tmp_path}/w; MODE=mend; DIRECTORY=/nowhere; BEGAN=1; DRIVER=580.1; DOG=\n"
+    head = f"{LIB}\nKEEP={tmp_path}; W={tmp_path}/w; MODE=mend; DIRECTORY=/nowhere; BEGAN=1; DRIVER=580.1; DOG=\n"
     trap = next(line for line in SCRIPT.splitlines() if line.startswith("trap ") and line.endswith(" EXIT"))
-    parts = "\n".join(function(name) for name in ("text", "rows", "tell", "guard", "unguard"))
+    parts = "\n".join(function(name) for name in ("text", "rows", "result", "tell", "guard", "unguard"))
     assert parts.count("timeout 900 ") == 1
     return f"{head}{trap}\n{parts}\nguard\n{then}".replace("timeout 900 ", f"timeout {seconds} ")
 

@@ -37,6 +37,7 @@ PARTS = {
     "driver-apt": {},
     "driver-record": {},
     "lib": {},
+    "step-lock": {},
     "idle": {},
     "netns": {},
     "wheel-env": {},

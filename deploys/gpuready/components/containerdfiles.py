@@ -183,7 +183,7 @@ def _leave(runtimes: dict[str, Any], ours: Mapping[Path, Any], where: Path) -> d
 def _first_again(after: str, before: Mapping[str, Any], state: NodeState, path: str) -> bytes | None:
     """The very original, when all of ours is gone and nobody else changed the file since; else ``after``."""
     record = ledger.kept(state, path)
-    if record is None or path not in state.files or state.files[path].sha256 != record.ours:
+    if record is None or path not in state.files or state.files[path].sha256 not in record.ours:
         return after.encode()
     then = tomlconfig.read(after)
     if "version" not in before:

@@ -1,7 +1,8 @@
 """What was on the node before gpuready's first touch: the way back of ``gpuready remove``.
 
-The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib.sh.j2): beside each other under :data:`KEPT` lie a
-file's original (or the word that there was none) and the hash of what gpuready wrote last; the probe reads them.
+The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib.sh.j2): under :data:`KEPT` and the path by which
+the file is called lie its original with its hash (or the word that there was none) and the hash of what gpuready wrote
+last; the probe reads them. Where a link in the path leads elsewhere later, the record is still found.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpuready import resources
-from gpuready.components.base import Change, Component, Step, Steps, Value
+from gpuready.components.base import Change, Component, NotComparable, Step, Steps, Value
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.state.model import File, NodeState
 
 KEPT = "/var/lib/gpuready/backup"
 #: Where `gpuready remove` leaves originals that it did not put back.
@@ -23,20 +24,42 @@ SECRET = "(secret)"
 
 @dataclass(frozen=True)
 class Kept:
-    """A file that gpuready changed: its original content (None: there was no file), and the hash of ours."""
+    """A file that gpuready changed: what it was (None: there was no file), the hash of that, and of what is gpuready's.
 
-    original: bytes | None
-    ours: str
+    ``ours`` has two hashes where a run was cut: that of the last version and that of the next.
+    """
+
+    path: str
+    copy: File | None
+    sha256: str
+    ours: tuple[str, ...]
+
+    @property
+    def original(self) -> bytes | None:
+        """The content from before; raises :class:`NotComparable` where the copy is not what was copied."""
+        if self.copy is None:
+            return None
+        if self.copy.sha256 != self.sha256:
+            raise NotComparable(
+                f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): "
+                f"put the file back by hand, and remove {KEPT}{self.path}.*"
+            )
+        return self.copy.data
 
 
 def kept(state: NodeState, path: str) -> Kept | None:
-    """The record of one file; None when gpuready never touched it. A symbolic link is recorded by where it leads."""
-    real = state.files[path].realpath or path if path in state.files else path
-    original, absent = (state.files.get(f"{KEPT}{real}.{kind}") for kind in ("original", "absent"))
-    if original is None and absent is None:
-        return None
-    ours = state.files.get(f"{KEPT}{real}.ours")
-    return Kept(original.data if original else None, ours.text.strip() if ours else "")
+    """The record of one file; None when gpuready never touched it. Earlier versions kept it under the name to which the
+    path leads, and without the original's hash."""
+    for name in (path, state.files[path].realpath if path in state.files else ""):
+        original, absent, sha256, *ours = (state.files.get(f"{KEPT}{name}.{kind}") for kind in _RECORD)
+        if name and (original or absent):
+            hashes = tuple(file.text.strip() for file in ours if file)
+            known = "absent" if original is None else sha256.text.strip() if sha256 else original.sha256
+            return Kept(path, original, known, hashes)
+    return None
+
+
+_RECORD = ("original", "absent", "sha256", "ours", "next")
 
 
 def paths(state: NodeState, folder: str) -> tuple[str, ...]:
@@ -63,11 +86,7 @@ def left(state: NodeState, touched: Collection[str]) -> tuple[str, ...]:
 def _goes_back(state: NodeState, path: str, record: Kept) -> bool:
     """Is the file ours by its name, as we left it, or back already, because a run was cut?"""
     named = "gpuready" in path.rpartition("/")[2]
-    return named or state.sha256(path) == record.ours or _content(state, path) == record.original
-
-
-def _content(state: NodeState, path: str) -> bytes | None:
-    return state.files[path].data if path in state.files else None
+    return named or state.sha256(path) in (*record.ours, record.sha256)
 
 
 def actual(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
@@ -79,11 +98,11 @@ def _now(state: NodeState, path: str) -> Value:
     file, record = state.files.get(path), kept(state, path)
     if record is None:
         return None
-    if _content(state, path) == record.original:  # what hangs on it may be undone yet: the record says so
+    if state.sha256(path) == record.sha256:  # what hangs on it may be undone yet: the record says so
         return "original, on record"
     if file is None:
         return "removed"
-    return "gpuready's" if record.ours in (SECRET, file.sha256) else "gpuready's, edited since"
+    return "gpuready's" if {SECRET, file.sha256} & {*record.ours} else "gpuready's, edited since"
 
 
 def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:

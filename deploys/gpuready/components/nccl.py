@@ -66,15 +66,15 @@ class Nccl(Component):
             values.pop(name, None)
             if change.expected is not None:
                 values[name] = str(change.expected)
-        path, before = _path(state), state.sha256(CONF)
+        before = state.sha256(CONF)
         after = conf.with_ours(text, {name: values[name] for name in sorted(values, key=_order)})
         record = ledger.kept(state, CONF)
         if values or record is None or after != (record.original or b"").decode("utf-8", "surrogateescape"):
-            script = resources.script("files", puts=[(path, before, after)], drops=[], secret="")
+            script = resources.script("files", puts=[(CONF, before, after)], drops=[], secret="")
             yield Step("nccl", script, summary=f"write {CONF}")
             return
         script = resources.script(
-            "restore", files=[(path, before, "" if record.original is None else "1")], ldconfig=""
+            "restore", files=[(CONF, before, "" if record.original is None else "1")], ldconfig=""
         )
         yield Step("nccl", script, summary=f"take gpuready's lines out of {CONF}")
 
@@ -98,8 +98,3 @@ def _order(name: str) -> tuple[int, str]:
 
 def _text(state: NodeState) -> str:
     return state.files[CONF].text if CONF in state.files else ""
-
-
-def _path(state: NodeState) -> str:
-    """Where the file really is: what is kept of it is kept under that name."""
-    return (state.files[CONF].realpath if CONF in state.files else "") or CONF
