@@ -41,7 +41,7 @@ def _installed(state: NodeState, step: Step, values: dict[str, str], copied: set
         if re.search(r"^\[ -n '' \] \|\| \{ rm -rf", step.script, re.M):
             copied.remove(values["SHA"])
     assert seen.installed[name].sha256 == values["SHA"]
-    record = re.search(r"^printf %s (\S+) \| base64 -d >\"\$RECORD", step.script, re.M)
+    record = re.search(r"^save \"\$RECORD\" decode (\S+) ", step.script, re.M)
     assert record
     text = base64.b64decode(shlex.split(record[1])[0]).decode()
     file = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock)

@@ -25,6 +25,7 @@ from gpuready.components.cdi import Cdi
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
+from tests.answers import records
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
 from tests.system.harness import Gpuready, Inventories
@@ -114,7 +115,7 @@ def test_a_config_toml_that_cannot_be_read_stops_the_packages(
 
 def seen(machine: Machine, driver: str) -> NodeState:
     """The machine's state, with a driver that is loaded: all that this machine cannot have."""
-    state = probe.read(machine.run("sh", stdin=probe.script()).stdout.splitlines()[1:])
+    state = probe.read(records(machine.run("sh", stdin=probe.script()).stdout))
     return state.model_copy(update={"driver": state.driver.model_copy(update={"module_version": driver})})
 
 

@@ -20,6 +20,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import LIMITS, answers, longest
 from gpuready.state.model import Driver, NodeState
 from gpuready.state.records import Records
+from tests.answers import records
 from tests.lab import scale
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
@@ -59,7 +60,7 @@ def active(place: Path, smi: str, **values: Any) -> tuple[dict[str, Any], int]:
     done = subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
     asked = place / "asked"
     count = len(asked.read_text("utf-8").splitlines()) if asked.exists() else 0
-    return answers(Records(done.stdout.splitlines()[1:])), count
+    return answers(Records(records(done.stdout))), count
 
 
 def verdict(id: str, active: dict[str, Any]) -> tuple[str, str]:

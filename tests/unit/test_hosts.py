@@ -175,6 +175,7 @@ ONLINE: list[list[str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.fault("whose-hosts")
 def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(tmp_path: Path, listener: Listener) -> None:
     inventory = nobodys(tmp_path, listener)
     runs = gpuready(*([*verb, "-i", inventory] for verb in ONLINE))

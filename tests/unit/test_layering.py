@@ -62,7 +62,6 @@ def test_imports_make_no_circle() -> None:
     assert order.index("gpuready.errors") < order.index("gpuready.engine") < order.index("gpuready.cli.online")
 
 
-
 def imported(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

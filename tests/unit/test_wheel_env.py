@@ -14,6 +14,7 @@ import pytest
 from gpuready import resources
 from gpuready.state.environments import environment
 from gpuready.state.records import Records
+from tests.answers import records
 from tests.lab import scale
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
@@ -145,7 +146,7 @@ def test_an_environment_that_hangs_is_told_of_and_the_next_one_is_asked(env: Pat
         timeout=scale.seconds(60),
         check=True,
     )
-    runs = Records(done.stdout.splitlines()[1:]).runs
+    runs = Records(records(done.stdout)).runs
     assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
     assert runs["env1"] == (0, "0\n")
     assert (runs["users0"], runs["users1"]) == ((0, ""), (0, ""))

@@ -300,7 +300,8 @@ def hang_up(host: Host) -> None:
     """Close the connection, so that nothing more comes from it."""
     client = getattr(host.connector, "client", None)
     if client is not None:
-        client.close()
+        with contextlib.suppress(OSError):  # a ProxyCommand that has ended already
+            client.close()
         gevent.sleep(0)
 
 
