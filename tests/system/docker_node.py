@@ -42,7 +42,7 @@ if [ "$(systemctl show -p ActiveState --value docker.service)" = active ]; then
   printf 'before %s\n' "$(docker inspect before --format '{{{{json .State}}}}' 2>/dev/null)"
 fi
 for kind in original last absent; do
-  k="{BACKUP}$(readlink -f $F).$kind"
+  k="{BACKUP}$F.$kind"
   [ -e "$k" ] && echo "backup.$kind $(base64 -w0 <"$k")"
 done
 true

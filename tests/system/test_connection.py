@@ -224,7 +224,7 @@ def test_hosts_that_do_not_answer_cost_bounded_time_and_nobody_else(
     _unreachable(result, down.address, "refused", host="down")
     _unreachable(result, dark.address, "timed out", host="dark")
     _unreachable(result, "nowhere.invalid", "cannot be resolved", host="nowhere")
-    _unreachable(result, str(listener.port), "no SSH session comes about", host="mute")
+    _unreachable(result, str(listener.port), "no SSH server answered", host="mute")
     _unreachable(result, "no answer within", host="hanging")
     _unreachable(result, "no answer within", host="frozen")
     settled(gpuready, inventory(good))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuready import resources
+from tests.answers import records
 from tests.unit.test_durable import as_root
 
 WORDS = "a step of gpuready (first) still runs on this node, and its controller is gone; wait for it to end"
@@ -44,7 +45,7 @@ def start(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def answer(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Exit status and the last line on stderr (or the reason) of a step."""
     out, _ = process.communicate(timeout=60)
-    word, rc, *_, err = out.splitlines()[1].split(" ")
+    word, rc, *_, err = records(out)[0].split(" ")
     assert word == "step"
     return rc, base64.b64decode(err).decode().strip()
 
