@@ -5,5 +5,5 @@ from __future__ import annotations
 
 def records(text: str) -> list[str]:
     """The lines after ``begin``, up to ``end COUNT``, as operations/transport.py hands them on."""
-    lines = [line.rstrip(" ") for line in text.splitlines()]
+    lines = [line.rstrip(" ") if line.startswith(("begin", "end ")) else line for line in text.splitlines()]
     return lines[lines.index("begin") + 1 :]
