@@ -20,7 +20,6 @@ from dataclasses import dataclass  # noqa: E402
 
 import gevent  # noqa: E402
 import pyinfra  # noqa: E402
-from paramiko import SSHException  # noqa: E402
 from pyinfra.api.config import Config  # noqa: E402
 from pyinfra.api.exceptions import PyinfraError  # noqa: E402
 from pyinfra.api.host import Host  # noqa: E402
@@ -34,7 +33,7 @@ from gpuready.components.base import Disruption  # noqa: E402
 from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
 from gpuready.judgement import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
 from gpuready.node import converge, withdraw  # noqa: E402
-from gpuready.operations import component, lock  # noqa: E402
+from gpuready.operations import component, lock, ssh  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
@@ -50,8 +49,9 @@ from gpuready.spec.inventory import HostEntry  # noqa: E402
 Progress = Callable[[str, str], None]
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
-#: Descriptors for all but the connections: files, pipes, the terminal.
-_RESERVED = 64
+#: Descriptors for all but the connections (files, pipes, the terminal), and for each of them (a socket, the agent's, a
+#: ProxyCommand's pipes).
+_RESERVED, _EACH = 64, 4
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,14 @@ class Engine:
                 work()
             except KeyboardInterrupt:
                 self.run.interrupted = True
+                assert self.state.pool is not None
+                self.state.pool.kill(block=False)  # no host goes on, reconnects or takes a lock
             finally:
                 self.run.seconds = time.monotonic() - began
-                self._close()
+                try:
+                    self._close()
+                except KeyboardInterrupt:  # the result is there already
+                    self.run.interrupted = True
         return self.run
 
     def _hosts(self, names: Iterable[str]) -> list[Host]:
@@ -190,12 +195,12 @@ class Engine:
         limit = gevent.Timeout(CONNECT_LIMIT)
         try:
             with limit:
-                host.connector.connect()
+                ssh.connect(host)
         except gevent.Timeout as e:
             if e is not limit:
                 raise
             raise UnreachableError(f"no SSH session within {CONNECT_LIMIT} s") from None
-        except (PyinfraError, SSHException, OSError, EOFError, ValueError, RecursionError, AttributeError) as e:
+        except Exception as e:  # what a peer can make paramiko raise has no end
             raise explain(self.entries[host.name], e) from None
         host.connected = True
         self.state.activate_host(host)
@@ -264,6 +269,10 @@ class Engine:
         if closed:
             forget_host_keys()
             self._each(self._connect, closed)
+        for host in hosts:
+            run = self._runs[host.name]
+            if not is_up(host) and run.outcome != "unreachable":
+                run.outcome, run.error = "unreachable", UnreachableError("the connection broke before its turn")
         return [host for host in hosts if is_up(host)]
 
     def _converge(self, hosts: list[Host]) -> None:
@@ -321,13 +330,13 @@ class Engine:
 def _connections(hosts: int) -> int:
     """How many connections may be open at once; the soft limit of descriptors is raised where that helps."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = hosts + _RESERVED
+    wanted = hosts * _EACH + _RESERVED
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return max(1, wanted if soft == resource.RLIM_INFINITY else soft - _RESERVED)
+    return max(1, hosts if soft == resource.RLIM_INFINITY else (soft - _RESERVED) // _EACH)
 
 
 def _quiet() -> None:

@@ -16,7 +16,7 @@ from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state.environments import environment
 from gpuready.state.model import NodeState
-from gpuready.state.records import Records
+from gpuready.state.records import ProbeError, Records
 
 #: Seconds for each environment: what templates/wheel-look.sh.j2 waits for, 70 and 40, and the rest.
 TIMEOUT = 120
@@ -33,6 +33,8 @@ def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         environments=[(env, json.dumps(what)) for env, what in wanted],
     )
     runs = Records(run_script(host, script, TIMEOUT * len(wanted))).runs
+    if not {f"{kind}{number}" for kind in ("env", "users") for number in range(len(wanted))} <= runs.keys():
+        raise ProbeError("the node's answer on its Python environments lacks records")
     found = {
         env: environment(*runs[f"env{number}"], runs[f"users{number}"][1]) for number, (env, _) in enumerate(wanted)
     }

@@ -14,7 +14,7 @@ import gevent
 from pyinfra.api.host import Host
 
 from gpuready import resources
-from gpuready.errors import ConvergeError, UnreachableError
+from gpuready.errors import ConvergeError, UnreachableError, brief
 from gpuready.operations.transport import Session
 
 _SESSION = "gpuready.lock"
@@ -35,14 +35,18 @@ def hold(host: Host, patience: float = 0) -> None:
     script = resources.script("lock", owner=f"{getpass.getuser()}@{socket.gethostname()}", silence=SILENCE)
     while True:
         session = Session(host, script)
-        answer = session.listen("free", "held", limit=_ANSWER)
+        try:
+            answer = session.listen("free", "held", limit=_ANSWER)
+        except BaseException:
+            session.close()
+            raise
         if answer is not None and answer[0] == "free":
             host.connector_data[_SESSION] = session, gevent.spawn(_beat, session)
             return
         session.close()
         if answer is None:
             raise UnreachableError("the node's lock cannot be taken", remedy="is /run read-only or full?")
-        owner = answer[1] or "owner unknown"
+        owner = brief(answer[1]) or "owner unknown"
         if time.monotonic() > end + (ON_NODE_LIMIT if ON_NODE in owner else 0):
             raise ConvergeError(f"another gpuready changes this node now ({owner})", remedy="wait for it to end")
         gevent.sleep(1)

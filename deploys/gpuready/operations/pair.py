@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from gpuready.fabric.links import End
 from gpuready.fabric.verdict import Answer, Finding, found
 from gpuready.operations.transport import Session, count_exec
 from gpuready.spec.verify import Thresholds
-from gpuready.state.records import Records
+from gpuready.state.records import ProbeError, Records
 
 #: The first port to try; the node goes on from there to one that is free. Below every system's ephemeral ports.
 FIRST_PORT = 18515
@@ -47,6 +48,8 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
             word, port = server.hear("listening", "begin", limit=ordered[0].limit + _GRACE)
             if word == "begin":  # it has ended already
                 return _answer(server, ordered[0]), Answer()
+            if not re.fullmatch("[0-9]{1,5}", port):
+                raise ProbeError(f"the node listens on {port[:20]!r}, which is not a port")
         except GpureadyError as e:
             return Answer(trouble=str(e)), Answer()
         try:
@@ -87,6 +90,8 @@ def _answer(session: Session, command: Command) -> Answer:
     runs = Records(session.records(_GRACE)).runs
     if "missing" in runs:
         return Answer(missing=runs["missing"][1].strip())
+    if not {"tool", "driver", "before", "after"} <= runs.keys():
+        raise ProbeError("the node's answer to the test lacks records")
     rc, text = runs["tool"]
     driver = runs["driver"][1].strip()
     before, after = (read(runs[name][1], driver) for name in ("before", "after"))

@@ -6,12 +6,17 @@ and without a pause it keeps the greenlets of all other hosts from running.
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import gevent
+from gevent.local import local
 from paramiko import Channel, SSHClient, SSHException, Transport
+from pyinfra.api.host import Host
+from pyinfra.connectors.sshuserclient import client as sshuserclient
 
 #: Seconds between two questions to sshd whether it is alive, and seconds that it may take to answer.
 BEAT, SILENCE = 10, 30
@@ -66,6 +71,36 @@ class BoundedTransport(Transport):
         if not self._watched:
             self._watched = True
             gevent.spawn(_watch, self)
+
+
+class HopClient(sshuserclient.SSHClient):
+    """pyinfra's client for each jump host: bounded until the login, and closed when what follows fails."""
+
+    def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
+        """As pyinfra's; a jump host carries the answers of the node behind it, so its own bound ends with the login."""
+        options.setdefault("_pyinfra_ssh_paramiko_connect_kwargs", {"transport_factory": BoundedTransport})
+        getattr(_opened, "clients", []).append(self)
+        super().connect(hostname, **options)  # type: ignore[no-untyped-call]
+        transport = self.get_transport()
+        if isinstance(transport, BoundedTransport):
+            transport.bounded.allowance = sys.maxsize
+
+
+sshuserclient.SSHClient = HopClient  # type: ignore[misc]
+#: The clients of the connection that this greenlet makes now.
+_opened = local()
+
+
+def connect(host: Host) -> None:
+    """Connect, through jump hosts where there are any; if that fails, none of the connections stays open."""
+    _opened.clients = []
+    try:
+        host.connector.connect()
+    except BaseException:
+        for client in _opened.clients:
+            with contextlib.suppress(OSError):
+                client.close()
+        raise
 
 
 def transport_of(client: object) -> Transport | None:

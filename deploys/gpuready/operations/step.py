@@ -19,15 +19,18 @@ from pyinfra.api.host import Host
 
 from gpuready import resources
 from gpuready.components.base import PENDING_EXIT, Reply, Step
-from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
 from gpuready.operations import lock
 from gpuready.operations.connection import forget_host_keys
-from gpuready.operations.transport import ConnectionLost, run_script
+from gpuready.operations.ssh import connect
+from gpuready.operations.transport import ConnectionLost, hang_up, run_script
 from gpuready.operations.upload import upload
 
 #: Where the engine leaves its progress callback, beside the connection.
 PROGRESS = "gpuready.progress"
 _RECONNECT = 30
+#: Characters of a message that a step printed.
+_LONGEST = 2000
 
 
 class Pending(Exception):
@@ -104,7 +107,10 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
     except (UnreachableError, PyinfraError, OSError, SSHException, EOFError):
         raise unknown from None
     if lines[0].startswith("lost"):
-        raise ConvergeError(f"{why.message} during step {step.name}, which {_FATE[lines[0]]}", remedy="run again")
+        raise ConvergeError(
+            f"{why.message} during step {step.name}, which {_FATE.get(lines[0], 'gave no answer that is understood')}",
+            remedy="run again",
+        )
     with contextlib.suppress(ConvergeError, UnreachableError):  # the next step asks again, and says why not
         lock.hold(host, patience=lock.SILENCE + 15)  # our own old session may hold it until the node misses its beat
     return _reply(lines)
@@ -112,8 +118,9 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
 
 def reconnect(host: Host) -> None:
     """Connect anew; raises what pyinfra and paramiko raise."""
+    hang_up(host)
     forget_host_keys()
-    host.connector.connect()
+    connect(host)
 
 
 _FATE = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
@@ -132,10 +139,10 @@ def _reply(lines: list[str]) -> Reply:
 
 def last_line(text: str) -> str:
     """The last line that is not empty, where a script says why it ended."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")
+    return brief(next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message"), _LONGEST)
 
 
 def _message(reply: Reply) -> str:
     lines = [line.strip() for line in reply.err.splitlines() if line.strip()]
     errors = [line for line in lines[:-1] if line.startswith(("E:", "dpkg: error"))]
-    return "; ".join([*lines[-1:], *errors[-3:]]) or f"exit {reply.rc} without a message"
+    return brief("; ".join([*lines[-1:], *errors[-3:]]), _LONGEST) or f"exit {reply.rc} without a message"

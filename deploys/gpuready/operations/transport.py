@@ -22,7 +22,7 @@ from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
 from gpuready import resources
-from gpuready.errors import UnreachableError, brief
+from gpuready.errors import GpureadyError, UnreachableError, brief
 from gpuready.operations.ssh import BoundedTransport, transport_of
 
 EXECS = "gpuready.execs"
@@ -31,7 +31,7 @@ ANSWER, LINES, COMPLAINT = 16 << 20, 50_000, 1 << 16
 #: Seconds in which a session must have begun, and in which it must end once its answer is complete.
 OPENING, LINGER = 30, 5
 _CHUNK = 1 << 16
-_AGAIN = "is the network all right? then run again"
+_AGAIN = "check the network, then run again"
 # The login shell may be any, csh and fish too: one line, single quotes only, and neither `!` nor a backslash.
 _ROOT = 'LC_ALL=C; export LC_ALL; if [ "$(id -u)" = 0 ]; then exec sh -c "$0"; else exec sudo -n -H sh -c "$0"; fi'
 # dd reads exactly so many bytes: what follows on stdin is left for the script.
@@ -53,13 +53,23 @@ class _Local:
             self._process = subprocess.Popen(
                 words, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=their_err.fileno()
             )
-        self.sendall, self.recv, self.recv_stderr = self._io.sendall, self._io.recv, self._err.recv
-        self.recv_exit_status = self._process.wait
+        self.sendall, self.recv_exit_status = self._io.sendall, self._process.wait
 
     @property
     def closed(self) -> bool:
         """Has the process ended?"""
         return self._process.poll() is not None
+
+    def recv(self, size: int) -> bytes:
+        """Its stdout; nothing at its end. A process that ends before it has read its stdin resets the socket."""
+        try:
+            return self._io.recv(size)
+        except ConnectionResetError:
+            return b""
+
+    def recv_stderr(self, size: int) -> bytes:
+        """Its stderr; nothing at its end."""
+        return self._err.recv(size)
 
     def shutdown_write(self) -> None:
         """End its stdin."""
@@ -87,7 +97,8 @@ class Session:
         self._host, self._nonce = host, secrets.token_hex(8)
         self._text, self._position, self._read, self._lines = bytearray(), 0, 0, 0
         self._noise, self._complaint = "", bytearray()
-        body = f"NONCE={self._nonce}\n{script}".encode("utf-8", "surrogateescape")
+        # In braces a script that is cut on its way is a syntax error, and nothing of it runs.
+        body = f"{{ NONCE={self._nonce}\n{script}\n}}\n".encode("utf-8", "surrogateescape")
         with self._bounded(OPENING):
             self._stream = self._open(["sh", "-c", _ROOT, _SCRIPT.format(size=len(body))])
         self._drain = gevent.spawn(self._read_stderr)
@@ -156,7 +167,7 @@ class Session:
 
     def linger(self) -> None:
         """Give the script a moment to clean up after its answer."""
-        with gevent.Timeout(LINGER, False), contextlib.suppress(OSError, ConnectionLost):
+        with gevent.Timeout(LINGER, False), contextlib.suppress(OSError, EOFError, SSHException, ConnectionLost):
             while self._take():
                 pass
 
@@ -252,15 +263,17 @@ class Session:
                 raise
             hang_up(self._host)
             raise ConnectionLost(
-                f"no answer within {seconds:.0f} s", remedy="is the node overloaded or hung?"
+                f"no answer within {seconds:.0f} s", remedy="check whether the node is overloaded or hung"
             ) from None
-        except (OSError, EOFError, SSHException) as e:
-            raise ConnectionLost(f"the connection broke ({e or type(e).__name__})", remedy=_AGAIN) from None
+        except GpureadyError:
+            raise
+        except Exception as e:  # what a peer can make paramiko raise has no end: KeyError, UnicodeDecodeError, ...
+            raise ConnectionLost(f"the connection broke ({brief(str(e)) or type(e).__name__})", remedy=_AGAIN) from None
 
 
 def _too_much(what: str) -> ConnectionLost:
     return ConnectionLost(
-        f"the node sent more than {what} where an answer was expected", remedy="what does root's shell print there?"
+        f"the node sent more than {what} where an answer was expected", remedy="check what root's shell prints at login"
     )
 
 
@@ -287,7 +300,7 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 def ask(host: Host, command: str, timeout: float) -> str:
     """The first line that a shell command prints on the host, run as root."""
     script = f"{resources.script('answer')}\nbegin; {command} 2>/dev/null; end 1"
-    return run_script(host, script, timeout)[0].strip()
+    return "".join(run_script(host, script, timeout)[:-1][:1]).strip()
 
 
 def is_up(host: Host) -> bool:

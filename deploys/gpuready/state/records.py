@@ -48,7 +48,7 @@ class Records:
             word, *rest = line.split(" ")
             if word == "end":
                 if rest != [str(seen)]:
-                    raise ProbeError(f"the probe's output is cut: {seen} records of {' '.join(rest)}")
+                    raise ProbeError(f"the probe's output is cut: {seen} records of {' '.join(rest)[:40]}")
                 return
             self._take(word, rest, line)
         raise ProbeError("the probe's output is cut: its end marker is missing")
