@@ -306,7 +306,7 @@ class Engine:
                 run.state = self._read(host)
                 if not self.options.back:
                     run.state = run_active(host, run.state, self.entries[host.name].spec)
-            except UnreachableError as e:
+            except GpureadyError as e:  # what failed before it is the cause
                 failed = failed or e
             else:
                 self._judge(run)

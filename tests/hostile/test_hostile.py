@@ -53,8 +53,9 @@ class Servers:
         """An inventory of hosts: a trick's name, with a number where there are several, or a good host."""
         hosts: dict[str, dict[str, object]] = {}
         for name in names:
-            user = name.rstrip("0123456789")
-            server = self.bad if user in TRICKS or user in SAYS or user in RAW else self.good
+            bad = {*TRICKS, *SAYS, *RAW}
+            user = name if name in bad else name.rstrip("0123456789")
+            server = self.bad if user in bad else self.good
             hosts[name] = {"ansible_port": server["ports"].get(user, server["ports"][""]), "ansible_user": user}
         variables = {
             "ansible_host": "127.0.0.1",

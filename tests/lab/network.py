@@ -157,7 +157,11 @@ def attach_tap(index: int) -> None:
 def detach(name: str, index: int) -> None:
     """Remove the link and the namespace, whichever of them is there."""
     if Path("/sys/class/net", link(index)).exists():
-        sh("ip", "link", "del", link(index))
+        try:
+            sh("ip", "link", "del", link(index))
+        except LabError:  # another worker was quicker to clear up after a run that was cut
+            if Path("/sys/class/net", link(index)).exists():
+                raise
     space = namespace(name)
     if space.exists():
         try:

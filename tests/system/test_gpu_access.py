@@ -25,7 +25,7 @@ from gpuready.components.cdi import Cdi
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
-from tests.answers import records
+from gpuready.state.records import unmarked as records
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
 from tests.system.harness import Gpuready, Inventories

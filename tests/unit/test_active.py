@@ -20,7 +20,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import LIMITS, answers, longest
 from gpuready.state.model import Driver, NodeState
 from gpuready.state.records import Records
-from tests.answers import records
+from gpuready.state.records import unmarked as records
 from tests.lab import scale
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"

@@ -21,8 +21,8 @@ from gpuready import resources
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
+from gpuready.state.records import unmarked as records
 from gpuready.state.smi import lean
-from tests.answers import records
 from tests.lab import scale
 from tests.unit.probe_answers import recorded
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuready import resources
-from tests.answers import records
+from gpuready.state.records import unmarked as records
 from tests.unit.test_durable import as_root
 
 WORDS = "a step of gpuready (first) still runs on this node, and its controller is gone; wait for it to end"

@@ -13,7 +13,7 @@ import pytest
 from gpuready import resources
 from gpuready.attach.facts import Look, read
 from gpuready.attach.netdev import SYSCTLS
-from tests.answers import records
+from gpuready.state.records import unmarked as records
 from tests.lab import Lab
 from tests.system.faults import problem, until
 from tests.system.harness import Gpuready, Inventories

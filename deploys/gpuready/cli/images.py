@@ -24,7 +24,7 @@ from gpuready.compat.versions import Version
 from gpuready.documents import read_json
 from gpuready.errors import UsageError, brief
 from gpuready.spec.images import ImageSpec
-from gpuready.state.records import ProbeError, Records
+from gpuready.state.records import ProbeError, Records, unmarked
 
 REGISTRY = "docker://"
 _SECONDS = 180
@@ -71,9 +71,8 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
     """As a node's engines are asked, only here."""
     script = resources.script("read-images", images=[name])
-    lines = _run(["sh", "-c", 'eval "$(cat)"'], script).splitlines()
     try:
-        records = Records(lines[lines.index("begin") + 1 :] if "begin" in lines else [])
+        records = Records(unmarked(_run(["sh", "-c", 'NONCE=; eval "$(cat)"'], script)))
     except ProbeError as e:
         raise ImageError(str(e)) from None
     rc, out = records.runs.get("image.0", (1, "there was no answer"))

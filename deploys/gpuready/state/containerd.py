@@ -10,12 +10,11 @@ check of its configuration (ValidatePluginConfig), cri-tools' info command; dump
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.documents import DocumentError, read_toml
+from gpuready.documents import DocumentError, read_json, read_toml
 from gpuready.state.model import Cri, Unknown
 from gpuready.state.records import Records
 
@@ -112,7 +111,7 @@ def cri(r: Records) -> Cri | Unknown | None:
     if not isinstance(answer, str):
         return answer
     try:
-        config = json.loads(answer)["config"]
+        config = read_json(answer)["config"]
         own = config["containerd"]
         return Cri(
             default_runtime=own["defaultRuntimeName"],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
+from gpuready.documents import read_toml
 from gpuready.state.model import Cri, Unknown
 from gpuready.state.records import Records
 
@@ -17,11 +15,11 @@ def crio(r: Records) -> Cri | Unknown | None:
     if not answer or isinstance(answer, Unknown):
         return answer or None
     try:
-        own: dict[str, Any] = tomlkit.parse(answer).unwrap()["crio"]["runtime"]
+        own: dict[str, Any] = read_toml(answer).unwrap()["crio"]["runtime"]
         return Cri(
             default_runtime=own.get("default_runtime", ""),
             runtimes={name: dict(table) for name, table in own["runtimes"].items()},
             cdi_spec_dirs=tuple(own.get("cdi_spec_dirs") or ()),
         )
-    except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except (ValueError, TypeError, KeyError, AttributeError) as e:
         return Unknown(unknown=f"the answer of crio status config is not understood ({type(e).__name__})")

@@ -22,6 +22,12 @@ class ProbeError(GpureadyError):
     exit_code = 4
 
 
+def unmarked(text: str) -> list[str]:
+    """The lines after ``begin`` that a script printed without the nonce of an exec; none where it did not begin."""
+    lines = [line.rstrip(" ") if line.startswith(("begin", "end ")) else line for line in text.splitlines()]
+    return lines[lines.index("begin") + 1 :] if "begin" in lines else []
+
+
 def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
