@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "faults.md"
 _HEAD = """# Faults and their tests
 
-What can go wrong, what gpuready does then, and the tests that show it. `python -m tests.faults` makes this
-page of the markers `@pytest.mark.fault(...)` and of tests/faults.yaml.
+What can go wrong, what gpuready does then, and the tests that show it. `python -m tests.faults` generates
+this page from the markers `@pytest.mark.fault(...)` and tests/faults.yaml.
 """
 
 

@@ -189,7 +189,7 @@ def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(tmp_path:
         }
         assert found["error"]["kind"] == "inventory"
         assert "db01, web01: no gpuready value in the inventory" in found["error"]["message"]
-        assert "`gpuready: {}`" in found["error"]["remedy"] and "-i HOST," in found["error"]["remedy"]
+        assert "`gpuready: {}`" in found["error"]["remedy"] and "-i gpu01," in found["error"]["remedy"]
     assert listener.knocks == 0
 
 

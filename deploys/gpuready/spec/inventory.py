@@ -31,7 +31,7 @@ from gpuready.spec.varsdirs import Layers, directory_of, is_store
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 
 UNCHOSEN = "no gpuready value in the inventory"
-CHOOSE = "write `gpuready: {}` below the hosts, below a group's vars or below all's vars; or name a host: -i HOST,"
+CHOOSE = "add `gpuready: {}` to a host, to a group's vars or to all's vars; or name the host, with a comma: `-i gpu01,`"
 
 MAX_SHOWN = 50
 
