@@ -340,6 +340,14 @@ def entity_bomb(session: Exec) -> None:
 
 
 @trick("")
+def default_attributes(session: Exec) -> None:
+    """Each element gets a copy of the attribute's default: 120 KB of XML stand for 500 MB."""
+    bomb = f'<!DOCTYPE l [<!ATTLIST x a CDATA "{"A" * 60_000}">]><l>{"<x/>" * 15_000}</l>'
+    session.answer(lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb}))
+    session.leave()
+
+
+@trick("")
 def lies_about_steps(session: Exec) -> None:
     """A node that says yes to everything and does nothing."""
     if session.kind == "probe":

@@ -32,7 +32,7 @@ GOOD = [f"good{number}" for number in range(1, 9)]
 #: Tricks that show in steps, so only apply meets them.
 STEPS = ("lies_about_steps", "holds_the_lock", "garbage_from_steps")
 FLOODS = ("endless_line", "endless_empty_lines", "endless_stderr", "packets_without_meaning", "slow_to_mask",
-          "banner_without_end")  # fmt: skip
+          "default_attributes", "banner_without_end")  # fmt: skip
 MEMORY = 300 << 20
 #: What may never reach a terminal: C0 but line ends and the escapes of our own colours and cursor; C1; bidi controls.
 RAW_CONTROLS = re.compile(
@@ -241,3 +241,19 @@ def test_trust_takes_no_flood_for_a_host_key(servers: Servers) -> None:
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "HOME": str(servers.home)})
     assert done.returncode == 4 and "good1" in done.stdout and time.monotonic() - began < 30 * busy(), done
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY
+
+
+@pytest.mark.fault("D3", "endless-line")
+def test_a_flood_where_a_jump_host_should_be_stops_nobody(servers: Servers) -> None:
+    """Whoever answers at its address speaks before its key is checked."""
+    path = servers.inventory(["behind1", "good1"])
+    document = yaml.safe_load(path.read_text())
+    flood = servers.bad["ports"]["banner_without_end"]
+    document["all"]["hosts"]["behind1"]["ansible_ssh_extra_args"] = f"-o ProxyJump=u@127.0.0.1:{flood}"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    words = [GPUREADY, "plan", "-i", str(path), "--output", "json"]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "HOME": str(servers.home)}, timeout=120)
+    hosts = json.loads(done.stdout)["hosts"]
+    found = {name: host["outcome"] for name, host in hosts.items()}
+    assert found == {"behind1": "unreachable", "good1": "would_change"}
+    assert "no SSH server answered" in hosts["behind1"]["error"]["message"]

@@ -296,6 +296,17 @@ def test_what_somebody_wrote_after_a_run_that_wrote_nothing_is_the_original(tmp_
     assert (done.returncode, done.stderr, node.content()) == (0, "", "theirs, since\n")
 
 
+@pytest.mark.fault("D4")
+def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(tmp_path: Path) -> None:
+    """Docker's writes the file more than once before it is settled; what is there after a cut is none of the user's."""
+    node = place(tmp_path)
+    between = base64.b64encode(THIRD.encode()).decode()
+    assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$t" {between}; exit 9').returncode == 9
+    assert node.content() == THIRD
+    done = node.sh(f'{node.case.body}; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+
+
 @pytest.mark.fault("D6", "linked-parent-directory")
 def test_a_link_that_leads_elsewhere_since_hides_no_record(tmp_path: Path) -> None:
     node = Place(tmp_path, Case(_put(SECOND), linked=True))

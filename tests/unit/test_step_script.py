@@ -83,6 +83,13 @@ def test_what_a_step_leaves_running_holds_no_lock(start: object, tmp_path: Path)
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 
+@pytest.mark.fault("D13", "overlap-of-steps")
+def test_only_root_may_hold_the_lock_of_steps(start: object, tmp_path: Path) -> None:
+    assert callable(start)
+    assert answer(start("first", "true"))[0] == "0"
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.fault("D13", "false-conmon")
 def test_only_a_program_of_roots_is_a_conmon(tmp_path: Path) -> None:
     """A process of any name may be called conmon: by its comm, by a copy of another program, in a container."""
