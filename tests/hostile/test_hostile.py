@@ -249,7 +249,7 @@ def test_a_flood_where_a_jump_host_should_be_stops_nobody(servers: Servers) -> N
     path = servers.inventory(["behind1", "good1"])
     document = yaml.safe_load(path.read_text())
     flood = servers.bad["ports"]["banner_without_end"]
-    document["all"]["hosts"]["behind1"]["ansible_ssh_extra_args"] = f"-o ProxyJump=u@127.0.0.1:{flood}"
+    document["all"]["hosts"]["behind1"]["ansible_ssh_extra_args"] = f"-o ProxyJump=u@localhost:{flood}"
     path.write_text(yaml.safe_dump(document, sort_keys=False))
     words = [GPUREADY, "plan", "-i", str(path), "--output", "json"]
     done = subprocess.run(words, capture_output=True, env={**os.environ, "HOME": str(servers.home)}, timeout=120)
