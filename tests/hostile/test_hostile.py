@@ -118,7 +118,7 @@ def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120,
     began = time.monotonic()
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
                                env=env, preexec_fn=restrict)  # fmt: skip
-    guard = threading.Timer(timeout, process.kill)
+    guard = threading.Timer(timeout * busy(), process.kill)
     guard.start()
     done, lines = {}, []
     assert process.stderr is not None
@@ -178,7 +178,7 @@ def test_every_trick_has_one_message_and_no_effect_on_the_others(servers: Server
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone: Ran, name: str) -> None:
     ran = run(servers, "plan", [name, *GOOD])
-    assert slowest(ran) < slowest(alone) + 2 * busy(), ran.stderr
+    assert slowest(ran) < 1.5 * slowest(alone) + 2 * busy(), ran.stderr  # without bounds: the better part of a minute
     assert ran.memory < MEMORY
     assert {ran.document["hosts"][good]["outcome"] for good in GOOD} == {"would_change"}
 
