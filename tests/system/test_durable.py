@@ -64,7 +64,12 @@ class Script:
 
 _SCRIPTS = (
     Script("docker", "/etc/docker/daemon.json", json.dumps({"labels": ["a=b"]}), "systemctl reload docker.service"),
-    Script("containerd", "/etc/containerd/config.toml", "version = 2\n", "systemctl restart containerd.service"),
+    Script(
+        "containerd",
+        "/etc/containerd/config.toml",
+        "version = 2\n",
+        "systemctl reset-failed containerd.service; systemctl restart containerd.service",
+    ),
     Script("ldso", "/etc/ld.so.conf.d/gpuready-nvidia.conf", None, "ldconfig"),
 )
 
@@ -132,7 +137,7 @@ def test_scripts_as_a_whole_cut_at_their_calls(
     for script in _SCRIPTS:
         if script.before is not None:
             (m.root / script.file[1:]).write_text(script.before)
-    m.run("systemctl restart containerd.service docker.service")
+    m.run("systemctl reset-failed containerd.service; systemctl restart containerd.service docker.service")
     where = inventory(m, ldso=[LIBRARIES], runtimes=ENGINES)
     applied = gpuready("apply", "--yes", inventory=where)
     assert applied.code == 0, applied.explain()
