@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gpuready.state import probe
@@ -27,7 +29,9 @@ def test_every_host_is_sent_the_same_bytes(
         (node.root / "etc/ssh/sshd_config.d/capture.conf").write_text(_CAPTURE, "utf-8")
         node.run("systemctl restart ssh")
         assert gpuready("plan", inventory=inventory(node, **spec)).code == 0
-        sent.append((node.root / "home/gpu/stdin").read_bytes())
+        nonce, _, script = (node.root / "home/gpu/stdin").read_bytes().partition(b"\n")
+        assert re.fullmatch(rb"\{ NONCE=[0-9a-f]{16}", nonce)
+        sent.append(script)
         node.run("rm /etc/ssh/sshd_config.d/capture.conf /home/gpu/stdin; systemctl restart ssh")
     assert sent[0] == sent[1]
     assert probe.script().encode() in sent[0]
