@@ -256,7 +256,7 @@ def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
         "odd": "skipped",
     }
     assert "ansible_become_password: not supported" in found["hosts"]["odd"]["notes"][0]
-    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  do     write `gpuready: {}`" in text
+    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  do     add `gpuready: {}`" in text
     assert "note   odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
     assert listener.knocks == 0
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,8 +129,10 @@ def test_what_is_run_with_a_limit_ends_by_itself_or_is_ended_with_all_that_it_st
     hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
     rc, out = within("0.5", hang)
     assert rc == 124
-    state = Path(f"/proc/{int(out)}/stat")
-    assert not state.exists() or state.read_text("utf-8").rpartition(")")[2].split()[0] == "Z"
+    state, limit = Path(f"/proc/{int(out)}/stat"), scale.Limit(5)  # a signal that was sent takes its time
+    while state.exists() and state.read_text("utf-8").rpartition(")")[2].split()[0] != "Z":
+        assert not limit.over(), "it still runs"
+        time.sleep(0.02)
 
 
 def test_an_environment_that_hangs_is_told_of_and_the_next_one_is_asked(env: Path) -> None:
