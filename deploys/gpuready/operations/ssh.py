@@ -7,6 +7,7 @@ and without a pause it keeps the greenlets of all other hosts from running.
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import sys
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class BoundedSocket:
         self._between()
         if self.allowance <= 0:
             self.exhausted = True
-            raise OSError("the host sent more than it may")
+            raise OSError(errno.EMSGSIZE, "the host sent more than it may")  # paramiko wants both
         data: bytes = self.sock.recv(min(size, self.allowance))
         self.allowance -= len(data)
         return data
