@@ -56,7 +56,7 @@ class Exec:
 
 Trick = Callable[[Exec], None]
 TRICKS: dict[str, Trick] = {}
-#: What a person must read in the host's one message.
+#: What a person must read in the host's one message; one of several parts.
 SAYS: dict[str, str] = {}
 
 
@@ -142,7 +142,7 @@ def huge_stderr_then_silence(session: Exec) -> None:
     time.sleep(STALL)
 
 
-@trick("no answer within")
+@trick("no answer within|sent more than")  # whichever comes first
 def packets_without_meaning(session: Exec) -> None:
     transport = session.channel.get_transport()
     end = time.monotonic() + STALL
