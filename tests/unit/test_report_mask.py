@@ -88,7 +88,7 @@ OPEN = (
     "OLDPWD=/var/lib",
     "author: joe",
     "authentication is off",
-    "deb http://deb.debian.org/debian bookworm main",
+    "deb http://mirror.example/debian bookworm main",
     "docker://nvcr.io/nvidia/cuda@sha256:0123",
     "monkey: 1",
     "auth = true",
