@@ -181,8 +181,7 @@ class Engine:
             run.seconds += time.monotonic() - began
             run.execs = host.connector_data.get(EXECS, 0)
             if not self._stays_open(run):
-                lock.release(host)
-                hang_up(host)
+                _let_go(host)
             self.progress(host.name, run.outcome)
 
     def _stays_open(self, run: HostRun) -> bool:
@@ -323,8 +322,13 @@ class Engine:
 
     def _close(self) -> None:
         for host in self._hosts(self.entries):
-            lock.release(host)
-            hang_up(host)
+            _let_go(host)
+
+
+def _let_go(host: Host) -> None:
+    """Give the node's lock back, then close the connection."""
+    lock.release(host)
+    hang_up(host)
 
 
 def _connections(hosts: int) -> int:

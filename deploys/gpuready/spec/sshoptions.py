@@ -32,7 +32,7 @@ JUMP_ALLOWED = "[USER@]HOST[:PORT], several separated by commas"
 
 
 class Refused(ValueError):
-    """What is wrong, and as ``allowed`` what may stand there."""
+    """A refused setting: the message says why, ``allowed`` says what is accepted."""
 
     def __init__(self, problem: str, allowed: str) -> None:
         super().__init__(problem)
