@@ -40,7 +40,11 @@ class _Loader(yaml.SafeLoader):
     """A case that stands twice in a file would be lost without a word."""
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+class _Fast(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same by libyaml, which refuses lone surrogates."""
+
+
+def _mapping(loader: yaml.constructor.SafeConstructor, node: yaml.MappingNode) -> dict[Any, Any]:
     keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
     twice = {str(key) for key in keys if keys.count(key) > 1}
     if twice:
@@ -48,12 +52,14 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+for _each in (_Loader, _Fast):
+    _each.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def read(path: Path) -> dict[str, Any]:
     """One YAML file."""
-    found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
+    text = path.read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.load(text, _Loader if "\\udc" in text else _Fast) or {}
     return found
 
 

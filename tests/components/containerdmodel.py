@@ -12,7 +12,9 @@ from pathlib import Path
 from posixpath import dirname, join
 from typing import Any
 
-import tomlkit
+import tomli_w
+
+from gpuready.documents import toml_values
 
 CONFIG = "/etc/containerd/config.toml"
 _DEFAULTS = Path(__file__).parents[1] / "unit" / "data" / "containerd"
@@ -21,7 +23,7 @@ _OLD, _NEW = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"
 
 def dump(version: str, files: Mapping[str, str]) -> str:
     """The dump of containerd ``version`` (1.6, 1.7, 2.1) with these files (path -> text)."""
-    found = tomlkit.parse((_DEFAULTS / f"{version}.toml").read_text("utf-8")).unwrap()
+    found = toml_values((_DEFAULTS / f"{version}.toml").read_text("utf-8"))
     modern = version.startswith("2")
     read = _read(files)
     given: dict[str, Any] = {}
@@ -41,12 +43,12 @@ def dump(version: str, files: Mapping[str, str]) -> str:
     found["imports"] = (
         [pattern for _, d in read for pattern in d.get("imports", [])] if modern else [p for p, _ in read]
     )
-    return tomlkit.dumps(found)
+    return tomli_w.dumps(found)
 
 
 def cri(text: str) -> dict[str, Any]:
     """What a containerd answers through CRI that was started with that dump, as NodeState has it."""
-    whole = tomlkit.parse(text).unwrap()
+    whole = toml_values(text)
     old = whole["version"] < 3
     section = whole["plugins"][_OLD if old else _NEW]
     own = section["containerd"]
@@ -70,7 +72,7 @@ def _read(files: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
     pending, done = [CONFIG] if CONFIG in files else [], []
     while pending:
         path = pending.pop(0)
-        document = tomlkit.parse(files[path]).unwrap()
+        document = toml_values(files[path])
         done.append((path, document))
         for pattern in document.get("imports", []):
             pending += sorted(p for p in files if fnmatchcase(p, join(dirname(path), pattern)))

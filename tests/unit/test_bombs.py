@@ -157,7 +157,7 @@ READERS = {
     "compat/tables.py",
 }
 PARSERS = {"json.loads", "json.load", "yaml.load", "yaml.safe_load", "yaml.parse", "tomlkit.parse", "tomlkit.load",
-           "ET.fromstring", "ET.parse", "ET.XML", "pickle.loads"}  # fmt: skip
+           "tomllib.loads", "tomllib.load", "ET.fromstring", "ET.parse", "ET.XML", "pickle.loads"}  # fmt: skip
 
 
 def test_only_the_bounded_readers_parse() -> None:

@@ -6,16 +6,17 @@ read again, and one that says anything else than what was wanted is never used. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
-from gpuready.documents import DocumentError, read_toml
+from gpuready.documents import DocumentError, read_toml, toml_values
 
 Path = tuple[str, ...]
+T = TypeVar("T")
 
 
 class TomlError(ValueError):
@@ -24,13 +25,12 @@ class TomlError(ValueError):
 
 def read(text: str) -> dict[str, Any]:
     """The file's values as plain Python; raises :class:`TomlError` with line and column."""
-    found: dict[str, Any] = _parse(text).unwrap()
-    return found
+    return _parse(text, toml_values)
 
 
-def _parse(text: str) -> tomlkit.TOMLDocument:
+def _parse(text: str, parser: Callable[[str], T]) -> T:
     try:
-        return read_toml(text)
+        return parser(text)
     except DocumentError as e:
         raise TomlError(f"it is not valid TOML: {e}") from None
 
@@ -58,7 +58,7 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
             above = at(before, path[:depth])
             if above is not None and not isinstance(above, dict):
                 raise TomlError(f"{_shown(path[:depth])} is no table")
-    document = _parse(text)
+    document = _parse(text, read_toml)
     try:
         for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):
             if value is None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.documents import DocumentError, read_json, read_toml
+from gpuready.documents import DocumentError, read_json, toml_values
 from gpuready.state.model import Cri, Unknown
 from gpuready.state.records import Records
 
@@ -96,7 +96,7 @@ def _table(value: Any) -> dict[str, Any]:
 def effective(dump: str) -> Effective:
     """The dump, read; raises ValueError with what is wrong. The answer is shared: leave it as it is."""
     try:
-        whole = read_toml(dump).unwrap()
+        whole = toml_values(dump)
     except (DocumentError, RecursionError) as e:
         raise ValueError(f"containerd config dump: {e}") from None
     version = whole.get("version")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.documents import read_toml
+from gpuready.documents import toml_values
 from gpuready.state.model import Cri, Unknown
 from gpuready.state.records import Records
 
@@ -15,7 +15,7 @@ def crio(r: Records) -> Cri | Unknown | None:
     if not answer or isinstance(answer, Unknown):
         return answer or None
     try:
-        own: dict[str, Any] = read_toml(answer).unwrap()["crio"]["runtime"]
+        own: dict[str, Any] = toml_values(answer)["crio"]["runtime"]
         return Cri(
             default_runtime=own.get("default_runtime", ""),
             runtimes={name: dict(table) for name, table in own["runtimes"].items()},
