@@ -39,7 +39,7 @@ def start(name: str, options: Sequence[str], accelerator: str) -> None:
     """Begin to boot; LabError with QEMU's own words where it refuses."""
     argv = [PROGRAM, "-name", _name(name), "-nodefaults", "-no-user-config", "-display", "none", *_speed(accelerator)]
     # Without KVM it is many times slower than all beside it, and what waits for it has limits in seconds.
-    sh("nice", "-n", "-5", *argv, *options, "-daemonize")
+    sh("nice", "-n", "-15", *argv, *options, "-daemonize")
 
 
 def leash(name: str) -> int:

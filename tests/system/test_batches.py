@@ -32,6 +32,7 @@ def order(result: Result) -> list[str]:
     return [row[-2].split()[-1] for row in rows if len(row) > 1 and row[-1].startswith("install 1.")]
 
 
+@pytest.mark.promise
 def test_one_first_and_none_after_one_that_fails(
     four: list[Machine], gpuready: Gpuready, inventory: Inventories
 ) -> None:

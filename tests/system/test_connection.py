@@ -38,6 +38,7 @@ def _unreachable(result: Result, *words: str, host: str = "") -> str:
     return told
 
 
+@pytest.mark.promise
 @pytest.mark.fault("sudo-password")
 @pytest.mark.fault("no-sudo")
 @pytest.mark.fault("wrong-login")
@@ -89,6 +90,7 @@ def test_nothing_is_ever_asked_on_the_terminal(
         assert shown.unchanged()
 
 
+@pytest.mark.promise
 @pytest.mark.fault("host-key-unknown")
 @pytest.mark.fault("host-key-changed")
 def test_host_keys_are_strict(

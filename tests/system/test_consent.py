@@ -104,6 +104,7 @@ def node(converged: Node) -> Iterator[Node]:
     assert converged.toolkit() == converged.version
 
 
+@pytest.mark.promise
 def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     pid = node.train()
     plan = node.gpuready("plan", inventory=node.where())

@@ -177,6 +177,7 @@ def test_each_toolkit(fleet: Fleet, version: str) -> None:
             converged(cases[name], before[name], seen)
 
 
+@pytest.mark.promise
 def test_a_drop_in_of_nvidia_ctk_that_took_cri_down_is_mended(fleet: Fleet) -> None:
     """From a file that names no runtime nvidia-ctk makes one with nvidia alone: CRI finds no runc (its issue 433)."""
     nodes = [node for node in fleet.nodes if node.version != "2.1"]  # which keeps its own runc

@@ -166,6 +166,7 @@ def test_what_crio_does_not_take_is_put_back(node: Node) -> None:
     )
 
 
+@pytest.mark.promise
 def test_a_users_drop_in_is_kept_and_comes_back_as_it_was(node: Node) -> None:
     mine = f'# mine\n[crio.runtime]\npids_limit = 4096\n[crio.runtime.runtimes.nvidia]\nruntime_path = "{BINARY}"\n'
     node.write(DROP_IN, mine, "600")

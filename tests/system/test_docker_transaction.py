@@ -165,6 +165,7 @@ def test_refused_at_reload(both: Both) -> None:
     both.settled()
 
 
+@pytest.mark.promise
 @pytest.mark.fault("changed-since-plan")
 def test_changed_between_plan_and_install(both: Both) -> None:
     before = both.prepare(USERS)
@@ -235,6 +236,7 @@ def newer(both: Both) -> Both:
     return Both(both.nodes[:1], both.gpuready, both.inventory)
 
 
+@pytest.mark.promise
 @pytest.mark.fault("engine-refuses")
 def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
     """The reload that comes first has switched live-restore on: containers live through both restarts."""

@@ -32,6 +32,7 @@ def door(tmp_path: Path) -> Door:
     return run
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("distro", DISTROS)
 def test_the_plain_doors_converge_and_verify(
     distro: str, machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, door: Door

@@ -59,6 +59,7 @@ def reloads(node: Machine) -> str:
     return node.run("journalctl --sync; journalctl -q -o cat _PID=1 | grep -c 'Reload requested' || true").stdout
 
 
+@pytest.mark.promise
 def test_prometheus_scrapes_the_service(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     where, before = inventory(node, monitoring={"rdma_exporter": "service", "listen": "0.0.0.0:9879"}), reloads(node)
     result = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)

@@ -69,6 +69,7 @@ def _key(repo: Repository, name: str) -> dict[str, object]:
     return {"toolkit": {"repo": {"key": f"{repo.base}/{name}"}}}
 
 
+@pytest.mark.promise
 @pytest.mark.fault("D1")
 @pytest.mark.fault("key-not-served")
 @pytest.mark.fault("key-is-a-page")

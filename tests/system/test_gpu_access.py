@@ -57,6 +57,7 @@ def running(machine: Machine) -> str:
     return machine.run("cat /run/docker.pid; docker inspect -f ' {{.State.Pid}}' work").stdout
 
 
+@pytest.mark.promise
 def test_config_toml(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     # The packages come with it in the same run; nvidia-ctk of each version reads what was written.
     first = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | WANTED))

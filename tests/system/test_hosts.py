@@ -15,6 +15,8 @@ from tests.lab.fixtures import MachineFactory
 from tests.system.faults import Listener
 from tests.system.harness import PYINFRA, ROOT, Gpuready, Inventories, Sessions, listing
 
+pytestmark = pytest.mark.promise
+
 
 @pytest.fixture
 def listeners() -> Iterator[list[Listener]]:

@@ -193,6 +193,7 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(
     settled(gpuready, path)
 
 
+@pytest.mark.promise
 @pytest.mark.fault("controller-killed")
 def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
@@ -221,6 +222,7 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     mends(gpuready, path)
 
 
+@pytest.mark.promise
 @pytest.mark.fault("interrupt")
 @pytest.mark.parametrize(
     ("number", "verb"),

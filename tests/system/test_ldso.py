@@ -14,6 +14,8 @@ from gpuready.components.ldso import CONF
 from tests.lab import DISTROS, Lab, Machine
 from tests.system.harness import Gpuready, Inventories, Result, Sessions, listing
 
+pytestmark = pytest.mark.promise
+
 DIRECTORY = "/usr/local/nvidia/lib64"
 CACHE = "/etc/ld.so.cache"
 

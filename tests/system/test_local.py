@@ -11,6 +11,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.lab import scale
 from tests.system.harness import GPUREADY
 
@@ -40,6 +42,7 @@ echo; ls /etc/nccl.conf 2>&1 || true
 SPEC = 'all: {vars: {gpuready: {hardware: {gpus: none}, nccl: {extra: {NCCL_IB_TIMEOUT: "22"}}}}}\n'
 
 
+@pytest.mark.promise
 def test_apply_and_remove_here(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
     (tmp_path / "home").mkdir()

@@ -18,6 +18,8 @@ from gpuready.spec.model import TOOLKIT_VERSION
 from tests.lab import DISTROS, Lab, Machine
 from tests.system.harness import Gpuready, Inventories, Result, Sessions, await_processes, listing, processes
 
+pytestmark = pytest.mark.promise
+
 #: For what does not depend on the distribution.
 ONE_DISTRO = pytest.mark.parametrize("node", ["debian13"], indirect=True)
 WORK = "docker run -d --restart=no --name work busybox:lab sleep 100000"

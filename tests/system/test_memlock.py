@@ -58,6 +58,7 @@ def test_a_root_that_may_not_raise_limits(node: Machine, gpuready: Gpuready, inv
     assert footprint(node) == before
 
 
+@pytest.mark.promise
 @raising
 def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     before, pids = limits(node), node.run(PIDS).stdout

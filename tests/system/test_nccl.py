@@ -7,6 +7,8 @@ import pytest
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import Gpuready, Inventories
 
+pytestmark = pytest.mark.promise
+
 CONF = "/etc/nccl.conf"
 
 

@@ -11,6 +11,8 @@ from tests.lab import DISTROS, Machine
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import Gpuready, Inventories, await_processes, listing, processes
 
+pytestmark = pytest.mark.promise
+
 _CAPTURE = """Match User gpu
   ForceCommand tee /home/gpu/stdin | sh -c "$SSH_ORIGINAL_COMMAND"
 """

@@ -86,6 +86,7 @@ def test_what_stands_in_the_way_is_asked_on_the_node(node: Node) -> None:
     node.sh("docker rm -f train")
 
 
+@pytest.mark.promise
 def test_the_node_is_waited_for_and_judged_as_it_came_up(node: Node) -> None:
     before = node.sh(BOOT_ID)
     result = node.apply(*CONSENT, reboot="idle")

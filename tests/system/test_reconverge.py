@@ -215,6 +215,7 @@ def test_it_waits_for_the_package_manager(node: Machine, baseline: set[str]) -> 
     assert node.run("cat /root/first").stdout == node.run("cat /root/during").stdout
 
 
+@pytest.mark.promise
 def test_apply_mends_what_verify_names(
     node: Machine, driver: Driver, gpuready: Gpuready, reports: Path, baseline: set[str]
 ) -> None:

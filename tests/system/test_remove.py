@@ -71,6 +71,7 @@ def used(machine: Machine, lab: Lab, *, url: str) -> None:
     machine.run("systemctl restart docker.service && docker run -d --name work busybox:lab sleep 100000")
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("distro", DISTROS)
 def test_a_node_is_what_it_was(
     distro: str, machine: MachineFactory, lab: Lab, gpuready: Gpuready, inventory: Inventories

@@ -82,6 +82,7 @@ def outcomes(result: Result) -> set[tuple[str, int]]:
     return {(host["outcome"], host["execs"]) for host in result.document["hosts"].values()}
 
 
+@pytest.mark.promise
 def test_a_rebuilt_wheel_reaches_three_machines_and_the_second_run_copies_nothing(
     nodes: list[Machine], gpuready: Gpuready, inventory: Inventories, dist: Path
 ) -> None:
