@@ -16,6 +16,7 @@ def test_each_release_has_known_sections_in_order() -> None:
     for heading, *sections in RELEASES:
         names = [section.splitlines()[0] for section in sections]
         assert names == sorted(set(names), key=SECTIONS.index), heading.splitlines()[0]
+        assert "\n- " not in heading, "an entry belongs to a section"
 
 
 def test_a_section_holds_one_short_line_for_each_change() -> None:
