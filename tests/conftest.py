@@ -1,17 +1,28 @@
-"""For all tests: a run that was put into the background has signals ignored, and what it starts would inherit that."""
+"""For all tests: signals, Hypothesis' settings, and which tests share a worker.
+
+A run that was put into the background has signals ignored, and what it starts would inherit that. Hypothesis runs
+without its clock: a busy machine makes no test fail. In CI the same examples every time.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda number, frame: None)  # children get the default back, this process stays deaf
+
+settings.register_profile(
+    "gpuready", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("gpuready")
 
 
 @pytest.hookimpl(trylast=True)

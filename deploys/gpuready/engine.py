@@ -29,9 +29,11 @@ from pyinfra.api.state import State, StateStage  # noqa: E402
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state  # noqa: E402
 from pyinfra_cli.util import load_func  # noqa: E402
 
-from gpuready.components.base import Disruption  # noqa: E402
-from gpuready.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
-from gpuready.judgement import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
+from gpuready.core.component import Disruption  # noqa: E402
+from gpuready.core.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
+from gpuready.core.rollout import Member, Rollout  # noqa: E402
+from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
+from gpuready.inventory.hosts import HostEntry  # noqa: E402
 from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock, ssh  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
@@ -42,8 +44,6 @@ from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
-from gpuready.rollout import Member, Rollout  # noqa: E402
-from gpuready.spec.inventory import HostEntry  # noqa: E402
 from gpuready.state import probe  # noqa: E402
 
 #: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
@@ -68,7 +68,7 @@ class Options:
     probe_timeout: int = probe.TIMEOUT
     batch: str = ""
     max_fail: str = "0"
-    """As on the command line (:mod:`gpuready.rollout`)."""
+    """As on the command line (:mod:`gpuready.core.rollout`)."""
     back: bool = False
     """Towards what was there before gpuready, not towards the spec."""
 

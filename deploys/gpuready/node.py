@@ -5,26 +5,26 @@ Read next: any file in ``components/``. Each states what should be, what is, and
 
 from __future__ import annotations
 
-from gpuready.components.base import Component
-from gpuready.components.cdi import Cdi
-from gpuready.components.config import Config
-from gpuready.components.containerd import Containerd
-from gpuready.components.crio import Crio
-from gpuready.components.devices import Devices
-from gpuready.components.docker import Docker
-from gpuready.components.driver import Driver
-from gpuready.components.engine import Engine
-from gpuready.components.ldso import Ldso
-from gpuready.components.ledger import Ledger
-from gpuready.components.legacy import Legacy
-from gpuready.components.memlock import Memlock
-from gpuready.components.monitoring import Monitoring
-from gpuready.components.nccl import Nccl
-from gpuready.components.rdma import Rdma
-from gpuready.components.reconverge import Reconverge
-from gpuready.components.repository import Repository
-from gpuready.components.toolkit import Toolkit
-from gpuready.components.wheels import Wheels
+from gpuready.components.cdi.component import Cdi
+from gpuready.components.containerd.component import Containerd
+from gpuready.components.crio.component import Crio
+from gpuready.components.devices.component import Devices
+from gpuready.components.docker.component import Docker
+from gpuready.components.docker_package.component import Engine
+from gpuready.components.driver.component import Driver
+from gpuready.components.ldso.component import Ldso
+from gpuready.components.legacy.component import Legacy
+from gpuready.components.memlock.component import Memlock
+from gpuready.components.monitoring.component import Monitoring
+from gpuready.components.nccl.component import Nccl
+from gpuready.components.rdma.component import Rdma
+from gpuready.components.reconverge.component import Reconverge
+from gpuready.components.repository.component import Repository
+from gpuready.components.toolkit.component import Toolkit
+from gpuready.components.toolkit_config.component import Config
+from gpuready.components.wheels.component import Wheels
+from gpuready.core.component import Component
+from gpuready.core.ledger import Ledger
 
 NODE: tuple[Component, ...] = (
     Driver(),

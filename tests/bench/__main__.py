@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuready.components.base import Disruption
+from gpuready.core.component import Disruption
 from gpuready.engine import Engine, Options
+from gpuready.inventory.hosts import HostEntry, load
 from gpuready.operations.transport import ask
 from gpuready.report.run import Run
-from gpuready.spec.inventory import HostEntry, load
 from gpuready.state import probe
 from tests.lab import scale
 from tests.lab.host import LabError, command

@@ -8,16 +8,17 @@ from typing import Any
 
 import yaml
 
-from gpuready.components import monitoring
-from gpuready.components.containerdunit import UNIT
+from gpuready.components.containerd.unit import UNIT
+from gpuready.components.monitoring import component as monitoring
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
-from tests.components import containerdmodel
-from tests.unit import gid_tables
+from tests.components.containerd import containerdmodel
+from tests.network import gid_tables
 
 HERE = Path(__file__).parent
-KEYS = HERE.parent / "unit" / "data" / "openpgp"
-WHEELS = HERE.parent / "unit" / "data" / "wheels"
+DATA = HERE.parent / "data"
+KEYS = DATA / "openpgp"
+WHEELS = DATA / "wheels"
 DAEMON_JSON = "/etc/docker/daemon.json"
 WORDS = {"spec", "state", "diff", "disruption", "hits", "notes", "error", "not_applies"}
 WORDS |= {"steps", "writes", "removes", "stays_open", "staged", "fetches"}
@@ -152,7 +153,7 @@ def _file(value: Any) -> File:
 
 
 def _recorded(given: dict[str, Any]) -> str:
-    text = (HERE.parent / "unit" / "data" / given["recorded"]).read_text("utf-8")
+    text = (DATA / given["recorded"]).read_text("utf-8")
     for old, new in given.get("replace", {}).items():
         assert old in text, old
         text = text.replace(old, new)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.base import Comparison, Component, compare
+from gpuready.core.component import Comparison, Component, compare
 from gpuready.node import NODE
 from gpuready.state.model import Unknown
 from tests.components.cases import KEYS, WORDS, Case, cases, spec_of, state_of
@@ -20,7 +20,8 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PLAIN_PROXY", "http://proxy.example:3128")
 
 
-COMPONENTS: dict[str, Component] = {component.name: component for component in NODE}
+#: By folder, as the cases lie.
+COMPONENTS: dict[str, Component] = {type(component).__module__.split(".")[2]: component for component in NODE}
 CASES = cases()
 
 

@@ -15,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuready.checks import CATALOGUE
-from gpuready.components import daemonjson, tomlconfig
-from gpuready.components.base import Change, Comparison, Disruption, Reply, Step, compare
-from gpuready.components.cdi import Cdi
-from gpuready.components.config import OURS, Config
-from gpuready.components.docker import Docker
-from gpuready.components.ldso import Ldso
-from gpuready.components.repository import KEYRING, Repository
-from gpuready.components.toolkit import Toolkit
-from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.catalogue import CATALOGUE
+from gpuready.components.cdi.component import Cdi
+from gpuready.components.docker import daemon_json as daemonjson
+from gpuready.components.docker.component import Docker
+from gpuready.components.ldso.component import Ldso
+from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.components.toolkit.component import Toolkit
+from gpuready.components.toolkit_config.component import OURS, Config
+from gpuready.core import toml_document
+from gpuready.core.component import Change, Comparison, Disruption, Reply, Step, compare
+from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
@@ -590,11 +591,11 @@ def test_config_toml_is_what_it_was_when_all_is_removed(text: str) -> None:
     spec, state = configured(text, mode="cdi", cuda_compat_mode="hook", hardened=True)
     done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
     assert compare(Config(), spec, done).diff == ()
-    assert tomlconfig.read(unconfigured(done).files[CONFIG_TOML].text) == tomlconfig.read(text)
+    assert toml_document.read(unconfigured(done).files[CONFIG_TOML].text) == toml_document.read(text)
     edited = done.files[CONFIG_TOML].text.replace('"cdi"', '"jit-cdi"')
     file = done.files[CONFIG_TOML].model_copy(update={"text": edited})
     left = unconfigured(done.model_copy(update={"files": {**done.files, CONFIG_TOML: file}}))
-    assert tomlconfig.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
+    assert toml_document.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
 
 
 def test_a_config_toml_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
@@ -676,9 +677,9 @@ def test_no_config_toml_makes_a_comparison_crash(text: str) -> None:
     found = compare(Config(), spec, state)
     if not found.error:
         written = close(Config(), spec, state, found.diff).writes[CONFIG_TOML]
-        document = tomlconfig.read(written)
+        document = toml_document.read(written)
         assert document["nvidia-container-runtime"]["modes"]["legacy"]["cuda-compat-mode"] == "hook"
-        assert {k: v for k, v in document.items() if k in tomlconfig.read(text)} == tomlconfig.read(text) or (
+        assert {k: v for k, v in document.items() if k in toml_document.read(text)} == toml_document.read(text) or (
             "nvidia-container-runtime" in text or "accept" in text
         )
 

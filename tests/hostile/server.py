@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import paramiko
 
-from tests.unit.probe_answers import h200_lines, lines, recorded
+from tests.state.probe_answers import h200_lines, lines, recorded
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m\x9b31m\u202e\u2066\x08\x7f\r"
 #: Seconds after which a trick that stalls gives up, so that no thread outlives the tests.
@@ -271,7 +271,7 @@ def escapes_in_every_field(session: Exec) -> None:
 
 
 def _with_tar(files: dict[str, bytes]) -> list[str]:
-    from tests.unit.probe_answers import tar
+    from tests.state.probe_answers import tar
 
     return [f"tar {base64.b64encode(tar(dict(files))).decode()}", "end 1"]
 

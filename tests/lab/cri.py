@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuready.state.containerd import effective
+from gpuready.components.containerd.state import effective
 from tests.lab import cache, golang, host
 from tests.lab.image import DOCKER_IMAGE, SUITES
 from tests.lab.machine import Machine

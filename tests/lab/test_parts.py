@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.spec.toolkit import Toolkit
+from gpuready.components.toolkit.spec import Toolkit
 from tests.lab import cache, golang, host, inventory, network, packages, scale
 
 

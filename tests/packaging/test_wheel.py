@@ -24,9 +24,10 @@ def test_it_holds_one_package_and_every_template(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"gpuready"}
     inside = {name.removeprefix("gpuready/templates/") for name in names if name.startswith("gpuready/templates/")}
-    assert inside == {path.name for path in (ROOT / "templates").iterdir()}
-    tables = [path.relative_to(ROOT / "deploys").as_posix() for path in ROOT.glob("deploys/gpuready/*/data/*.yaml")]
-    assert {"gpuready/compat/data/gpus.yaml", "gpuready/checks/data/xids.yaml"} <= set(tables) <= set(names)
+    templates = ROOT / "templates"
+    assert inside == {path.relative_to(templates).as_posix() for path in templates.rglob("*") if path.is_file()}
+    tables = [path.relative_to(ROOT / "deploys").as_posix() for path in ROOT.glob("deploys/gpuready/**/data/*.yaml")]
+    assert {"gpuready/cuda/data/gpus.yaml", "gpuready/gpu/data/xids.yaml"} <= set(tables) <= set(names)
 
 
 def test_it_runs_from_the_root_directory(wheel: Path, tmp_path: Path) -> None:

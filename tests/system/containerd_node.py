@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.components.containerdfiles import leaves
-from gpuready.state.containerd import effective
+from gpuready.components.containerd.files import leaves
+from gpuready.components.containerd.state import effective
 from tests.lab import Machine, cri
 
 CONFIG = "/etc/containerd/config.toml"

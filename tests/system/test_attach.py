@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuready import resources
+from gpuready.core import resources
 from tests.lab import Lab, Node, cri
 from tests.system.faults import leftovers, problem
 from tests.system.harness import Gpuready, Inventories, Result
@@ -114,7 +114,7 @@ def test_there_and_back(node: RdmaNode) -> None:
         elsewhere
     )
     # `gpuready remove` knows nothing of it, and leaves the way back where it is.
-    node.machine.run("sh", stdin=resources.script("forget"))
+    node.machine.run("sh", stdin=resources.script("ledger/forget"))
     listed = node.rdma("list")
     assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
     back = node.rdma("detach", "--container", "train")
@@ -197,7 +197,9 @@ def test_a_container_that_was_started_again_since_the_plan(node: RdmaNode) -> No
         "record": f"{RECORDS}/fab0.json", "back": "", "commands": "", "settings_back": [], "settings_inside": [],
     }  # fmt: skip
     for path, inode in ((f"/proc/{pid}/ns/net", 1), ("/proc/999999999/ns/net", 1)):
-        step = node.machine.run("sh", stdin=resources.script("attach", path=path, inode=inode, **values), check=False)
+        step = node.machine.run(
+            "sh", stdin=resources.script("tools/attach/attach", path=path, inode=inode, **values), check=False
+        )
         assert (step.returncode, step.stdout) == (1, "")
         assert step.stderr == (
             "container train (docker) has ended or was started again since the plan was made; nothing was moved, "

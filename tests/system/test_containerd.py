@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from gpuready.components.containerdfiles import leaves
-from gpuready.components.containerdkeys import by_systemd
+from gpuready.components.containerd.files import leaves
+from gpuready.components.containerd.keys import by_systemd
 from tests.lab import Lab
 from tests.system.containerd_cases import BINARY, CASES, DEBIAN, Case
 from tests.system.containerd_node import CONFIG, ContainerdNode, Seen

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import tomlkit
 
-from gpuready.components.criofiles import DROP_IN
+from gpuready.components.crio.files import DROP_IN
 from tests.lab import Lab, Machine
 from tests.system.faults import problem
 from tests.system.harness import Gpuready, Inventories, Result

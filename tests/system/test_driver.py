@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpuready.components.driver import FILES, UNATTENDED
+from gpuready.components.driver.component import FILES, UNATTENDED
 from tests.lab import Lab, Machine
 from tests.lab.kernels import install as install_module
 from tests.lab.kernels import module

@@ -1,6 +1,6 @@
 """The RDMA exporter on a node: systemd serves it, Prometheus and node_exporter take it, remove leaves nothing.
 
-The machine has no RDMA device; what is read from devices is shown in tests/unit/test_rdma_exporter.py and on a VM.
+The machine has no RDMA device; what is read from devices is shown in tests/components/monitoring and on a VM.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from gpuready import resources
-from gpuready.components.monitoring import FILES, NAME
-from gpuready.monitoring import dashboard, prometheus
+from gpuready.components.monitoring.component import FILES, NAME
+from gpuready.core import resources
+from gpuready.tools.render import dashboard, prometheus
+from tests.components.monitoring.test_rdma_exporter import IRDMA
 from tests.lab import Lab, Machine
 from tests.system.faults import footprint, problem, until
 from tests.system.harness import Gpuready, Inventories
-from tests.unit.test_rdma_exporter import IRDMA
 
 TEXTFILES = "/var/lib/prometheus/node-exporter"
 INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
@@ -95,7 +95,7 @@ def test_promtool_takes_rules_and_counters(node: Machine) -> None:
     node.run(f"mkdir -p {base}/ports/1/hw_counters && cd {base} && echo '1: CA' >node_type && cd ports/1 && "
              f"for c in {' '.join(IRDMA)}; do echo 7 >hw_counters/$c; done; echo '4: ACTIVE' >state; "
              "echo '25 Gb/sec (1X EDR)' >rate; echo Ethernet >link_layer")  # fmt: skip
-    node.run("cat >/root/exporter", stdin=resources.script("rdma-exporter", sysfs="/root/sys", limit=5))
+    node.run("cat >/root/exporter", stdin=resources.script("monitoring/rdma-exporter", sysfs="/root/sys", limit=5))
     assert node.run("sh /root/exporter | tee /root/answer | promtool check metrics").stdout == ""
     assert "rdma_hw_iw_in_rdma_writes_total" in node.run("cat /root/answer").stdout
     assert "SUCCESS: 14 rules found" in node.run("promtool check rules /root/rules.yml").stdout

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 import tomlkit
 
-from gpuready import resources
-from gpuready.carried import cuinit
-from gpuready.checks import triton
-from gpuready.checks.visible import sight_in
-from gpuready.components.base import Change, compare
-from gpuready.components.cdi import Cdi
+from gpuready.binaries import cuinit
+from gpuready.components.cdi.component import Cdi
+from gpuready.core import resources
+from gpuready.core.component import Change, compare
+from gpuready.core.records import unmarked as records
+from gpuready.gpu import triton
+from gpuready.gpu.visible import sight_in
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
-from gpuready.state.records import unmarked as records
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
 from tests.system.harness import Gpuready, Inventories
@@ -33,7 +33,7 @@ from tests.system.harness import Gpuready, Inventories
 TOML = "/etc/nvidia-container-runtime/config.toml"
 LIBRARIES = "/usr/local/nvidia/lib64"
 FRESH, OLD = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
-RECORDED = (Path(__file__).parents[1] / "unit/data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
+RECORDED = (Path(__file__).parents[1] / "data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
 OLDER = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
 WANTED = {"mode": "cdi", "cuda_compat_mode": "disabled", "hardened": True}
 
@@ -199,7 +199,7 @@ tar -C $I -c . | docker import - glibc:lab >/dev/null
 def test_what_a_new_container_tells_of_libcuda(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
     """Real libraries, a real image with glibc, and containers under the real runtime; cuInit finds no GPU in them."""
     node.run(_IMAGE)
-    look = resources.script("container-look").split("<<'SH'\n")[1].rpartition("\nSH\n")[0]
+    look = resources.script("probe/container").split("<<'SH'\n")[1].rpartition("\nSH\n")[0]
     node.run("base64 -d >/root/cuinit && chmod 755 /root/cuinit", stdin=cuinit("x86_64"))
 
     def told(image: str, *words: str, start: str = "") -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuready import resources
+from gpuready.core import resources
 from tests.lab import Machine, cri, host
 from tests.lab.fixtures import MachineFactory
 from tests.system.harness import Gpuready, Inventories, await_processes, processes
-from tests.unit.imagefiles import NOTE, File, docker_save, layer, library, oci
+from tests.tools.compat.imagefiles import NOTE, File, docker_save, layer, library, oci
 
 GPU = ("--driver", "570.211.01", "--gpu")
 LIBRARY = "usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
@@ -198,7 +198,7 @@ rm /usr/local/sbin/find /run/brake /run/reading
 
 def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
     before = held.run(_LEFT).stdout
-    script = resources.script("read-images", images=["registry.example.com:5000/app:held"])
+    script = resources.script("tools/compat/read-images", images=["registry.example.com:5000/app:held"])
     (held.root / "root/read.sh").write_text(script, "utf-8")
     (held.root / "root/cut.sh").write_text(_CUT, "utf-8")
     held.run("sh /root/cut.sh TERM", timeout=30)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.base import compare
-from gpuready.components.repository import KEYRING, Repository
-from gpuready.errors import ConvergeError
+from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.core.component import compare
+from gpuready.core.errors import ConvergeError
 from tests.components.cases import Case, spec_of, state_of
 from tests.components.closing import close
+from tests.components.repository.odd_keys import odd_files
 from tests.lab import Lab, host, signing
 from tests.lab import Repository as Published
 from tests.lab.fixtures import MachineFactory
-from tests.unit.odd_keys import odd_files
 
 #: Files with which an apt takes the other key, when they reach it as they are.
 TAKEN = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.ldso import CONF
+from gpuready.components.ldso.component import CONF
 from tests.lab import DISTROS, Lab, Machine
 from tests.system.harness import Gpuready, Inventories, Result, Sessions, listing
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.toolkit import PACKAGES
+from gpuready.components.toolkit.component import PACKAGES
 from gpuready.node import NODE
 from gpuready.spec.model import TOOLKIT_VERSION
 from tests.lab import DISTROS, Lab, Machine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.memlock import FILES, drop_in
+from gpuready.components.memlock.component import FILES, drop_in
 from tests.lab import Lab, Machine
 from tests.system.faults import footprint, mends, problem, settled
 from tests.system.harness import Gpuready, Inventories

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuready.components import legacy as component
-from gpuready.components.docker import CONFIG
-from gpuready.components.ledger import KEPT
-from gpuready.components.toolkit import LEGACY, PACKAGES
+from gpuready.components.docker.component import CONFIG
+from gpuready.components.legacy import component
+from gpuready.components.toolkit.component import LEGACY, PACKAGES
+from gpuready.core.ledger import KEPT
 from tests.lab import Lab, Machine, legacy
 from tests.system.faults import mends, problem, settled
 from tests.system.harness import Gpuready, Inventories

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.docker import CONFIG
-from gpuready.components.owners import OPERATOR_TOOLKIT
+from gpuready.components.docker.component import CONFIG
+from gpuready.core.owners import OPERATOR_TOOLKIT
 from tests.lab import Lab, Machine, packages
 from tests.lab.host import sh
 from tests.system.faults import footprint, settled

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.reconverge import FILES, LINK, RESULT, SCRIPT, UNIT
+from gpuready.components.reconverge.component import FILES, LINK, RESULT, SCRIPT, UNIT
 from tests.lab import Lab, Machine, module
 from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories, Result

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpuready.components.repository import KEYRING, PROXY, SOURCE
+from gpuready.components.repository.component import KEYRING, PROXY, SOURCE
 from tests.lab import Lab, Machine, Repository
 from tests.lab.fixtures import MachineFactory
 from tests.lab.network import SERVER

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuready import resources
-from gpuready.components.base import PENDING_EXIT
+from gpuready.core import resources
+from gpuready.core.component import PENDING_EXIT
+from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.lab import Lab, Machine, scale
 from tests.system.faults import leftovers, problem
 from tests.system.harness import GPUREADY, Gpuready, Inventories, Result
-from tests.unit.wheelfiles import shared_object, wheel
 
 ENV = "/opt/train"
 MIB = 1 << 20
@@ -172,10 +172,10 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     assert received(node) - before < MIB // 4 and word(node) == there
     # Asked again just before the step, for whoever began meanwhile.
     values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}
-    script = resources.script("wheel-install", env=ENV, dist="torch", pip="1", replaces="1", keep="", **values)
+    script = resources.script("wheels/install", env=ENV, dist="torch", pip="1", replaces="1", keep="", **values)
     done = node.run("sh -s", stdin=script, check=False)
     assert done.returncode == PENDING_EXIT and f"would hit {hit.partition(' in ')[0]}, which use {ENV}" in done.stderr
-    script = resources.script("wheel-remove", env=ENV, dist="torch", uninstall="1", record="/none/r")
+    script = resources.script("wheels/remove", env=ENV, dist="torch", uninstall="1", record="/none/r")
     assert node.run("sh -s", stdin=script, check=False).returncode == PENDING_EXIT
     assert word(node) == there
     # A name that is a link is the same environment.

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuready import resources
-from gpuready.attach.facts import Look, read
-from gpuready.attach.netdev import SYSCTLS
-from gpuready.state.records import unmarked as records
+from gpuready.core import resources
+from gpuready.core.records import unmarked as records
+from gpuready.tools.attach.facts import Look, read
+from gpuready.tools.attach.netdev import SYSCTLS
 from tests.lab import Lab
 from tests.system.faults import problem, until
 from tests.system.harness import Gpuready, Inventories
@@ -33,7 +33,7 @@ def node(vm_lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Rd
 def look(node: RdmaNode, container: str) -> Look:
     """What gpuready sees of the node."""
     script = resources.script(
-        "attach-look", container=container, engine="auto", device="rxe0", netdev="", sysctls=SYSCTLS
+        "tools/attach/look", container=container, engine="auto", device="rxe0", netdev="", sysctls=SYSCTLS
     )
     return read(records(node.machine.run("sh", stdin=script).stdout))
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpuready.components.monitoring import NAME, SCRIPT
+from gpuready.components.monitoring.component import NAME, SCRIPT
 from tests.lab import VM, Lab, Machine
 from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.rdmaconf import CONF, MARK, mode
+from gpuready.components.rdma.conf import CONF, MARK, mode
+from tests.components.rdma.test_rdma import PRECEDENCE
 from tests.lab import VM, Lab
 from tests.system.faults import problem
 from tests.system.harness import Gpuready, Inventories, Result
-from tests.unit.test_rdma import PRECEDENCE
 
 MODE = "/sys/module/ib_core/parameters/netns_mode"
 #: Notes what modprobe.d held whenever ib_core was loaded, by whatever.

@@ -12,7 +12,7 @@ from gpuready import __version__
 from gpuready.cli.failure import failed, interrupted
 from gpuready.cli.output import begin, say
 from gpuready.cli.sink import sinks
-from gpuready.errors import UsageError
+from gpuready.core.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
 VERBS = (

@@ -10,7 +10,7 @@ import click
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Request, Verb, change_options, request, run_options
 from gpuready.cli.output import deliver, say, use_color
-from gpuready.errors import UsageError
+from gpuready.core.errors import UsageError
 from gpuready.report.human import human
 from gpuready.report.run import Run
 from gpuready.report.text import count

@@ -9,20 +9,20 @@ from typing import Any
 
 import click
 
-from gpuready.checks.images import image_facts
 from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver, targets
-from gpuready.compat import tables
-from gpuready.compat.answer import answers
-from gpuready.compat.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
-from gpuready.compat.host import hosts_of
-from gpuready.compat.note import NoteError, given_note
-from gpuready.compat.require import RequireError, check
-from gpuready.compat.versions import Version, dotted, numbers
-from gpuready.errors import UsageError
+from gpuready.core.errors import UsageError
+from gpuready.cuda import tables
+from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
+from gpuready.cuda.host import hosts_of
+from gpuready.cuda.require import RequireError, check
+from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.report.run import HostRun, Run
 from gpuready.spec.images import ImageSpec, named
 from gpuready.spec.model import NodeSpec
+from gpuready.tools.compat.answer import answers
+from gpuready.tools.compat.checks import image_facts
+from gpuready.tools.compat.note import NoteError, given_note
 
 _HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
 

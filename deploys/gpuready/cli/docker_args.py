@@ -10,8 +10,8 @@ from gpuready.cli.offline import offline
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Verb, probe_options, request
 from gpuready.cli.output import deliver
-from gpuready.containers.arguments import NoGpus, arguments
-from gpuready.errors import GpureadyError
+from gpuready.core.errors import GpureadyError
+from gpuready.tools.run_args.arguments import NoGpus, arguments
 
 _HELP = """The options of docker run with which a container gets the GPUs of a host, shared memory, and RDMA.
 

@@ -8,12 +8,12 @@ import re
 
 import click
 
-from gpuready.checks import BY_ID
-from gpuready.checks.base import Check
+from gpuready.catalogue import BY_ID
 from gpuready.cli.options import Verb
 from gpuready.cli.output import say
-from gpuready.components.base import Component
-from gpuready.errors import UsageError
+from gpuready.core.check import Check
+from gpuready.core.component import Component
+from gpuready.core.errors import UsageError
 from gpuready.node import NODE
 
 _HELP = """Explain a check or a component: cause, the command that confirms it, the fix.

@@ -11,11 +11,11 @@ import click
 from gpuready.cli.online import online
 from gpuready.cli.options import Verb, fabric_options, request
 from gpuready.cli.output import deliver
-from gpuready.errors import UsageError
-from gpuready.fabric.commands import TESTS
-from gpuready.fabric.run import Wanted
-from gpuready.fabric.schedule import pairing
+from gpuready.core.errors import UsageError
 from gpuready.report.render import FABRIC_FORMATS
+from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.run import Wanted
+from gpuready.tools.fabric.schedule import pairing
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
@@ -67,6 +67,6 @@ def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any
 
 
 def _pairwise(wanted: Wanted) -> Execute:
-    from gpuready.pairwise import Pairwise
+    from gpuready.fabric_engine import Pairwise
 
     return lambda entries, options, progress: Pairwise(entries, options, progress).tests(wanted)

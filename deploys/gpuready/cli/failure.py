@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import click
 
 from gpuready.cli.output import deliver, delivered, requested, say
-from gpuready.errors import EngineError, GpureadyError, UsageError
+from gpuready.core.errors import EngineError, GpureadyError, UsageError
+from gpuready.inventory.hosts import NothingChosen
 from gpuready.report.run import Run
 from gpuready.report.schema import VERBS
-from gpuready.spec.inventory import NothingChosen
 
 
 def interrupted(argv: Sequence[str]) -> int:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import paramiko
 
-from gpuready.errors import UnreachableError
+from gpuready.core.errors import UnreachableError
+from gpuready.inventory.hosts import Connection
 from gpuready.operations.ssh import BoundedSocket
-from gpuready.spec.inventory import Connection
 
 _TIMEOUT = 15.0
 

@@ -13,18 +13,18 @@ from shutil import which
 
 from pydantic import ValidationError
 
-from gpuready import resources
-from gpuready.compat import tables
-from gpuready.compat.archive import environment, read_archive
-from gpuready.compat.facts import CompatLib, ImageFacts
-from gpuready.compat.image import facts_of
-from gpuready.compat.layers import ImageError, Tree
-from gpuready.compat.nodeimage import node_image
-from gpuready.compat.versions import Version
-from gpuready.documents import read_json
-from gpuready.errors import UsageError, brief
+from gpuready.core import resources
+from gpuready.core.documents import read_json
+from gpuready.core.errors import UsageError, brief
+from gpuready.core.records import ProbeError, Records, unmarked
+from gpuready.cuda import tables
+from gpuready.cuda.facts import CompatLib, ImageFacts
+from gpuready.cuda.versions import Version
 from gpuready.spec.images import ImageSpec
-from gpuready.state.records import ProbeError, Records, unmarked
+from gpuready.tools.compat.archive import environment, read_archive
+from gpuready.tools.compat.image import facts_of
+from gpuready.tools.compat.layers import ImageError, Tree
+from gpuready.tools.compat.node_image import node_image
 
 REGISTRY = "docker://"
 _SECONDS = 180
@@ -70,7 +70,7 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
 
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
     """As a node's engines are asked, only here."""
-    script = resources.script("read-images", images=[name])
+    script = resources.script("tools/compat/read-images", images=[name])
     try:
         records = Records(unmarked(_run(["sh", "-c", 'NONCE=; eval "$(cat)"'], script)))
     except ProbeError as e:

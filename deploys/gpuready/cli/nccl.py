@@ -11,12 +11,12 @@ from gpuready.cli.offline import offline
 from gpuready.cli.online import online
 from gpuready.cli.options import STATE, Request, Verb, probe_options, request
 from gpuready.cli.output import deliver, printed
-from gpuready.errors import GpureadyError, UsageError
-from gpuready.fabric import torch
-from gpuready.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes
-from gpuready.fabric.settings import settings
+from gpuready.components.nccl import torch
+from gpuready.components.nccl.settings import settings
+from gpuready.core.errors import GpureadyError, UsageError
 from gpuready.report.nccl import FORMS, NcclAnswer, text
 from gpuready.report.run import HostRun, Run
+from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes
 
 _HELP = """What NCCL has to be told on each host: its ports, addresses and interface, or why that cannot be said.
 

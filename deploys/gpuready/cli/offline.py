@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from gpuready.cli.options import Request
 from gpuready.cli.output import say
 from gpuready.cli.states import read_states
-from gpuready.errors import EngineError
-from gpuready.judgement import compared, judged, plan_batches
+from gpuready.core.errors import EngineError
+from gpuready.evaluate import compared, judged, plan_batches
+from gpuready.inventory.hosts import HostEntry
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.inventory import HostEntry
 from gpuready.state.model import NodeState
 
 

@@ -13,7 +13,7 @@ from gpuready.report.run import HostRun, Run
 
 if TYPE_CHECKING:
     from gpuready.engine import Options, Progress
-    from gpuready.spec.inventory import HostEntry
+    from gpuready.inventory.hosts import HostEntry
 
     Execute = Callable[[Sequence[HostEntry], Options, Progress], Run]
 

@@ -11,13 +11,13 @@ import click
 
 from gpuready.cli.app import write_exit_codes
 from gpuready.cli.output import Target, targets
-from gpuready.components.base import Disruption
-from gpuready.errors import UsageError
+from gpuready.core.component import Disruption
+from gpuready.core.errors import UsageError
+from gpuready.core.fields import BATCH
+from gpuready.core.rollout import MAX_FAIL
+from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.node import NODE
 from gpuready.report.render import FABRIC_FORMATS, FORMATS
-from gpuready.rollout import MAX_FAIL
-from gpuready.spec.fields import BATCH
-from gpuready.spec.inventory import HostEntry, Skipped, load
 from gpuready.state import probe
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -168,7 +168,7 @@ def request(
         raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
     outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
-    from gpuready.checks import BY_ID
+    from gpuready.catalogue import BY_ID
 
     found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)
     return Request(

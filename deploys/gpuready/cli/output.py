@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from gpuready.errors import UsageError
+from gpuready.core.errors import UsageError
+from gpuready.core.host_list import hostlist
 from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
-from gpuready.report.hostlist import hostlist
 from gpuready.report.human import problem, skipped_lines
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
 from gpuready.report.run import Run

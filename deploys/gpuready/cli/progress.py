@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from gpuready.report.hostlist import hostlist
+from gpuready.core.host_list import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.run import OUTCOMES
 from gpuready.report.text import one_line, printable

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.attach.deed import Asked
 from gpuready.cli.apply import YES, change, consent
 from gpuready.cli.online import online
 from gpuready.cli.options import Request, Verb, probe_options, request
 from gpuready.cli.output import deliver
-from gpuready.errors import UsageError
+from gpuready.core.errors import UsageError
+from gpuready.tools.attach.move_plan import Asked
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
@@ -133,6 +133,6 @@ def _request(verb: str, host: str, given: dict[str, Any]) -> Request:
 
 
 def _executor(asked: Asked) -> Execute:
-    from gpuready.operations.attach import execute
+    from gpuready.attach_engine import execute
 
     return partial(execute, asked=asked)

@@ -9,11 +9,10 @@ import click
 
 from gpuready.cli.options import Request, Verb, hosts, request
 from gpuready.cli.output import say, tell_skipped
-from gpuready.containers import gcpbatch
-from gpuready.errors import UsageError
-from gpuready.monitoring import dashboard, prometheus
+from gpuready.core.errors import UsageError
 from gpuready.report.run import Run
 from gpuready.spec.images import named
+from gpuready.tools.render import dashboard, gcp_batch, prometheus
 
 _HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Google Cloud's Batch.
 
@@ -77,7 +76,7 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
         "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", isinstance(gpus, int)),
         "GPUs, which a machine of that type has not": (
             "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
-            machine["accelerator"] or not machine_type or gcpbatch.has_gpus(machine_type),
+            machine["accelerator"] or not machine_type or gcp_batch.has_gpus(machine_type),
         ),
     }
     if missing := {what: remedy for what, (remedy, there) in lacking.items() if not there}:
@@ -86,4 +85,4 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
             remedy="; ".join(missing.values()),
         )
     assert isinstance(gpus, int)
-    return gcpbatch.job(gcpbatch.Job(image, script=script, **machine), gpus, spec)
+    return gcp_batch.job(gcp_batch.Job(image, script=script, **machine), gpus, spec)

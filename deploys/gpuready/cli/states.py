@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuready.errors import GpureadyError
+from gpuready.core.errors import GpureadyError
 from gpuready.report.document import SCHEMA
 from gpuready.state.model import NodeState
 

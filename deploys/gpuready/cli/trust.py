@@ -15,13 +15,13 @@ from paramiko import PKey
 from gpuready.cli.hostkey import Target, fetch, target
 from gpuready.cli.options import Verb, hosts, request
 from gpuready.cli.output import say, tell_skipped
-from gpuready.errors import GpureadyError, UnreachableError, UsageError
+from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
+from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.human import problem
 from gpuready.report.run import Run
 from gpuready.report.text import count
-from gpuready.spec.connection import LOCAL
-from gpuready.spec.inventory import HostEntry
 
 _HELP = """Show the hosts' SSH keys, and store them in known_hosts once confirmed. Nobody logs in.
 

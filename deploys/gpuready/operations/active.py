@@ -6,17 +6,17 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.carried import cuinit
-from gpuready.compat.host import has_driver
-from gpuready.components.containerd import pod_slice, sandbox_image
-from gpuready.components.monitoring import scrape
+from gpuready.binaries import cuinit
+from gpuready.components.containerd.component import pod_slice, sandbox_image
+from gpuready.components.monitoring.component import scrape
+from gpuready.core import resources
+from gpuready.core.records import Records
+from gpuready.cuda.host import has_driver
 from gpuready.operations.transport import run_script
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
 from gpuready.state.active import IMAGE, LIMITS, answers, longest
 from gpuready.state.model import NodeState, Unknown
-from gpuready.state.records import Records
 
 #: Seconds of an exec that only reads images, beside what they take.
 _SHORT = 60
@@ -35,9 +35,9 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "image": image,
         "cuinit": cuinit(state.machine),
         "torch": spec.verify.torch or "" if spec.verify.level != "config" else "",
-        "torch_smoke": resources.document("torch-smoke.py"),
+        "torch_smoke": resources.document("probe/torch-smoke.py"),
         "environments": [(one.env, one.name) for one in spec.torch_wheels] if spec.verify.level != "config" else [],
-        "wheel_smoke": resources.document("wheel-smoke.py"),
+        "wheel_smoke": resources.document("wheels/smoke.py"),
         "ask": _ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
@@ -51,7 +51,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         else [],
     }
     limit = longest(len(values["environments"]), len(values["images"]))
-    records = Records(run_script(host, resources.script("active", **values), limit))
+    records = Records(run_script(host, resources.script("probe/active", **values), limit))
     return state.model_copy(update={"active": {"done": True, **answers(records)}})
 
 
@@ -60,6 +60,6 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     images = [one.ref for one in named(spec.images)]
     if not images:
         return state
-    script = resources.script("read-images", images=images)
+    script = resources.script("tools/compat/read-images", images=images)
     records = Records(run_script(host, script, _SHORT + IMAGE * len(images)))
     return state.model_copy(update={"active": answers(records)})

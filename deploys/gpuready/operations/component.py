@@ -13,11 +13,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
-from gpuready.checks.base import undecided
-from gpuready.components.base import Change, Component, Disruption, compare
-from gpuready.consent import rule, rulings, users, way
-from gpuready.errors import ConvergeError, GpureadyError
-from gpuready.judgement import unselected
+from gpuready.core.check import undecided
+from gpuready.core.component import Change, Component, Disruption, compare
+from gpuready.core.consent import rule, rulings, users, way
+from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.evaluate import unselected
 from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed

@@ -25,12 +25,12 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
 from pyinfra.connectors.sshuserclient.client import get_host_keys
 
-from gpuready.errors import UnreachableError
+from gpuready.core.errors import UnreachableError
+from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.host_names import split_port
+from gpuready.inventory.hosts import Connection, HostEntry
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.operations.ssh import BoundedTransport
-from gpuready.spec.connection import LOCAL
-from gpuready.spec.hostnames import split_port
-from gpuready.spec.inventory import Connection, HostEntry
 
 _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpuready.checks import BY_ID
-from gpuready.errors import GpureadyError
+from gpuready.catalogue import BY_ID
+from gpuready.core.errors import GpureadyError
+from gpuready.inventory.hosts import load
 from gpuready.operations.connection import host_data
 from gpuready.operations.node_state import SPEC
 from gpuready.report.human import skipped_lines
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, printable
-from gpuready.spec.inventory import load
 
 
 def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:

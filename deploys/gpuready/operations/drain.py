@@ -14,9 +14,9 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.components.base import Step
-from gpuready.errors import GpureadyError
+from gpuready.core import resources
+from gpuready.core.component import Step
+from gpuready.core.errors import GpureadyError
 from gpuready.operations.step import PROGRESS, Pending, StepCommand
 from gpuready.spec.model import DrainCommands, Maintenance
 
@@ -115,9 +115,9 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
         yield kubectl
         return kubectl.trouble
     if isinstance(drain, DrainCommands):
-        script = resources.script("drain", phase=phase, command=getattr(drain, phase), limit=LIMIT)
+        script = resources.script("lib/drain", phase=phase, command=getattr(drain, phase), limit=LIMIT)
     else:
-        script = resources.script("drain-slurm", phase=phase, node=maintenance.node or "", limit=LIMIT)
+        script = resources.script("lib/drain-slurm", phase=phase, node=maintenance.node or "", limit=LIMIT)
     command = StepCommand(Step(f"drain-{phase}", script, timeout=LIMIT + 120, summary=f"drain: {phase}"))
     yield command
     return str(command.error) if command.error is not None else ""

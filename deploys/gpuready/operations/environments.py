@@ -10,15 +10,15 @@ import json
 
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.components.wheels import asked
+from gpuready.components.wheels.component import asked
+from gpuready.components.wheels.state import environment
+from gpuready.core import resources
+from gpuready.core.records import ProbeError, Records
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
-from gpuready.state.environments import environment
 from gpuready.state.model import NodeState
-from gpuready.state.records import ProbeError, Records
 
-#: Seconds for each environment: what templates/wheel-look.sh.j2 waits for, 70 and 40, and the rest.
+#: Seconds for each environment: what templates/wheels/look.sh.j2 waits for, 70 and 40, and the rest.
 TIMEOUT = 120
 
 
@@ -28,8 +28,8 @@ def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     if not wanted:
         return state
     script = resources.script(
-        "wheel-look",
-        program=resources.document("wheel-look.py"),
+        "wheels/look",
+        program=resources.document("wheels/look.py"),
         environments=[(env, json.dumps(what)) for env, what in wanted],
     )
     runs = Records(run_script(host, script, TIMEOUT * len(wanted))).runs

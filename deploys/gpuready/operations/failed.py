@@ -6,7 +6,7 @@ from typing import Any
 
 from pyinfra.api.command import PyinfraCommand
 
-from gpuready.errors import GpureadyError
+from gpuready.core.errors import GpureadyError
 from gpuready.report.mask import mask_text
 from gpuready.report.text import printable
 

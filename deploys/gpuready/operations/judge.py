@@ -9,9 +9,9 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from gpuready.checks import concerning
-from gpuready.checks.base import run_checks, undecided
-from gpuready.errors import ConvergeError, GpureadyError
+from gpuready.catalogue import concerning
+from gpuready.core.check import run_checks, undecided
+from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.operations.active import run_active
 from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import SPEC, node_state

@@ -13,15 +13,15 @@ import time
 import gevent
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.errors import ConvergeError, UnreachableError, brief
+from gpuready.core import resources
+from gpuready.core.errors import ConvergeError, UnreachableError, brief
 from gpuready.operations.transport import Session
 
 _SESSION = "gpuready.lock"
 _BEAT, _ANSWER = 10, 20
 #: Seconds without a heartbeat after which the node gives the lock up.
 SILENCE = 45
-#: By this the service of components/reconverge.py signs the lock; it is waited for, for so many seconds.
+#: By this the service of components/reconverge/component.py signs the lock; it is waited for, for so many seconds.
 ON_NODE, ON_NODE_LIMIT = "on the node itself", 180
 
 
@@ -32,7 +32,7 @@ def hold(host: Host, patience: float = 0) -> None:
         return
     release(host)
     end = time.monotonic() + patience
-    script = resources.script("lock", owner=f"{getpass.getuser()}@{socket.gethostname()}", silence=SILENCE)
+    script = resources.script("lib/lock", owner=f"{getpass.getuser()}@{socket.gethostname()}", silence=SILENCE)
     while True:
         session = Session(host, script)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra.api.host import Host
 
-from gpuready.components.wheels import Wheels
+from gpuready.components.wheels.component import Wheels
 from gpuready.operations.environments import look
 from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import run_script

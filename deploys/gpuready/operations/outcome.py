@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pyinfra.api.host import Host
 
-from gpuready.components.base import Comparison
-from gpuready.errors import GpureadyError
+from gpuready.core.component import Comparison
+from gpuready.core.errors import GpureadyError
 
 _KEY = "gpuready.outcomes"
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.errors import GpureadyError
-from gpuready.fabric.commands import Command, Test, commands
-from gpuready.fabric.counters import read
-from gpuready.fabric.links import End
-from gpuready.fabric.verdict import Answer, Finding, found
+from gpuready.core import resources
+from gpuready.core.errors import GpureadyError
+from gpuready.core.records import ProbeError, Records
+from gpuready.network.links import End
 from gpuready.operations.transport import Session, count_exec
 from gpuready.spec.verify import Thresholds
-from gpuready.state.records import ProbeError, Records
+from gpuready.tools.fabric.commands import Command, Test, commands
+from gpuready.tools.fabric.counters import read
+from gpuready.tools.fabric.verdict import Answer, Finding, found
 
 #: The first port to try; the node goes on from there to one that is free. Below every system's ephemeral ports.
 FIRST_PORT = 18515
@@ -68,9 +68,9 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
 
 
 def _begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, port: int, listens: str) -> Session:
-    torch = resources.document("all_reduce.py") if command.test.name == "nccl" else ""
+    torch = resources.document("tools/fabric/all_reduce.py") if command.test.name == "nccl" else ""
     script = resources.script(
-        "fabric",
+        "tools/fabric/fabric",
         tool=command.test.tool,
         limit=command.limit,
         port=port,

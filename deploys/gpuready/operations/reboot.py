@@ -20,10 +20,10 @@ from pyinfra.api.operation import operation
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
-from gpuready import resources
-from gpuready.components import work
-from gpuready.components.base import PENDING_EXIT, Step
-from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.core import ignored_containers, resources
+from gpuready.core.component import PENDING_EXIT, Step
+from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
 from gpuready.operations.failed import Failed
@@ -31,7 +31,6 @@ from gpuready.operations.node_state import forget, node_state
 from gpuready.operations.outcome import Reboot, outcomes, rebooted
 from gpuready.operations.step import PROGRESS, Pending, ResultUnknown, last_line, reconnect, run_step
 from gpuready.operations.transport import ask, hang_up
-from gpuready.spec.connection import LOCAL
 from gpuready.spec.model import NodeSpec
 
 #: Seconds between two looks, for one of them, and for services to start once the node answers.
@@ -102,7 +101,7 @@ class RebootCommand(PyinfraCommand):
         if isinstance(host.connector, LocalConnector):
             raise Pending(f"until somebody reboots this machine: over {LOCAL} the reboot would end gpuready itself")
         before, began = node_state(host).boot_id, time.monotonic()
-        script = resources.script("reboot", work=work.words(self.spec))
+        script = resources.script("lib/reboot", work=ignored_containers.words(self.spec))
         _tell(host, "is a reboot all right?")
         try:
             reply = run_step(host, Step("reboot", script, timeout=300))

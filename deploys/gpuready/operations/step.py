@@ -17,9 +17,9 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-from gpuready import resources
-from gpuready.components.base import PENDING_EXIT, Reply, Step
-from gpuready.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
+from gpuready.core import resources
+from gpuready.core.component import PENDING_EXIT, Reply, Step
+from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
 from gpuready.operations import lock
 from gpuready.operations.connection import forget_host_keys
 from gpuready.operations.ssh import connect
@@ -82,7 +82,7 @@ def run_step(host: Host, step: Step) -> Reply:
     if step.sends:
         return upload(host, step)
     tx = uuid.uuid4().hex
-    script = resources.script("step", id=tx, step=step.name, body=step.script, survives=step.survives)
+    script = resources.script("lib/step", id=tx, step=step.name, body=step.script, survives=step.survives)
     try:
         return _reply(run_script(host, script, step.timeout))
     except ConnectionLost as e:
@@ -102,7 +102,7 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
         with gevent.Timeout(_RECONNECT, unknown):
             reconnect(host)
         lines = run_script(
-            host, resources.script("collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
+            host, resources.script("lib/collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
         )
     except (UnreachableError, PyinfraError, OSError, SSHException, EOFError):
         raise unknown from None

@@ -3,7 +3,7 @@
 The script goes by stdin, because an argument would land in sudo's journal and ends at 128 KiB. What the node prints is
 not trusted: it is read in chunks, counted, and understood only where it carries the nonce of this very exec. No code
 of pyinfra's runs a command, because that asks for a password on the terminal when a node prints sudo's refusal.
-templates/PROTOCOL.md describes what the two sides say.
+templates/lib/PROTOCOL.md describes what the two sides say.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from paramiko import Channel, ChannelException, SSHException
 from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
-from gpuready import resources
-from gpuready.errors import GpureadyError, UnreachableError, brief
+from gpuready.core import resources
+from gpuready.core.errors import GpureadyError, UnreachableError, brief
 from gpuready.operations.ssh import BoundedTransport, transport_of
 
 EXECS = "gpuready.execs"
@@ -300,7 +300,7 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 
 def ask(host: Host, command: str, timeout: float) -> str:
     """The first line that a shell command prints on the host, run as root."""
-    script = f"{resources.script('answer')}\nbegin; {command} 2>/dev/null; end 1"
+    script = f"{resources.script('lib/answer')}\nbegin; {command} 2>/dev/null; end 1"
     return "".join(run_script(host, script, timeout)[:-1][:1]).strip()
 
 

@@ -9,7 +9,7 @@ from gpuready.report.run import Run
 from gpuready.report.text import Painter
 
 if TYPE_CHECKING:
-    from gpuready.attach.status import Attached
+    from gpuready.tools.attach.status import Attached
 
 _STATES = {
     "attached": "",

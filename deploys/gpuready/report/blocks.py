@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpuready.checks.base import Judged
-from gpuready.components.base import Disruption
-from gpuready.errors import GpureadyError
+from gpuready.core.check import Judged
+from gpuready.core.component import Disruption
+from gpuready.core.errors import GpureadyError
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.report.text import shown
 

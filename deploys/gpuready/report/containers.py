@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.containers.arguments import Argument
-from gpuready.report.hostlist import hostlist
+from gpuready.core.host_list import hostlist
 from gpuready.report.text import Painter
+from gpuready.tools.run_args.arguments import Argument
 
 
 def lines(answers: dict[str, tuple[Argument, ...]], paint: Painter) -> list[list[str]]:

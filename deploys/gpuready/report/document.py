@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready import __version__
-from gpuready.checks.base import Judged
-from gpuready.components.base import Value
-from gpuready.errors import GpureadyError
+from gpuready.core.check import Judged
+from gpuready.core.component import Value
+from gpuready.core.errors import GpureadyError
 from gpuready.report import containers, fabric, nccl
-from gpuready.report.answers import answer_document
+from gpuready.report.compat_report import answer_document
+from gpuready.report.coverage import gpu_checks, level, run_level
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
-from gpuready.report.reached import gpu_checks, level, run_level
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state.model import Unknown
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuready.report import fabric
-from gpuready.report.answers import tally
+from gpuready.report.compat_report import tally
+from gpuready.report.coverage import gpu_checks, run_level
 from gpuready.report.exitcode import counts, meaning
-from gpuready.report.reached import gpu_checks, run_level
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter, count
 

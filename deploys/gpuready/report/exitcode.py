@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuready.checks.base import Judged
+from gpuready.core.check import Judged
 from gpuready.report.run import HostRun, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 0)

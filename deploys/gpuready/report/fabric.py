@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gpuready.fabric.commands import TESTS
-from gpuready.fabric.links import End
-from gpuready.fabric.run import FabricRun
-from gpuready.fabric.verdict import Finding
-from gpuready.report.hostlist import hostlist
+from gpuready.core.host_list import hostlist
+from gpuready.network.links import End
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, count, lines, printable
+from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.fabric.verdict import Finding
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12

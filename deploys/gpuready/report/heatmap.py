@@ -11,11 +11,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from statistics import median
 
-from gpuready.fabric.commands import TESTS
-from gpuready.fabric.verdict import Finding
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
 from gpuready.report.xml import document
+from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.verdict import Finding
 
 _CELL, _SMALL, _GAP, _TITLE = 44, 10, 40, 54
 #: Of more hosts only the figures' colours are shown, in smaller squares.

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gpuready.checks.base import DECIDE, UNDECIDED
-from gpuready.report import answers, containers, fabric, facts, nccl
+from gpuready.core.check import DECIDE, UNDECIDED
+from gpuready.core.host_list import hostlist
+from gpuready.inventory.hosts import CHOOSE
+from gpuready.report import compat_report, containers, fabric, facts, nccl
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
@@ -22,11 +24,9 @@ from gpuready.report.blocks import (
 )
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.ending import ending, host_lines
-from gpuready.report.hostlist import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, count, lines, one_line
-from gpuready.spec.inventory import CHOOSE
 
 CLASSES = {
     "none": "disturbs nothing",
@@ -44,7 +44,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
     paint = Painter(color)
     if run.answer is not None:
-        return _page([answers.told(run.answer, paint)])
+        return _page([compat_report.told(run.answer, paint)])
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
@@ -54,7 +54,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     elif run.verb == "docker-args":
         parts += containers.lines({h.name: h.docker_args for h in run.hosts if h.docker_args is not None}, paint)
     elif run.verb == "compat":
-        parts += answers.matrix(run, paint)
+        parts += compat_report.matrix(run, paint)
     elif run.fabric is not None:
         parts += fabric.blocks(run, paint)
     else:

@@ -11,16 +11,16 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.compat.answer import Answer
-from gpuready.errors import GpureadyError
-from gpuready.fabric.run import FabricRun
-from gpuready.report.answers import told
+from gpuready.core.errors import GpureadyError
 from gpuready.report.blocks import fate, keys
+from gpuready.report.compat_report import told
 from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
+from gpuready.tools.compat.answer import Answer
+from gpuready.tools.fabric.run import FabricRun
 
 _COUNTED = ("failure", "error", "skipped")
 

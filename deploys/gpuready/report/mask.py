@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gpuready.components.ledger import KEPT
+from gpuready.core.ledger import KEPT
 from gpuready.state.model import NodeState
 
 MASK = "***"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuready.fabric.commands import TESTS
-from gpuready.fabric.run import FabricRun
-from gpuready.fabric.verdict import Finding
+from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.fabric.verdict import Finding
 
 #: The worst first.
 STATUSES = ("fail", "unknown", "skip", "pass")

@@ -7,12 +7,12 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.fabric import torch
-from gpuready.fabric.discovery import Chosen
-from gpuready.fabric.launch import Launch, assignment
-from gpuready.fabric.settings import Settings
-from gpuready.report.hostlist import hostlist
+from gpuready.components.nccl import torch
+from gpuready.components.nccl.settings import Settings
+from gpuready.core.host_list import hostlist
+from gpuready.network.discovery import Chosen
 from gpuready.report.text import Painter
+from gpuready.tools.fabric.launch import Launch, assignment
 
 FORMS = ("conf", "env", "docker", "k8s")
 _TEXT = {"type": "string"}

@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpuready.checks.base import DECIDE, UNDECIDED, Judged
-from gpuready.compat.answer import Answer
-from gpuready.components import owners
-from gpuready.components.base import Comparison
-from gpuready.containers.arguments import Argument
-from gpuready.errors import GpureadyError, InventoryError
-from gpuready.fabric.run import FabricRun
+from gpuready.core import owners
+from gpuready.core.check import DECIDE, UNDECIDED, Judged
+from gpuready.core.component import Comparison
+from gpuready.core.errors import GpureadyError, InventoryError
+from gpuready.inventory.hosts import Skipped
 from gpuready.report.nccl import NcclAnswer
-from gpuready.spec.inventory import Skipped
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
+from gpuready.tools.compat.answer import Answer
+from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.run_args.arguments import Argument
 
 if TYPE_CHECKING:
-    from gpuready.attach.status import Attached
+    from gpuready.tools.attach.status import Attached
 
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.checks.base import Level
-from gpuready.compat.predict import VERDICTS
-from gpuready.components.base import Disruption
-from gpuready.fabric.commands import TESTS
+from gpuready.core.check import Level
+from gpuready.core.component import Disruption
+from gpuready.cuda.predict import VERDICTS
 from gpuready.report import nccl
 from gpuready.report.document import SCHEMA
 from gpuready.report.exitcode import ORDER
 from gpuready.report.run import OUTCOMES
 from gpuready.state.model import NodeState
+from gpuready.tools.fabric.commands import TESTS
 
 VERBS: tuple[str, ...] = (
     "plan",
@@ -124,7 +124,7 @@ def _parts() -> dict[str, Any]:
     host["docker_args"] = {"type": "array", "items": _object(words=TEXTS, why=TEXT), "description": "docker-args only"}
     host["attached"] = {"type": "array", "items": _ref("attached"), "description": "rdma: what is on record"}
     optional = ("reason", "state", "images", "nccl", "docker_args", "attached")
-    from gpuready.attach.status import STATES  # the other verbs, which want VERBS alone, start without it
+    from gpuready.tools.attach.status import STATES  # the other verbs, which want VERBS alone, start without it
 
     port = _object(port=COUNT, gid_index={"type": ["integer", "null"]}, address=TEXT, reason=TEXT)
     attached = _object(

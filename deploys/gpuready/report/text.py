@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from gpuready.components.base import Value
+from gpuready.core.component import Value
 from gpuready.report.mask import mask_value
 from gpuready.state.model import Unknown
 

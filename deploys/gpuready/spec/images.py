@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.compat import tables
-from gpuready.compat.versions import dotted, numbers
-from gpuready.spec.fields import Allowed, Image
-from gpuready.spec.section import Section
+from gpuready.core.fields import Allowed, Image
+from gpuready.core.section import Section
+from gpuready.cuda import tables
+from gpuready.cuda.versions import dotted, numbers
 
 Cuda = Annotated[
     str, Field(pattern=r"^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]{1,3})?$"), Allowed("X.Y, such as 12.4 (in quotes)")

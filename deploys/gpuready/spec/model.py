@@ -12,8 +12,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.spec.driver import Driver
-from gpuready.spec.fields import (
+from gpuready.components.driver.spec import Driver
+from gpuready.components.monitoring.spec import Monitoring
+from gpuready.components.nccl.spec import Nccl
+from gpuready.components.rdma.spec import Rdma
+from gpuready.components.toolkit.spec import TOOLKIT_FLOOR, TOOLKIT_VERSION, FloorException, Repository, Toolkit
+from gpuready.components.wheels.spec import TorchWheels
+from gpuready.core.fields import (
     Allowed,
     Batch,
     Count,
@@ -27,21 +32,10 @@ from gpuready.spec.fields import (
     Unit,
     Variable,
 )
+from gpuready.core.section import Section
 from gpuready.spec.images import Images
-from gpuready.spec.monitoring import Monitoring
-from gpuready.spec.nccl import Nccl
-from gpuready.spec.rdma import Rdma
 from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
-from gpuready.spec.section import Section
-from gpuready.spec.toolkit import (
-    TOOLKIT_FLOOR,
-    TOOLKIT_VERSION,
-    FloorException,
-    Repository,
-    Toolkit,
-)
 from gpuready.spec.verify import Level, Thresholds
-from gpuready.spec.wheels import TorchWheels
 
 __all__ = [
     "TOOLKIT_FLOOR",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuready.errors import SpecError
-from gpuready.spec.located import Located, Shown, plain
-from gpuready.spec.section import Section
+from gpuready.core.errors import SpecError
+from gpuready.core.section import Section
+from gpuready.spec.source_values import Located, Shown, plain
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gpuready.spec.fields import Path, ShmSize, Unit
-from gpuready.spec.section import Section
+from gpuready.core.fields import Path, ShmSize, Unit
+from gpuready.core.section import Section
 
 
 class DockerSpec(Section):

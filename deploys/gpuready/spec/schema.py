@@ -15,9 +15,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from gpuready.core.section import Section
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.not_yet import NOT_YET, Missing, allowed_now
-from gpuready.spec.section import Section
 
 Schema = dict[str, Any]
 

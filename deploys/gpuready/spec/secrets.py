@@ -11,7 +11,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from gpuready.errors import SpecError, Where
+from gpuready.core.errors import SpecError, Where
 
 _MAX_BYTES = 64 * 1024
 _TIMEOUT = 30

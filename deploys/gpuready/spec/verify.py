@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from gpuready.spec.fields import Allowed
-from gpuready.spec.section import Section
+from gpuready.core.fields import Allowed
+from gpuready.core.section import Section
 
 
 def _no_pairs(value: object) -> object:

@@ -1,10 +1,10 @@
-"""What templates/active.sh.j2 may take, and its answers as values."""
+"""What templates/probe/active.sh.j2 may take, and its answers as values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpuready.state.records import Records
+from gpuready.core.records import Records
 
 #: Seconds for each thing that the script asks. One that hangs is left behind then, and the script goes on.
 LIMITS = {

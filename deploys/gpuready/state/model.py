@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gpuready.state.boots import Boots
-from gpuready.state.environments import Environment
-from gpuready.state.leftovers import Leftovers
+from gpuready.components.wheels.state import Environment
+from gpuready.gpu.facts.boots import Boots
+from gpuready.gpu.facts.kernel_log import KernelLog
+from gpuready.gpu.facts.leftovers import Leftovers
 from gpuready.state.network import Network
-from gpuready.state.xid import KernelLog
 
 
 class _Model(BaseModel):
@@ -256,7 +256,7 @@ class NodeState(_Model):
     active: dict[str, Any] = Field(default_factory=dict)
 
     def sha256(self, path: str) -> str:
-        """The hash of a file as ``sha`` in templates/lib.sh.j2 prints it: ``absent`` where there is none."""
+        """The hash of a file as ``sha`` in templates/lib/lib.sh.j2 prints it: ``absent`` where there is none."""
         return self.files[path].sha256 if path in self.files else "absent"
 
     def glob(self, prefix: str) -> dict[str, File]:

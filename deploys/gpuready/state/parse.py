@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 
-from gpuready.state.boots import Module, boots
-from gpuready.state.containerd import cri
-from gpuready.state.crio import crio
-from gpuready.state.docker import docker
-from gpuready.state.environments import on_record
-from gpuready.state.leftovers import leftovers
+from gpuready.components.containerd.state import cri
+from gpuready.components.crio.state import crio
+from gpuready.components.docker.state import docker
+from gpuready.components.wheels.state import on_record
+from gpuready.core.records import ProbeError, Records
+from gpuready.gpu.facts.boots import Module, boots
+from gpuready.gpu.facts.kernel_log import kernel_log
+from gpuready.gpu.facts.leftovers import leftovers
+from gpuready.gpu.facts.smi import lean
 from gpuready.state.model import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
 from gpuready.state.readiness import not_yet
-from gpuready.state.records import ProbeError, Records
-from gpuready.state.smi import lean
-from gpuready.state.xid import kernel_log
 
 __all__ = ["ProbeError", "parse"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from gpuready import resources
-from gpuready.components.ldso import DRIVER_DIRS
-from gpuready.components.owners import OPERATOR_CTK
-from gpuready.components.rdmaconf import CONF, GRUB, MARK
-from gpuready.spec.rdma import FAMILIES
+from gpuready.components.ldso.component import DRIVER_DIRS
+from gpuready.components.rdma.conf import CONF, GRUB, MARK
+from gpuready.components.rdma.spec import FAMILIES
+from gpuready.core import resources
+from gpuready.core.owners import OPERATOR_CTK
 from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 
@@ -37,7 +37,7 @@ def patient_script() -> str:
 def render(limit: int, patience: int = 0) -> str:
     """The probe with that limit for commands that hang, and for engines that start; both in seconds."""
     return resources.script(
-        "probe",
+        "probe/probe",
         driver_dirs=DRIVER_DIRS,
         operator_ctk=OPERATOR_CTK,
         rdma_conf=CONF,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from gpuready.state.model import NodeState, Unit, Unknown
 
-#: As templates/probe.sh.j2 waits for them.
+#: As templates/probe/probe.sh.j2 waits for them.
 ENGINES = ("docker.service", "containerd.service", "crio.service")
 
 

@@ -1,0 +1,257 @@
+"""CDI: is there a spec of this node's GPUs, does it fit the driver that is loaded, does another one stand in its way?
+
+Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's units at each tag, podman-run(1).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.components.cdi.component import UNIT, target
+from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
+from gpuready.components.docker import keys
+from gpuready.core import owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Cri, NodeState, Unknown
+
+#: Versions of the toolkit whose unit may do nothing, and why.
+_IDLE = {
+    "1.18.1": "its unit takes a compressed kernel module (.ko.zst, .ko.xz) for none",
+    "1.19.0": "its unit starts only after multi-user.target and does not try again",
+}
+
+
+def _gpu_specs(state: NodeState) -> list[CdiSpec]:
+    return [s for s in specs(state) if s.kind == KIND]
+
+
+def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
+    broken = [f"{s.path}: {s.error}" for s in specs(state) if s.error]
+    found = _gpu_specs(state)
+    whose = owners.observed("toolkit", spec, state)
+    if not state.driver.loaded and not found and not broken:
+        return skip("no NVIDIA driver is loaded, and no CDI spec is here")
+    if not found:
+        if whose:  # a node may do without one, and who owns the toolkit decides
+            told = "; ".join(broken)
+            return (
+                warn("no CDI spec of nvidia.com/gpu can be read", _there(whose), told)
+                if broken
+                else skip(f"{whose}: no CDI spec")
+            )
+        if broken:
+            return fail("no CDI spec of nvidia.com/gpu can be read", evidence="; ".join(broken))
+        return fail("there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec, state)}")
+    hidden = [s.path for s in found if not state.files[s.path].mode & 0o004]
+    if broken or hidden:
+        told = "; ".join([*broken, *(f"{p}: only root may read it" for p in hidden)])
+        return warn("some CDI specs cannot be used", "mend or remove them (chmod 644 for one of only root's)", told)
+    version = next((v for v in _IDLE if _version(state).startswith(v)), "")
+    if version:
+        return warn(f"{UNIT} of {version} may leave the spec as it is", "move to a later toolkit", _IDLE[version])
+    return passed("; ".join(f"{s.path}: {', '.join(s.devices)}" for s in found))
+
+
+def _there(whose: str) -> str:
+    return f"see to it there: {whose}" if whose else ""
+
+
+def _version(state: NodeState) -> str:
+    packages = {} if isinstance(state.packages, Unknown) else state.packages
+    package = packages.get("nvidia-container-toolkit-base")
+    return package.version if package else ""
+
+
+def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
+    found = _gpu_specs(state)
+    if not found:
+        return skip("there is no CDI spec of nvidia.com/gpu")
+    told = [line for s in found for line in _wrong(s, state)]
+    if not told and isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
+    if not told:
+        return passed(
+            f"as the driver: {', '.join(s.path for s in found)}" if state.driver.loaded else "all its files are here"
+        )
+    if not state.driver.loaded:
+        return warn("a CDI spec names what is not here; no NVIDIA driver is loaded", evidence="; ".join(told))
+    remedy = _there(owners.observed("toolkit", spec, state))
+    return fail("a CDI spec does not fit the driver that is loaded", remedy, "; ".join(told))
+
+
+def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
+    told, gone, version = [], missing(state, one), state.driver.loaded
+    if gone:
+        told.append(f"{one.path} names {len(gone)} files that are not here, such as {gone[0]}")
+    other = [v for v in one.drivers if version and v != version]
+    if other:
+        told.append(f"{one.path} is of driver {', '.join(other)}, {version} is loaded")
+    want, seen = wanted_devices(state, one), seen_devices(state, one)
+    if isinstance(want, tuple) and version and want != seen:
+        told.append(f"{one.path} has the devices {', '.join(seen)}, the node has {', '.join(want)}")
+    return told
+
+
+def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
+    pairs = collisions(state)
+    if not pairs:
+        return passed("no device is defined twice") if _gpu_specs(state) else skip("no CDI spec of nvidia.com/gpu")
+    gone = [f"{a.path} and {b.path}: {', '.join(names)}" for a, b, names in pairs if a.directory == b.directory]
+    if gone:
+        return fail("two specs of one directory define one device, so nobody finds it", evidence="; ".join(gone))
+    told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
+    made = any(s.made and s.path != target(spec, state) for a, b, _ in pairs for s in (a, b))
+    whose = owners.observed("toolkit", spec, state)
+    mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
+    return warn("devices are defined twice, and the later directory wins without a word", mend, told)
+
+
+def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
+    if spec.runtimes.podman == "absent":
+        return skip("runtimes.podman: absent")
+    if isinstance(state.packages, Unknown):
+        return unread(state.packages)
+    podman = state.packages.get("podman")
+    if podman is None:
+        return skip("no podman on this node")
+    if not state.driver.loaded:
+        return skip("no NVIDIA driver is loaded")
+    numbers = re.match(r"(?:\d+:)?(\d+)\.(\d+)", podman.version)
+    if not numbers:
+        return unknown(f"podman's version {podman.version} is not understood")
+    if (int(numbers[1]), int(numbers[2])) < (4, 1):
+        return fail(f"podman {podman.version} knows no CDI devices, it takes 4.1", "upgrade podman")
+    if "oci_hook" in state.marks:
+        return fail(
+            "an old OCI hook gives containers their GPUs a second time, against CDI",
+            "remove /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
+        )
+    return passed(f"podman run --device {KIND}=all")
+
+
+def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
+    if spec.runtimes.docker == "absent" or state.docker is None:
+        return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
+    if isinstance(state.docker, Unknown):
+        return unread(state.docker)
+    if keys.engine_version(state) < keys.CDI_SINCE:
+        return skip(f"Docker {state.docker.version} has no CDI devices, 25.0 has")
+    if state.docker.cdi_spec_dirs:
+        lost = _elsewhere(state, "Docker", state.docker.cdi_spec_dirs)
+        if lost:
+            return warn(lost)
+        return passed(f"docker run --device {KIND}=all, specs from {', '.join(state.docker.cdi_spec_dirs)}")
+    if keys.given(keys.read(state), keys.CDI) is True:
+        return warn(
+            "features.cdi stands in daemon.json, and the engine was not restarted since",
+            "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",
+        )
+    return passed("CDI devices are off in Docker; runtimes.docker.cdi: true switches them on")
+
+
+def _containerd(spec: NodeSpec, state: NodeState) -> Verdict:
+    return _pods(state, "containerd", state.cri if spec.runtimes.containerd != "absent" else None)
+
+
+def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
+    return _pods(state, "CRI-O", state.crio if spec.runtimes.crio != "absent" else None)
+
+
+def _pods(state: NodeState, engine: str, running: Cri | Unknown | None) -> Verdict:
+    """Where an engine of pods looks for CDI specs, by its own answer."""
+    if running is None:
+        return skip(f"{engine} was not asked")
+    if isinstance(running, Unknown):
+        return unread(running)
+    if running.enable_cdi is False:
+        return passed(f"CDI devices are off in {engine}")
+    lost = _elsewhere(state, engine, running.cdi_spec_dirs)
+    return warn(lost) if lost else passed(f"{engine} reads CDI specs from {', '.join(running.cdi_spec_dirs)}")
+
+
+def _elsewhere(state: NodeState, engine: str, directories: tuple[str, ...]) -> str:
+    """That an engine reads no directory with a spec of the GPUs; empty where it reads one, or where there is none."""
+    read = {_real(d) for d in directories}
+    found = _gpu_specs(state)
+    if not found or any(_real(s.directory) in read for s in found):
+        return ""
+    places = ", ".join(sorted({s.path for s in found}))
+    return f"{engine} reads CDI specs from {', '.join(directories) or 'nowhere'}, and the GPUs' is {places}"
+
+
+def _real(directory: str) -> str:
+    """/var/run is a link to /run."""
+    return re.sub(r"^/var/run(/|$)", r"/run\1", directory).rstrip("/")
+
+
+CHECKS = (
+    Check(
+        "cdi.spec",
+        Level.config,
+        "Without a readable CDI spec, --device nvidia.com/gpu=all, podman, and Docker from 29.2 on have no GPUs: it "
+        "was never made, lies elsewhere, or nvidia-cdi-refresh was skipped.",
+        "ls -l /etc/cdi /var/run/cdi; systemctl status nvidia-cdi-refresh.service; nvidia-ctk cdi list",
+        "gpuready apply; by hand: systemctl restart nvidia-cdi-refresh, or nvidia-ctk cdi generate",
+        _spec,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "cdi.stale",
+        Level.config,
+        "The spec was made for another driver, or before GPUs or MIG changed: containers fail with 'no such file or "
+        "directory', or miss a GPU.",
+        "grep hostPath /var/run/cdi/nvidia.yaml; cat /proc/driver/nvidia/version; nvidia-smi -L",
+        "gpuready apply, or systemctl restart nvidia-cdi-refresh; then make failing containers anew",
+        _stale,
+        gpu=True,
+        after=("cdi.spec", "driver.match"),
+    ),
+    Check(
+        "cdi.shadow",
+        Level.config,
+        "A device is defined by two CDI specs: in one directory neither counts, of two directories the later one does, "
+        "be it stale or not.",
+        "grep -l nvidia.com/gpu /etc/cdi/* /var/run/cdi/*; nvidia-ctk cdi list",
+        "keep one spec: gpuready apply moves those aside that nvidia-ctk made; remove others by hand",
+        _shadow,
+        gpu=True,
+    ),
+    Check(
+        "cdi.podman",
+        Level.config,
+        "podman has GPUs by CDI alone: it needs 4.1, a fresh spec, and no OCI hook of an older toolkit.",
+        "podman --version; podman run --rm --device nvidia.com/gpu=all IMAGE ls /dev",
+        "gpuready apply makes the spec; on SELinux hosts add --security-opt=label=disable",
+        _podman,
+        gpu=True,
+        after=("cdi.spec", "cdi.stale"),
+    ),
+    Check(
+        "docker.cdi",
+        Level.effective,
+        "Docker 25.0 to 28.1 has CDI devices only with features.cdi, taken over at a restart, not at a reload.",
+        "docker info -f '{{json .CDISpecDirs}}'; grep -A3 features /etc/docker/daemon.json",
+        "set runtimes.docker.cdi: true and apply; with cdi-spec-dirs, name /etc/cdi and /var/run/cdi, too",
+        _docker,
+    ),
+    Check(
+        "containerd.cdi",
+        Level.effective,
+        "Pods get CDI devices only from the directories that containerd reads (cdi_spec_dirs).",
+        "crictl info | grep -iA5 cdi",
+        "take cdi_spec_dirs out of containerd's CRI section, or name /etc/cdi and /var/run/cdi there; then restart it",
+        _containerd,
+        gpu=True,
+    ),
+    Check(
+        "crio.cdi",
+        Level.effective,
+        "Pods get CDI devices only from the directories that CRI-O reads (cdi_spec_dirs).",
+        "crio status config | grep cdi_spec_dirs",
+        "take cdi_spec_dirs out of CRI-O's files, or name /etc/cdi and /var/run/cdi there; then systemctl restart crio",
+        _crio,
+        gpu=True,
+    ),
+)

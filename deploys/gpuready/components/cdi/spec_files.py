@@ -1,0 +1,152 @@
+"""CDI specs as files of the node: what each defines, whether it still fits the driver, and which of them collide.
+
+A spec names device nodes and the driver's libraries with their version in the path, so a driver update makes it stale
+without anybody touching it. Two specs of one directory that define one device make the device disappear; of two
+directories the later one wins without a word.
+Sources: the CDI specification, pkg/nvcdi of the NVIDIA container toolkit, a recorded spec of an H200.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpuready.core.documents import DocumentError, read_json, read_yaml
+from gpuready.state.model import NodeState, Unknown
+
+#: In the order of their priority: the last one wins.
+DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
+KIND = "nvidia.com/gpu"
+#: A driver's version has three digits before the first dot; libnvidia-egl-wayland.so.1.1.13 has a version of its own.
+_VERSION = re.compile(r"(?:\.so\.|/firmware/nvidia/)(\d{3,}\.\d+(?:\.\d+)?)(?:/|$)")
+
+
+@dataclass(frozen=True)
+class CdiSpec:
+    """One file. ``paths`` are the host's files that it needs, ``made``: nvidia-ctk wrote it, for this host itself."""
+
+    path: str
+    kind: str = ""
+    devices: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    made: bool = False
+    error: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The directory in which it lies."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The driver versions of the libraries that it mounts: one, unless somebody mended it by hand."""
+        return tuple(sorted({m[1] for path in self.paths if (m := _VERSION.search(path))}))
+
+    def names(self, pattern: str) -> set[str]:
+        """Its devices that match."""
+        return {name for name in self.devices if re.fullmatch(pattern, name)}
+
+
+def specs(state: NodeState) -> tuple[CdiSpec, ...]:
+    """All specs of the node, in path order."""
+    return tuple(read(path, state.files[path].text) for d in DIRECTORIES for path in state.glob(f"{d}/"))
+
+
+@functools.lru_cache(maxsize=256)
+def read(path: str, text: str) -> CdiSpec:
+    try:
+        found = read_json(text) if path.endswith(".json") else read_yaml(text)
+        if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+            return CdiSpec(path, error="it is no CDI spec (no kind)")
+        edits = [found, *_items(found, "devices")]
+        needs = [p for edit in edits for p in _paths(edit)]
+        return CdiSpec(
+            path,
+            found["kind"],
+            tuple(str(d.get("name")) for d in _items(found, "devices")),
+            tuple(dict.fromkeys(needs)),
+            found["kind"] == KIND and any(_by_nvidia_ctk(hook) for edit in edits for hook in _edits(edit, "hooks")),
+        )
+    except DocumentError as e:
+        return CdiSpec(path, error=str(e))
+    except ValueError as e:
+        return CdiSpec(path, error=f"it cannot be read ({str(e)[:100]})")
+
+
+def _items(holder: Any, key: str) -> Iterator[dict[str, Any]]:
+    found = holder.get(key) if isinstance(holder, dict) else None
+    yield from (item for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
+
+
+def _edits(holder: Any, key: str) -> Iterator[dict[str, Any]]:
+    yield from _items(holder.get("containerEdits"), key)
+
+
+def _paths(holder: Any) -> Iterator[str]:
+    for key, names in (("deviceNodes", ("hostPath", "path")), ("mounts", ("hostPath",)), ("hooks", ("path",))):
+        for item in _edits(holder, key):
+            path = next((item[n] for n in names if item.get(n)), None)
+            if isinstance(path, str):
+                yield path
+
+
+def _by_nvidia_ctk(hook: dict[str, Any]) -> bool:
+    """A hook of the toolkit's own packages; the GPU Operator's toolkit lives elsewhere and minds its own specs."""
+    return hook.get("path") in ("/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook")
+
+
+def wanted_devices(state: NodeState, spec: CdiSpec | None) -> tuple[str, ...] | Unknown | None:
+    """The names that the node's GPUs have in a spec, in the naming that this one follows; None: not to be told.
+
+    nvidia-ctk names by index and UUID unless it is told otherwise; MIG devices are GPU:INDEX (their UUIDs are not in
+    nvidia-smi's answer).
+    """
+    smi = state.driver.smi
+    if smi is None or isinstance(smi, Unknown):
+        return smi
+    index = spec is None or bool(spec.names(r"\d+(:\d+)?"))
+    uuid = spec is None or bool(spec.names(r"GPU-.*"))
+    if not index and not uuid:
+        return None
+    names: set[str] = set()
+    for number, block in enumerate(smi.split("<gpu id=")[1:]):
+        migs = re.findall(r"<mig_device>\s*<index>(\d+)</index>", block)
+        gpu = re.search(r"<uuid>(GPU-[^<]*)</uuid>", block)
+        if _mig(block):
+            names |= {f"{number}:{mig}" for mig in migs if index}
+        else:
+            names |= ({str(number)} if index else set()) | ({gpu[1]} if gpu and uuid else set())
+    return tuple(sorted(names))
+
+
+def seen_devices(state: NodeState, spec: CdiSpec) -> tuple[str, ...]:
+    """A spec's names as far as :func:`wanted_devices` can tell what they should be."""
+    smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
+    apart = {"all"}
+    for number, block in enumerate(smi.split("<gpu id=")[1:]):
+        gpu = re.search(r"<uuid>(GPU-[^<]*)</uuid>", block)
+        apart |= {str(number), gpu[1] if gpu else ""} if _mig(block) else set()
+    return tuple(sorted(name for name in spec.devices if name not in apart and not name.startswith("MIG-")))
+
+
+def _mig(block: str) -> bool:
+    return "<current_mig>Enabled</current_mig>" in block
+
+
+def missing(state: NodeState, spec: CdiSpec) -> tuple[str, ...]:
+    """The files that it names and the host has not."""
+    return tuple(path for path in spec.paths if path in state.cdi_missing)
+
+
+def collisions(state: NodeState) -> tuple[tuple[CdiSpec, CdiSpec, tuple[str, ...]], ...]:
+    """Pairs of readable specs that define the same devices of one kind, the one that loses (or both) first."""
+    found = [spec for spec in specs(state) if not spec.error]
+    return tuple(
+        (one, other, common)
+        for i, one in enumerate(found)
+        for other in found[i + 1 :]
+        if one.kind == other.kind and (common := tuple(sorted(set(one.devices) & set(other.devices))))
+    )

@@ -1,0 +1,77 @@
+"""What of containerd's files is gpuready's, by the record that its transaction writes: the way back of ``remove``.
+
+What a user changed after us is his. But a runtime is one thing: one that came with us goes whole, whatever else it says
+by now, because without its type and its program containerd could not start a pod under it; and it goes from the
+default, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components.containerd import files, keys
+from gpuready.components.containerd.state import Effective
+from gpuready.core import owned_keys, toml_document
+from gpuready.core.component import NotComparable, Value
+from gpuready.core.toml_document import Path
+from gpuready.state.model import NodeState
+
+OURS = "/var/lib/gpuready/containerd.ours"
+_PROGRAM = f"{keys.NVIDIA}options.BinaryName"
+
+
+def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) -> dict[str, Value]:
+    """Key -> value from before, for what we wrote and nobody changed since. Raises NotComparable."""
+    effective, _ = files.place(state, found)
+    values: dict[str, Value] = {}
+    for path, said in owned_keys.read(state, OURS).items():
+        was = files.origin(state, path)
+        ours = {} if was is None else _ours(state, found, path, said, actual)
+        if ours and path != effective:
+            raise NotComparable(
+                f"{path} still has from gpuready {', '.join(ours)}, but what {effective} says holds now: take them out "
+                f"of {path} by hand, or the CRI section out of {effective}"
+            )
+        values |= {key: value for key, value in ours.items() if value != actual.get(key)}
+    return values
+
+
+def _ours(
+    state: NodeState, found: Effective, path: str, said: Mapping[str, list[Any]], actual: Mapping[str, Value]
+) -> dict[str, Value]:
+    """The same of one file, whatever holds now."""
+    now, was, where = files.read(state, path), files.origin(state, path) or {}, files.where(state, found, path)
+
+    def differs(key: str) -> bool:
+        return bool(toml_document.at(now, _at(where, key)) != toml_document.at(was, _at(where, key)))
+
+    ours = {key for key, values in said.items() if toml_document.at(now, _at(where, key)) in values and differs(key)}
+    if toml_document.at(was, _at(where, keys.NVIDIA.rstrip("."))) is None:
+        whole = {key for key in (*actual, *said) if key.startswith(keys.NVIDIA) and differs(key)}
+        whole = whole if _PROGRAM in ours else set()
+        ours = whole | {key for key in ours if not key.startswith(keys.NVIDIA)}
+        if whole and found.default_runtime == "nvidia" and differs(keys.DEFAULT):
+            ours.add(keys.DEFAULT)
+    return {key: files.original(was, _at(where, key), found) for key in sorted(ours)}
+
+
+def texts(
+    state: NodeState, found: Effective, want: Mapping[str, Value], content: bytes | None, *, last: bool
+) -> dict[str, str]:
+    """The records for a step that makes the file ``content``; ``last``: nothing in it is ours then."""
+    path, where = files.place(state, found)
+    record = owned_keys.read(state, OURS)
+    if last or content is None:
+        return owned_keys.texts(record, path, {}, {})
+    after = toml_document.read(content.decode("utf-8", "surrogateescape"))
+    before = files.origin(state, path)
+    before = files.read(state, path) if before is None else before
+    stays = {key: values for key, values in record.get(path, {}).items() if key not in want}
+    new = {key: toml_document.at(after, _at(where, key)) for key in want if key != keys.RUNC}
+    ours = {key: v for key, v in new.items() if v is not None and v != toml_document.at(before, _at(where, key))}
+    return owned_keys.texts(record, path, stays, ours)
+
+
+def _at(where: Path, key: str) -> Path:
+    return (*where, *next(iter(keys.below({key: None}))).split("."))

@@ -1,0 +1,33 @@
+"""CRI-O beside what it cannot tell by itself: whether the runtime that nvidia-container-runtime calls is there."""
+
+from __future__ import annotations
+
+from gpuready.components.crio.component import Crio, low_level
+from gpuready.core.check import Check, Level, Verdict, passed, skip, unread, warn
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_config import CONFIG
+
+
+def _low_level(spec: NodeSpec, state: NodeState) -> Verdict:
+    if isinstance(state.tools, Unknown):
+        return unread(state.tools)
+    applies = Crio().applies(spec, state)
+    if not applies.yes:
+        return skip(applies.reason)
+    name = low_level(state)
+    if name:
+        return passed(f"nvidia-container-runtime calls {name}")
+    return warn("neither runc nor crun is on PATH, so no pod of the runtime nvidia will start")
+
+
+CHECKS = (
+    Check(
+        "crio.lowlevel",
+        Level.config,
+        "nvidia-container-runtime looks for runc or crun on PATH; CRI-O's packages keep theirs in /usr/libexec/crio.",
+        f"command -v runc crun; grep -A9 nvidia-container-runtime {CONFIG}",
+        f'name it by its path in {CONFIG}: [nvidia-container-runtime] runtimes = ["/usr/libexec/crio/crun"]',
+        _low_level,
+    ),
+)

@@ -1,0 +1,87 @@
+"""CRI-O's configuration files: which it reads, in which order, and what they come to for the runtimes.
+
+crio.conf first, then every file below crio.conf.d, whatever its name ends in, hidden ones too, in the order of their
+names. A value that a later file says replaces the earlier one; a runtime of the same name is replaced whole. Source:
+cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes), read and not tried: there was no engine to try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuready.core import toml_document
+from gpuready.core.component import NotComparable
+from gpuready.core.toml_document import Path, TomlError
+from gpuready.state.model import NodeState
+
+MAIN = "/etc/crio/crio.conf"
+FOLDER = "/etc/crio/crio.conf.d/"
+DROP_IN = f"{FOLDER}99-nvidia.toml"
+RUNTIME: Path = ("crio", "runtime")
+NVIDIA: Path = (*RUNTIME, "runtimes", "nvidia")
+DEFAULT: Path = (*RUNTIME, "default_runtime")
+_LIKE_RUNC = (None, "", "oci")
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What all files come to, and which file said it last. ``default`` is empty where CRI-O's own holds."""
+
+    runtimes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    default: str = ""
+    said_by: Mapping[str, str] = field(default_factory=dict)
+    default_by: str = ""
+
+    @property
+    def nvidia(self) -> Mapping[str, Any] | None:
+        """The table of the runtime nvidia."""
+        return self.runtimes.get("nvidia")
+
+    def base(self) -> tuple[str, Mapping[str, Any]]:
+        """The runtime that nvidia is like: the default one, else crun or runc; no table where no file has one."""
+        for name in (self.default, "crun", "runc"):
+            table = self.runtimes.get(name)
+            if table is not None and not name.startswith("nvidia") and table.get("runtime_type") in _LIKE_RUNC:
+                return name, table
+        return "", {}
+
+
+def order(state: NodeState) -> tuple[str, ...]:
+    """The files that are there, in the order in which CRI-O reads them."""
+    below = sorted((path for path in state.files if path.startswith(FOLDER)), key=lambda path: path.split("/"))
+    return (*((MAIN,) if MAIN in state.files else ()), *below)
+
+
+def read(state: NodeState, path: str) -> dict[str, Any]:
+    """The values of one file, {} without it; raises NotComparable with file, line and column."""
+    try:
+        return toml_document.read(state.files[path].text) if path in state.files else {}
+    except TomlError as e:
+        raise NotComparable(f"{path}: {e}; CRI-O reads every file there: mend it by hand, it was not touched") from None
+
+
+def effective(state: NodeState, without: str = "") -> Effective:
+    """What the files say together, all or all but one; raises NotComparable."""
+    runtimes: dict[str, Mapping[str, Any]] = {}
+    said_by: dict[str, str] = {}
+    default, default_by = "", ""
+    for path in order(state):
+        document = read(state, path) if path != without else {}
+        here = toml_document.at(document, (*RUNTIME, "runtimes"))
+        for name, table in here.items() if isinstance(here, Mapping) else ():
+            if isinstance(table, Mapping):
+                runtimes[name], said_by[name] = table, path
+        said = toml_document.at(document, DEFAULT)
+        if isinstance(said, str) and said:
+            default, default_by = said, path
+    return Effective(runtimes, default, said_by, default_by)
+
+
+def leaves(table: Mapping[str, Any], above: Path) -> dict[Path, Any]:
+    """Every value below a table, by its path."""
+    found: dict[Path, Any] = {}
+    for key, value in table.items():
+        found |= leaves(value, (*above, key)) if isinstance(value, Mapping) else {(*above, key): value}
+    return found

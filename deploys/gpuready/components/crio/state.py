@@ -1,0 +1,25 @@
+"""What the CRI-O that runs has for a configuration: ``crio status config``, which is TOML. Source: cri-o, cmd/crio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.core.documents import toml_values
+from gpuready.core.records import Records
+from gpuready.state.model import Cri, Unknown
+
+
+def crio(r: Records) -> Cri | Unknown | None:
+    """Its runtimes; None where it was not asked, or is too old for the question."""
+    answer = r.run("crio_status")
+    if not answer or isinstance(answer, Unknown):
+        return answer or None
+    try:
+        own: dict[str, Any] = toml_values(answer)["crio"]["runtime"]
+        return Cri(
+            default_runtime=own.get("default_runtime", ""),
+            runtimes={name: dict(table) for name, table in own["runtimes"].items()},
+            cdi_spec_dirs=tuple(own.get("cdi_spec_dirs") or ()),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as e:
+        return Unknown(unknown=f"the answer of crio status config is not understood ({type(e).__name__})")

@@ -1,0 +1,162 @@
+"""daemon.json as a document that belongs to the user: read without loss, changed only where gpuready owns a key.
+
+nvidia-ctk sends integers through float64, drops every other ``features`` flag, replaces the whole entry of a runtime
+and panics on ``"runtimes": null``; so its output is never installed as it is. dockerd's own rules for the file (an
+empty file and a byte-order mark are fine, the last of two equal keys wins) are kept where they lose nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from gpuready.core.documents import DocumentError, read_json
+
+Document = dict[str, Any]
+_DEPTH = 100
+
+
+class DaemonJsonError(ValueError):
+    """The file cannot be understood, or a change would lose something; the message says where and what."""
+
+
+class _Number(float):
+    """A float that is written back with the very characters it had."""
+
+    text: str
+
+    def __new__(cls, text: str) -> _Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        if not math.isfinite(number):
+            raise DaemonJsonError(f"the number {text} is too large to be kept")
+        return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Document:
+    found: Document = {}
+    for key, value in pairs:
+        if key in found:
+            raise DaemonJsonError(f"the key {key!r} stands there twice; keep one")
+        found[key] = value
+    return found
+
+
+def _constant(text: str) -> Any:
+    raise DaemonJsonError(f"{text} is no JSON value")
+
+
+def read(data: bytes) -> Document:
+    """The document; ``{}`` for an empty file. Raises :class:`DaemonJsonError` with line and column."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise DaemonJsonError(f"it is not UTF-8 (byte {e.start})") from None
+    if not text.strip():
+        return {}
+    try:
+        found = read_json(
+            text, object_pairs_hook=_unique, parse_float=_Number, parse_constant=_constant, parse_int=_integer
+        )
+    except json.JSONDecodeError as e:
+        raise DaemonJsonError(f"line {e.lineno}, column {e.colno}: {e.msg}") from None
+    except DocumentError as e:
+        raise DaemonJsonError(str(e)) from None
+    if not isinstance(found, dict):
+        raise DaemonJsonError(f"it holds {_kind(found)}, not an object")
+    if _depth(found) > _DEPTH:
+        raise DaemonJsonError("it is nested too deeply")
+    return found
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [
+            inner for v in level if isinstance(v, (dict, list)) for inner in (v.values() if isinstance(v, dict) else v)
+        ]
+    return depth
+
+
+def _integer(text: str) -> int:
+    if len(text) > 1000:
+        raise DaemonJsonError("a number of more than 1000 digits")
+    return int(text)
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def write(document: Document, like: bytes = b"") -> bytes:
+    """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal. Lines end as ``like``'s do."""
+    try:
+        data = f"{_encode(document)}\n".encode()
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
+        data = f"{_encode(document, ascii_only=True)}\n".encode()
+    return data.replace(b"\n", b"\r\n") if 0 < like.count(b"\n") == like.count(b"\r\n") else data
+
+
+def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:
+    """What json.dumps does, but for numbers, which it would write anew."""
+    if isinstance(value, _Number):
+        return value.text
+    if isinstance(value, dict) and value:
+        ends = "{}"
+        items = [
+            f"{json.dumps(k, ensure_ascii=ascii_only)}: {_encode(v, depth + 1, ascii_only=ascii_only)}"
+            for k, v in value.items()
+        ]
+    elif isinstance(value, list) and value:
+        ends, items = "[]", [_encode(v, depth + 1, ascii_only=ascii_only) for v in value]
+    else:
+        return json.dumps(value, ensure_ascii=ascii_only)
+    inner = "\n" + "    " * depth
+    return ends[0] + inner + f",{inner}".join(items) + inner[:-4] + ends[1]
+
+
+def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
+    """A copy of ``document`` in which each path of ``ours`` has its value, None: is gone; all else is as it was.
+
+    A null on the way counts as absent; anything else that is no object is an error, for it would be lost.
+    """
+    merged: Document = _copy(document)
+    for path, value in ours.items():
+        if value is None:
+            _remove(merged, path)
+            continue
+        at = merged
+        for depth, key in enumerate(path[:-1]):
+            inner = at.get(key)
+            if inner is None:
+                inner = at[key] = {}
+            elif not isinstance(inner, dict):
+                raise DaemonJsonError(f"{'.'.join(path[: depth + 1])} is {_kind(inner)}, not an object")
+            at = inner
+        at[path[-1]] = value
+    return merged
+
+
+def _remove(document: Document, path: tuple[str, ...]) -> None:
+    """Take a key out, and with it each object around it that is empty then."""
+    inner = document.get(path[0])
+    if len(path) > 1 and isinstance(inner, dict):
+        _remove(inner, path[1:])
+    if len(path) == 1 or inner == {}:
+        document.pop(path[0], None)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _copy(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_copy(v) for v in value]
+    return value
+
+
+def readable_by_nvidia_ctk(document: Document, data: bytes) -> bool:
+    """Can nvidia-ctk work on this very file? Not when empty, with a mark, or with a null or odd ``runtimes``."""
+    return bool(document) and not data.startswith(b"\xef\xbb\xbf") and isinstance(document.get("runtimes", {}), dict)

@@ -1,0 +1,199 @@
+"""The keys of daemon.json that gpuready manages: where they stand, what their absence means, which of them are ours.
+
+Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 has it on by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components.docker import daemon_json, shm_size
+from gpuready.components.docker.daemon_json import DaemonJsonError, Document
+from gpuready.core import ledger
+from gpuready.core.component import NotComparable, Value
+from gpuready.core.documents import read_json
+from gpuready.spec.sizes import to_bytes
+from gpuready.state.model import Docker as Engine
+from gpuready.state.model import NodeState, Unknown
+
+CONFIG = "/etc/docker/daemon.json"
+#: What gpuready wrote into daemon.json, key -> value as JSON: whatever else stands there is the user's.
+OURS = "/var/lib/gpuready/docker.ours"
+#: The same as it will be once a step has ended; one that was cut leaves both.
+NEXT = "/var/lib/gpuready/docker.next"
+RUNTIME = "nvidia-container-runtime"
+SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
+PATH, DEFAULT, LIVE, SHM, CDI = (
+    "runtimes.nvidia.path",
+    "default-runtime",
+    "live-restore",
+    "default-shm-size",
+    "features.cdi",
+)
+#: Key -> its place in daemon.json, and the flag that means the same; dockerd refuses to start when both are given.
+PLACES: dict[str, tuple[str, ...]] = {
+    PATH: ("runtimes", "nvidia", "path"),
+    DEFAULT: (DEFAULT,),
+    LIVE: (LIVE,),
+    SHM: (SHM,),
+    CDI: ("features", "cdi"),
+}
+FLAGS = {PATH: "add-runtime", DEFAULT: DEFAULT, LIVE: LIVE, SHM: SHM, CDI: "feature"}
+CDI_SINCE, CDI_BY_ITSELF = (25, 0), (28, 2)
+
+
+def engine_version(state: NodeState) -> tuple[int, ...]:
+    """The running engine's version, a stopped one's by its package; (0,) when neither tells."""
+    packages = {} if isinstance(state.packages, Unknown) else state.packages
+    text = state.docker.version if isinstance(state.docker, Engine) else ""
+    for name in ("docker-ce", "docker.io", "moby-engine"):
+        text = text or (packages[name].version.split(":")[-1] if name in packages else "")
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0,)
+
+
+def given(document: Document, key: str) -> Value:
+    """What daemon.json says of a key; None where it says nothing."""
+    here: Any = document
+    for name in PLACES[key]:
+        here = here.get(name) if isinstance(here, dict) else None
+    if key == PATH:
+        return alike(here) if isinstance(here, str) else None
+    if isinstance(here, (str, bool)):
+        return here
+    return None if here is None else json.dumps(here)
+
+
+def means(document: Document, key: str, state: NodeState) -> Value:
+    """What an engine runs with that was started with this file."""
+    if key == SHM:
+        return shm_size.configured(document)
+    value = given(document, key)
+    if key == CDI and value is None:
+        return engine_version(state) >= CDI_BY_ITSELF
+    by_itself: dict[str, Value] = {DEFAULT: "runc", LIVE: False}
+    return value if value is not None else by_itself.get(key)
+
+
+def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
+    """What the running engine answers, by key; ``document`` is today's file."""
+    return {
+        PATH: alike(engine.runtimes.get("nvidia")),
+        DEFAULT: engine.default_runtime,
+        LIVE: engine.live_restore,
+        SHM: shm_size.running(state, state.files.get(CONFIG), document),
+        CDI: bool(engine.cdi_spec_dirs),
+    }
+
+
+def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState) -> Value:
+    """What the file should say for ``value`` to hold: what it says where that means the same, be it nothing."""
+    meant = to_bytes(value) if key == SHM else value
+    return given(document, key) if means(document, key, state) == meant else value
+
+
+def alike(path: str | None) -> str | None:
+    """One name for the runtime on PATH."""
+    return SAME.get(path, path) if path else None
+
+
+def read(state: NodeState) -> Document:
+    """Today's file; nothing where it cannot be understood."""
+    try:
+        return daemon_json.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    except DaemonJsonError:
+        return {}
+
+
+def recorded(state: NodeState) -> dict[str, Value]:
+    """What gpuready wrote, by key; of two records that a cut step left, what the file says."""
+    now, old, new = read(state), _record(state, OURS), _record(state, NEXT)
+    return {k: old[k] if k in old and given(now, k) == old[k] else new.get(k, old.get(k)) for k in {**old, **new}}
+
+
+def _record(state: NodeState, path: str) -> dict[str, Value]:
+    found = _json(state, path)
+    return {k: v for k, v in found.items() if k in PLACES} if isinstance(found, dict) else {}
+
+
+def _json(state: NodeState, path: str) -> Any:
+    try:
+        return read_json(state.files[path].text) if path in state.files else {}
+    except ValueError:
+        return None
+
+
+def before(state: NodeState) -> Document:
+    """daemon.json from before the first touch; nothing where that is not known or cannot be understood."""
+    kept = ledger.kept(state, CONFIG)
+    try:
+        return daemon_json.read((kept.original if kept else None) or b"")
+    except DaemonJsonError:
+        return {}
+
+
+def originals(state: NodeState) -> Mapping[str, Value]:
+    """Key -> value from before, for what gpuready wrote and nobody changed since.
+
+    Raises :class:`NotComparable` where something is ours and the file, or what it was, cannot be read.
+    """
+    for path in (OURS, NEXT):
+        if not isinstance(_json(state, path), dict):
+            raise NotComparable(
+                f"{path}, the record of what gpuready wrote into {CONFIG}, cannot be read; take our keys out by hand, "
+                "and remove it"
+            )
+    ours = recorded(state)
+    if not ours or not _legible(state):
+        return {}
+    now, then = read(state), before(state)
+    found: dict[str, Value] = {}
+    for key, value in ours.items():
+        was, says = given(then, key), given(now, key)
+        if was != value and (says == value or (_on_its_way(state, key) and says in (was, _by_name(then, key, state)))):
+            found[f"docker.{key}"] = was
+            if isinstance(state.docker, Engine):
+                found[f"docker.running.{key}"] = means(then, key, state)
+    if found and isinstance(state.docker, Unknown):
+        found["docker.running"] = "answers"
+    if found and state.docker is None and state.dockerd_command:
+        raise NotComparable("dockerd runs, and there is no command docker to ask it what it runs with")
+    return found
+
+
+def _legible(state: NodeState) -> bool:
+    """Are there today's file and its original? Without them nobody can tell what is ours, and this raises; False where
+    it never came to be written."""
+    if CONFIG in state.not_files:
+        raise NotComparable(f"{CONFIG} is no regular file, and gpuready has written there; put the file back")
+    try:
+        now = daemon_json.read(state.files[CONFIG].data if CONFIG in state.files else b"")
+    except DaemonJsonError as e:
+        raise NotComparable(f"{CONFIG}: {e}; gpuready has written there: mend it by hand, it was not touched") from None
+    kept = ledger.kept(state, CONFIG)
+    if kept is None:
+        if any(given(now, key) == value for key, value in _record(state, OURS).items()):
+            raise NotComparable(
+                f"{CONFIG} has keys of gpuready's ({OURS}), and its original is not in {ledger.KEPT}; take them out by "
+                "hand, and remove that record"
+            )
+        return False
+    try:
+        daemon_json.read(kept.original or b"")
+    except DaemonJsonError as e:
+        raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; mend it by hand") from None
+    return True
+
+
+def _on_its_way(state: NodeState, key: str) -> bool:
+    """A step that was cut, or that waits for a restart, takes this key out of what is ours."""
+    return NEXT in state.files and key not in _record(state, NEXT)
+
+
+def _by_name(then: Document, key: str, state: NodeState) -> Value:
+    """What stands in the file while an engine is told what its absence will mean."""
+    value = means(then, key, state)
+    return str(value) if key == SHM else value

@@ -1,0 +1,172 @@
+"""The transaction on daemon.json and dockerd: what is installed, what is loaded, and each way back.
+
+A reload forgets no key that is missing. So what goes is said by name once (``"runtimes": {}``, ``"live-restore":
+false``), and the user's own document takes its place afterwards; the ways back are built alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gpuready.components.docker import daemon, daemon_json, shm_size
+from gpuready.components.docker import keys as dockerkeys
+from gpuready.components.docker.daemon_json import DaemonJsonError, Document
+from gpuready.components.docker.keys import CDI, CONFIG, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, RUNTIME, SHM
+from gpuready.core import ledger, resources
+from gpuready.core.component import Step, Value
+from gpuready.core.errors import ConvergeError
+from gpuready.state.model import Docker as Engine
+from gpuready.state.model import NodeState
+
+_Named = dict[tuple[str, ...], object]
+
+
+def install(
+    state: NodeState,
+    document: Document,
+    configured: Mapping[str, Value],
+    running: Mapping[str, Value],
+    staged: str | None,
+    *,
+    restart: bool,
+    work: tuple[str, ...],
+) -> Step:
+    """The step that makes daemon.json say ``configured`` and the engine answer ``running`` (keys that are not there: as
+    they are); ``staged`` is the runtime's path as nvidia-ctk has it. ``work`` is for ``idle``."""
+    values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
+    if staged:
+        values[PLACES[PATH]] = staged
+    elif PATH in configured and configured[PATH] is None:
+        values[PLACES[PATH][:2]] = None  # the whole entry, whatever it says by now: without a path it would be fatal
+    merged = daemon_json.merge(document, values)
+    why = daemon.no_start(merged, state)
+    if why:
+        raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
+    file = state.files.get(CONFIG)
+    record = _record(state, document, merged, configured)
+    ends = not record and bool(dockerkeys.recorded(state))
+    data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
+    named = _by_name(merged, running)
+    load = daemon_json.write(daemon_json.merge(merged, named), data or b"") if named else target or b"{}\n"
+    written = (load if named else target) != data
+    return Step(
+        "docker",
+        resources.script(
+            "docker/install",
+            path=CONFIG,
+            before=state.sha256(CONFIG),
+            content=load if written else b"",
+            final=target or b"",
+            last="" if not written or target == load else "none" if target is None else "final",
+            ours=OURS,
+            next=NEXT,
+            record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
+            forget="1" if ends or (written and not record) else "",
+            later="1" if ends and not restart and _has_cdi_still(state, document) else "",
+            flags=daemon.validation_flags(state),
+            loaded=shm_size.LOADED,
+            binary=staged or "",
+            reload="1" if isinstance(state.docker, Engine) and (written or set(running) != {CDI}) else "",
+            restart="1" if restart else "",
+            work=work,
+            **_ways_back(document, {*configured, *running}, state),
+            runtime="nvidia",
+            there=_names(running.get(PATH)),
+            gone="1" if PATH in running and running[PATH] is None else "",
+            default=str(running.get(DEFAULT, "")),
+            live=str(running.get(LIVE, "")).lower(),
+            cdi=str(running.get(CDI, "")).lower(),
+        ),
+        timeout=300,
+        summary="install daemon.json",
+    )
+
+
+def _names(path: Value) -> tuple[str, ...]:
+    """How the engine may call the runtime that it has to have."""
+    if not isinstance(path, str):
+        return ()
+    return tuple(dockerkeys.SAME) if path == RUNTIME else (path,)
+
+
+def _has_cdi_still(state: NodeState, document: Document) -> bool:
+    """What a restart alone takes back is still to come."""
+    if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
+        return False
+    runs = dockerkeys.runs(state, state.docker, document)[CDI]
+    return runs != dockerkeys.means(dockerkeys.before(state), CDI, state)
+
+
+def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
+    """The bytes of the file in the end: today's or those from before the first touch where they say the same.
+
+    ``ends``: nothing in the file will be ours, not even what a step that was cut said by name.
+    """
+    file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
+    same = daemon_json.write(merged) == daemon_json.write(document)
+    if kept is not None and (ends or not same) and _meaning(merged) == _meaning(dockerkeys.before(state)):
+        return kept.original
+    return (file.data if file else None) if same else daemon_json.write(merged, file.data if file else b"")
+
+
+def _meaning(document: Document) -> bytes:
+    """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
+    return daemon_json.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
+
+
+def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
+    """What a reload has to be told because the file will not say it."""
+    named: _Named = {}
+    for key, value in running.items():
+        if key == PATH and value is None:
+            named["runtimes",] = merged.get("runtimes") or {}
+        elif key in (DEFAULT, LIVE, SHM) and key not in merged:
+            named[key,] = str(value) if key == SHM else value
+    return named
+
+
+def _record(
+    state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
+) -> dict[str, Value]:
+    """What daemon.json has from us, after this step; what somebody changed since is theirs."""
+    before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
+    still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
+    ours = still | dict(configured)
+    return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}
+
+
+def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str, bytes]:
+    """The user's document that says by name what was in force before us.
+
+    ``undo`` takes back what a reload may have brought; ``alive`` and ``quiet`` switch live-restore on for a start that
+    must not stop containers, and back to what it was.
+    """
+    engine = state.docker if isinstance(state.docker, Engine) else Engine()
+    size = shm_size.running(state, state.files.get(CONFIG), document)
+    before: dict[str, _Named] = {
+        PATH: {("runtimes",): document.get("runtimes") or {}},
+        DEFAULT: {(DEFAULT,): engine.default_runtime},
+        LIVE: {(LIVE,): engine.live_restore},
+        SHM: {(SHM,): str(size)} if isinstance(size, int) and size > 0 else {},
+    }
+    live = () if LIVE in daemon.flags(state) else ((LIVE,),)
+    ways: dict[str, _Named] = {
+        "undo": {path: value for key in keys for path, value in before.get(key, {}).items()},
+        "alive": dict.fromkeys(live, True),
+        "quiet": dict.fromkeys(live, engine.live_restore),
+    }
+    return {name: daemon_json.write(daemon_json.merge(document, values)) for name, values in ways.items()}
+
+
+def staged_path(text: str) -> str:
+    """The runtime's path in what nvidia-ctk wrote."""
+    try:
+        path = daemon_json.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
+    except (DaemonJsonError, KeyError, TypeError):
+        raise ConvergeError(
+            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
+        ) from None
+    if not isinstance(path, str) or not path:
+        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
+    return path

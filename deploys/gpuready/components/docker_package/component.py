@@ -1,0 +1,105 @@
+"""Docker itself, where there is none: docker.io of the distribution, only when the spec asks for it.
+
+An engine that is there is never replaced. Docker's own packages and the distribution's exclude each other
+(containerd.io conflicts with containerd and runc), so where those are, or their repository is, nothing is installed
+beside them. Installing runs ``systemctl daemon-reload``, so it is class *recreate*. On the way back it goes only when
+neither a container nor a volume is left. Sources: debian/control and postinst of docker.io; Docker's documentation,
+"Install on Debian".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuready.components.toolkit.component import gpu_containers
+from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.spec.model import DockerSpec, NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+#: The packages that came with it, one a line, as templates/docker_package/converge.sh.j2 writes them.
+CAME = f"{ledger.KEPT}/engine.installed"
+_KEY, _INSTALLED = "engine.docker", "installed"
+_DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
+
+
+class Engine(Component):
+    """docker.io, with the client and iptables."""
+
+    name = "engine"
+    part = "runtime"
+    renews = True
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if asked(spec):
+            return Applies(True, "the spec has Docker installed from the distribution")
+        return Applies(False, "no engine is to be installed (runtimes.docker.install)")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if self.actual(spec, state)[_KEY] != _INSTALLED:
+            _refuse(state)
+        return {_KEY: _INSTALLED}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if isinstance(state.tools, Unknown):
+            return {_KEY: state.tools}
+        if isinstance(state.packages, Unknown):
+            return {_KEY: state.packages}
+        package = state.packages.get("docker.io")
+        if package is not None and not package.configured:
+            return {_KEY: "not configured"}
+        return {_KEY: _INSTALLED if "dockerd" in state.tools or state.docker is not None else None}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return {_KEY: None} if CAME in state.files else {}
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        return Disruption.recreate
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        return gpu_containers(state)
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if diff[0].expected is None:
+            return ("Docker came with gpuready: it is purged with its images, unless it has containers or volumes",)
+        return ("what it needs to know of nvidia is compared when it is there",)
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        install = diff[0].expected is not None
+        yield Step(
+            "engine",
+            resources.script(
+                "docker_package/converge", install="1" if install else "", work=ignored_containers.words(spec)
+            ),
+            timeout=1800,
+            summary="install docker.io" if install else "purge docker.io",
+        )
+
+
+def asked(spec: NodeSpec) -> bool:
+    """Does the spec ask for an engine?"""
+    return isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.install == "distro"
+
+
+def _refuse(state: NodeState) -> None:
+    """NotComparable with what stands in the way."""
+    if isinstance(state.packages, Unknown):
+        raise NotComparable(state.packages.unknown)
+    if "apt-get" not in state.have:
+        raise NotComparable(
+            "runtimes.docker.install: only with apt so far; install Docker by hand and leave the key out"
+        )
+    if "docker_snap" in state.marks:
+        raise NotComparable("runtimes.docker.install: Docker's snap is here: snap remove docker, or leave the key out")
+    theirs = [name for name in _DOCKERS if name in state.packages]
+    theirs += [path for path, file in state.glob("/etc/apt/sources.list").items() if _names_docker(file.text)]
+    if theirs:
+        raise NotComparable(
+            f"runtimes.docker.install: {theirs[0]} is Docker's own, which the distribution's packages exclude: install "
+            "docker-ce from there and leave the key out, or take that away first"
+        )
+
+
+def _names_docker(text: str) -> bool:
+    lines = (line.strip() for line in text.splitlines())
+    return any("download.docker.com" in line and not line.startswith("#") for line in lines)

@@ -1,0 +1,150 @@
+"""The driver and the GPUs: is the module loaded, do kernel and libraries agree, are all GPUs there.
+
+Sources: /proc/driver/nvidia (the driver's README, "proc interface"), nvidia-smi -q -x, modinfo(8).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.components.ldso.component import library_version
+from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+
+def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
+    version = state.driver.loaded
+    if version:
+        return passed(f"the nvidia module {version} is loaded", f"owner: {state.driver.owner or 'not known'}")
+    if has_gpu(state):
+        seen = ", ".join(line.split()[0] for line in state.driver.pci) or "in /proc"
+        return fail("a GPU is on the bus, but no nvidia module is loaded", evidence=f"PCI: {seen}")
+    return skip("no NVIDIA GPU on this node")
+
+
+def _match(spec: NodeSpec, state: NodeState) -> Verdict:
+    loaded = state.driver.loaded
+    if not loaded:
+        return skip("no nvidia module is loaded")
+    if isinstance(state.linker, Unknown):
+        return unread(state.linker)
+    wrong = [
+        f"{soname} -> {path} is {version}"
+        for soname in ("libcuda.so.1", "libnvidia-ml.so.1")
+        for path in state.linker.cache.get(soname, ())[:1]
+        if (version := library_version(state.linker.libs.get(path, path))) and version != loaded
+    ]
+    if wrong:
+        return fail(f"the module is {loaded}, the libraries are not", evidence="; ".join(wrong))
+    on_disk = state.driver.on_disk_version
+    if on_disk and on_disk != loaded:
+        return warn(
+            f"the next boot loads {on_disk}, now {loaded} runs: an update waits for a reload or a reboot",
+            "drain the node, then reboot it",
+        )
+    return passed(f"module and libraries are {loaded}")
+
+
+def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not state.driver.loaded:
+        return skip("no nvidia module is loaded")
+    missing = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if node not in state.driver.nodes]
+    numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)
+    if numbered < len(state.driver.gpus):
+        missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
+    missing += [f"{node} (it has another number than the module)" for node in state.leftovers.misnumbered]
+    if missing:
+        return warn(
+            f"missing: {', '.join(missing)}",
+            "gpuready apply; or nvidia-modprobe -c with each GPU's number, and nvidia-modprobe -u -c 0",
+        )
+    return passed(f"device nodes of {numbered} GPUs, nvidiactl and nvidia-uvm")
+
+
+def _count(spec: NodeSpec, state: NodeState) -> Verdict:
+    want = spec.hardware.gpus
+    if isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
+    seen = len(re.findall(r"<gpu id=", state.driver.smi)) if state.driver.smi else len(state.driver.gpus)
+    if want == "auto":
+        if seen:
+            return warn(f"{seen} seen, and the spec does not say how many there are", f"set hardware: {{gpus: {seen}}}")
+        return unknown(
+            "no GPU seen; one that fell off the bus leaves no trace",
+            "set hardware: {gpus: none}, or how many there are",
+        )
+    if seen != want:
+        return fail(f"{seen} of {want} GPUs seen", evidence=", ".join(state.driver.gpus))
+    return passed(f"GPUs seen: {seen}")
+
+
+def _model(spec: NodeSpec, state: NodeState) -> Verdict:
+    want = spec.hardware.model
+    if want is None:
+        return skip("hardware.model is not set")
+    if isinstance(state.driver.smi, Unknown):
+        return unread(state.driver.smi)
+    seen = re.findall(r"<product_name>([^<]*)</product_name>", state.driver.smi or "")
+    if not seen:
+        return unknown("nvidia-smi names no GPU", "see driver.loaded and gpu.count")
+    wrong = sorted({name for name in seen if want.lower() not in name.lower()})
+    if wrong:
+        return fail(f"expected {want}, found {', '.join(wrong)}")
+    return passed(f"{want}: {seen[0]}")
+
+
+CHECKS = (
+    Check(
+        "driver.loaded",
+        Level.effective,
+        "The GPU is on the PCI bus, but the kernel module is not loaded: not built for this kernel, refused by Secure "
+        "Boot, or nouveau holds the device.",
+        "cat /proc/driver/nvidia/version; dmesg | grep -iE 'nvrm|nouveau|lockdown'",
+        "modprobe nvidia, and read what dmesg says of it; build the module for this kernel (dkms status)",
+        _loaded,
+        gpu=True,
+    ),
+    Check(
+        "driver.match",
+        Level.effective,
+        "Libraries of another version than the loaded module (an update without a reboot, or two drivers on one node) "
+        "make NVML answer 'Driver/library version mismatch' and CUDA fail with 803 or 804.",
+        "cat /proc/driver/nvidia/version; ldconfig -p | grep -E 'libcuda|libnvidia-ml'; modinfo -F version nvidia",
+        "drain the node and reboot it (or reload the modules); remove what is left of another driver, run ldconfig",
+        _match,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "driver.nodes",
+        Level.effective,
+        "Nothing has made the device nodes yet: a program as root makes them at its start, one in a container cannot, "
+        "and CUDA answers 100 or 999 there.",
+        "ls -l /dev/nvidia*; grep nvidia /proc/devices",
+        "gpuready apply; by hand: nvidia-modprobe -c 0 (each GPU's number), then nvidia-modprobe -u -c 0",
+        _nodes,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "gpu.count",
+        Level.effective,
+        "A GPU that fell off the bus is simply not listed: only a number in the spec tells that one is missing.",
+        "nvidia-smi -L; ls /proc/driver/nvidia/gpus; lspci -d 10de:",
+        "look for XID 79 in dmesg; power-cycle the node; if the GPU stays away, have it replaced",
+        _count,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "gpu.model",
+        Level.effective,
+        "The node has another GPU than the spec says: a wrong machine type, or an inventory that fell behind.",
+        "nvidia-smi -L",
+        "order the right machine, or correct hardware.model in the spec",
+        _model,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+)

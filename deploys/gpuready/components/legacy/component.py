@@ -1,0 +1,76 @@
+"""Files that older toolkits left in wrong places, or that newer ones cannot live with.
+
+Only what is recognisably NVIDIA's goes, and only where nothing reads it or where it does harm; a copy is kept.
+Sources: nvidia-container-toolkit's changelog (1.18.1 for containerd's drop-in, issue 1404; 1.19.1 for CRI-O's) and its
+commit 65f6f468: the OCI hook of the old packages injects the GPU a second time beside CDI. The links to units of
+nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd goes by their names (257 was seen to).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from gpuready.core import ledger, resources
+from gpuready.core.component import Applies, Change, Component, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+CONTAINERD = "/etc/containerd/config.d/99-nvidia.toml"
+CRIO = "/etc/crio/conf.d/99-nvidia.toml"
+HOOK = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json"
+_NVIDIAS = re.compile(r'"(/[^"]*/)?nvidia-container-(runtime|runtime-hook|toolkit)"')
+
+
+def _imported(state: NodeState) -> bool:
+    """Does a configuration of containerd name that directory? Then the drop-in is in force, and not ours to take."""
+    return any("/etc/containerd/config.d" in file.text for file in state.glob("/etc/containerd/").values())
+
+
+def _cdi(state: NodeState) -> bool:
+    specs = {**state.glob("/etc/cdi/"), **state.glob("/var/run/cdi/")}
+    return any("nvidia.com/" in file.text for file in specs.values())
+
+
+#: Path -> (what it is, whether it has to go on this node).
+_STALE: dict[str, tuple[str, Callable[[NodeState], bool]]] = {
+    CONTAINERD: ("a drop-in of nvidia-ctk 1.18.0 that containerd does not read", lambda state: not _imported(state)),
+    CRIO: ("a drop-in of nvidia-ctk before 1.19.1 that CRI-O does not read", lambda state: True),
+    HOOK: ("the old packages' OCI hook, beside CDI", _cdi),
+}
+
+
+class Legacy(Component):
+    """Stale drop-ins of nvidia-ctk 1.18.0 to 1.19.0, and the old OCI hook where CDI is used."""
+
+    name = "legacy"
+    part = "toolkit"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if _stale(state):
+            return Applies(True, "older toolkits left files behind")
+        return Applies(False, "no stale file of an older toolkit is here")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return {f"legacy.{path}": None for path in _STALE}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.actual("legacy", state, _STALE) | {f"legacy.{path}": what for path, what in _stale(state).items()}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.whole("legacy", state, _STALE)
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if diff[0].key.startswith("legacy.files."):
+            yield from ledger.restore("legacy", diff, state)
+            return
+        drops = [(path, state.files[path].sha256) for path in (c.key.removeprefix("legacy.") for c in diff)]
+        yield Step(
+            "legacy", resources.script("lib/files", puts=(), drops=drops, secret=""), summary="remove what is stale"
+        )
+
+
+def _stale(state: NodeState) -> dict[str, str]:
+    """What has to go here: path -> what it is."""
+    there = {path: entry for path, entry in _STALE.items() if path in state.files}
+    return {p: what for p, (what, goes) in there.items() if _NVIDIAS.search(state.files[p].text) and goes(state)}

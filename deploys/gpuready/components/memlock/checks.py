@@ -1,0 +1,84 @@
+"""Locked memory as it comes out at the end: in this very session, in what Docker gives, and in a new container.
+
+Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (default-ulimits, --default-ulimit).
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.components.docker import daemon, keys
+from gpuready.components.memlock.component import wanted
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+def _login(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not wanted(spec, state):
+        return skip("no limit of locked memory is asked for (memlock)")
+    if state.memlock == "unlimited":
+        return passed("root may lock all memory in this session")
+    # A session over a connection that was there before apply has the limit of then: no failure.
+    return warn(
+        f"root may lock {state.memlock or 'an unknown number of'} KiB in this session",
+        "log in again; if that does not help: UsePAM yes in sshd_config, pam_limits.so in /etc/pam.d/sshd and sudo",
+    )
+
+
+def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not wanted(spec, state):
+        return skip("no limit of locked memory is asked for (memlock)")
+    if state.docker is None:
+        return skip("no Docker on this node, or it does not run")
+    ulimits = keys.read(state).get("default-ulimits")
+    own = ulimits.get("memlock") if isinstance(ulimits, dict) else None
+    if isinstance(own, dict) and {own.get("Hard", 0), own.get("Soft", 0)} != {-1}:
+        return fail(f"{keys.CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes")
+    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", " ".join(daemon.command(state)))
+    if flag:
+        return fail(f"dockerd is started with --default-ulimit {flag[1]}")
+    return passed("Docker sets no limit of its own: containers inherit containerd's")
+
+
+def _container(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not wanted(spec, state):
+        return skip("no limit of locked memory is asked for (memlock)")
+    if not spec.verify.image:
+        return skip("no image is named (verify.image), and none is pulled unasked")
+    found = re.search(r"memlock=(\S+)", (state.active.get("smoke") or {}).get("out", ""))
+    if found is None:
+        return unknown("no container told its limit")
+    if found[1] != "unlimited":
+        return fail(f"a new container may lock {found[1]} KiB, not all")
+    return passed("a new container may lock all memory")
+
+
+CHECKS = (
+    Check(
+        "memlock.login",
+        Level.effective,
+        "Logins have a limit of locked memory: limits.d was written after this session began, or PAM is not asked.",
+        "ulimit -l; grep memlock -r /etc/security/limits.conf /etc/security/limits.d",
+        "gpuready apply, then a new login",
+        _login,
+    ),
+    Check(
+        "memlock.docker",
+        Level.config,
+        "A default-ulimits of the user's takes precedence over what containers inherit.",
+        "grep -A3 default-ulimits /etc/docker/daemon.json; tr '\\0' ' ' </proc/$(pidof dockerd)/cmdline",
+        "take memlock out of default-ulimits, and restart Docker when it is idle: a reload does not take it over",
+        _docker,
+    ),
+    Check(
+        "memlock.container",
+        Level.smoke,
+        "RDMA pins its buffers: with a limit ibv_reg_mr fails with ENOMEM and NCCL falls back to TCP.",
+        "docker run --rm IMAGE sh -c 'ulimit -l'; grep 'Max locked' /proc/$(pidof containerd)/limits",
+        "gpuready apply; Docker with a containerd of its own has to be restarted once",
+        _container,
+        active=True,
+        after=("docker.smoke", "memlock.config", "memlock.docker"),
+    ),
+)

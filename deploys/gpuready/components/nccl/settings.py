@@ -1,0 +1,168 @@
+"""What NCCL has to be told on a node, by the ports of its fabric and by the oldest NCCL that jobs bring along.
+
+From 2.21 on a range of addresses (it outlives a change of indexes), before that one GID index for all ports, which is
+why it must be the same on all of them. HCAs are named exactly (``=``), because without that a name is a prefix and
+mlx5_1 takes mlx5_10, too. Source: NCCL's user guide, environment variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from gpuready.components.nccl.spec import Nccl
+from gpuready.network.discovery import Choices, Chosen, choose
+from gpuready.network.gid import taken
+from gpuready.state.model import NodeState
+
+Range = IPv4Network | IPv6Network
+_MOST_DEVICES = 32
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+=,-]+")
+
+ASSUMED = (
+    "NCCL 2.21 or newer is assumed; an older one ignores the range and takes GID index 0: "
+    "name the oldest that jobs use in nccl.version"
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``variables`` in the order in which they are written, with the values that NCCL sees.
+
+    ``choices``: what became of each port. ``fabric``: the ports that ``variables`` speak of, also those that are down,
+    because NCCL passes over them as long as they are. ``problems``: why nothing can be said; no variables then.
+    """
+
+    choices: Choices
+    fabric: tuple[Chosen, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _Problem(Exception):
+    """Why no setting is right."""
+
+
+def settings(state: NodeState, nccl: Nccl) -> Settings:
+    """The settings of one node, or all that stands against them."""
+    choices, wanted = choose(state, nccl), choose(state, nccl, as_if_up=True)
+    problems = tuple(_doubts(wanted, nccl, state))
+    if problems:
+        return Settings(choices, problems=problems)
+    fabric = wanted.chosen
+    try:
+        variables, notes = _variables(fabric, nccl)
+    except _Problem as e:
+        return Settings(choices, problems=(str(e),))
+    names = {each.port.name for each in fabric}
+    down = [f"{r.port.name} is listed and cannot be used: {r.reason}" for r in choices.refused if r.port.name in names]
+    return Settings(choices, fabric, {**variables, **nccl.extra}, (), (*down, *notes))
+
+
+def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
+    """Ports that may be the fabric's and cannot be told; one without an address is none where nobody named it."""
+    serious = ("several", "unknown", "none") if nccl.interfaces else ("several", "unknown")
+    found = [f"{r.port.name}: {r.reason}" for r in wanted.refused if r.why in serious]
+    if found or wanted.chosen:
+        yield from found
+    elif wanted.refused:
+        said = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
+        yield f"no RDMA port of this node is the fabric's ({said})"
+    elif state.rdma_stuck:
+        yield f"the RDMA devices were not read: {state.rdma_stuck}"
+    else:
+        elsewhere = ", or it was moved into a container's network namespace" if state.ib_netns_mode == "N" else ""
+        yield f"there is no RDMA device on this node (is its driver loaded?{elsewhere})"
+
+
+def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], list[str]]:
+    kinds = {each.port.transport: each.port.name for each in fabric}
+    if len(kinds) > 1:
+        said = " and ".join(f"{name} is {kind}" for kind, name in kinds.items())
+        raise _Problem(f"NCCL does not mix transports ({said}): name those of the fabric in nccl.interfaces")
+    if len(fabric) > _MOST_DEVICES:
+        raise _Problem(f"{len(fabric)} ports, and NCCL takes {_MOST_DEVICES} at most: name them in nccl.interfaces")
+    found = {"NCCL_IB_HCA": "=" + ",".join(each.port.name for each in fabric)}
+    notes = []
+    if "RoCE" in kinds:
+        found |= _addressing(fabric, nccl) if nccl.finds_gid else _index(fabric, str(nccl.version))
+        notes += [] if nccl.version else [ASSUMED]
+    sockets, note = _sockets(fabric)
+    return _plain({**found, **sockets}), [*notes, *note]
+
+
+def _plain(variables: dict[str, str]) -> dict[str, str]:
+    """The same variables: names of devices come from the node, and go into files and command lines."""
+    for name, value in variables.items():
+        if not _PLAIN.fullmatch(value):
+            raise _Problem(f"{name} would be {value!a}: devices with such a name cannot be used")
+    return variables
+
+
+def _sockets(fabric: tuple[Chosen, ...]) -> tuple[dict[str, str], list[str]]:
+    """The bootstrap goes by TCP, over the first port's netdev: all nodes must take the same network."""
+    first = next((each for each in fabric if each.address is not None and each.netdev), None)
+    if first is None or first.address is None:
+        return {}, ["no port has an IP address: NCCL takes another interface for its bootstrap"]
+    found = {"NCCL_SOCKET_IFNAME": f"={first.netdev}"}
+    return (found if first.address.version == 4 else {**found, "NCCL_SOCKET_FAMILY": "AF_INET6"}), []
+
+
+def _index(fabric: tuple[Chosen, ...], version: str) -> dict[str, str]:
+    indexes = sorted({each.gid_index for each in fabric if each.gid_index is not None})
+    if len(indexes) > 1:
+        said = ", ".join(f"{each.port.name}: {each.gid_index}" for each in fabric)
+        way = "name ports with one index in nccl.interfaces, or use NCCL 2.21 or newer"
+        raise _Problem(f"the GID index differs ({said}), and NCCL {version} has one for all: {way}")
+    return {"NCCL_IB_GID_INDEX": str(indexes[0])}
+
+
+def _addressing(fabric: tuple[Chosen, ...], nccl: Nccl) -> dict[str, str]:
+    families = {each.address.version for each in fabric if each.address is not None}
+    if len(families) > 1:
+        said = ", ".join(f"{each.port.name}: {each.address}" for each in fabric)
+        raise _Problem(f"NCCL takes one family of addresses ({said}): name the networks of one in nccl.subnets")
+    (family,) = families
+    within = _range(fabric, nccl, family)
+    found = {} if within is None else {"NCCL_IB_ADDR_RANGE": str(within)}
+    return found | {"NCCL_IB_ROCE_VERSION_NUM": "2"} | ({"NCCL_IB_ADDR_FAMILY": "AF_INET6"} if family == 6 else {})
+
+
+def _range(fabric: tuple[Chosen, ...], nccl: Nccl, family: int) -> Range | None:
+    """The widest of the sensible ranges with which NCCL takes on every port what was chosen."""
+    given = [ip_network(text) for text in nccl.subnets]
+    used = [net for net in given if any(each.address in net for each in fabric)]
+    networks = [ip_network(each.network or str(each.address)) for each in fabric]
+    ranges = [_common(nets) for nets in (used, networks, [ip_network(str(each.address)) for each in fabric]) if nets]
+    failures = []
+    for within in ranges:
+        wrong = [each for each in fabric if not _agrees(each, family, within)]
+        if not wrong:
+            return within
+        failures.append(_disagreement(wrong[0], family, within))
+    raise _Problem(failures[-1])
+
+
+def _agrees(each: Chosen, family: int, within: Range | None) -> bool:
+    gid = taken(each.port, family, within)
+    return gid is not None and (gid.address, gid.netdev, gid.version) == (each.address, each.netdev, "v2")
+
+
+def _disagreement(each: Chosen, family: int, within: Range | None) -> str:
+    gid = taken(each.port, family, within)
+    took = f"{gid} (RoCE {gid.version or 'version unknown'})" if gid else "an empty GID"
+    return (
+        f"{each.port.name}: with NCCL_IB_ADDR_RANGE={within} NCCL takes {took}, not {each.gid_index}: {each.address}; "
+        "one range must hold an address of each port and no other: name fewer networks in nccl.subnets"
+    )
+
+
+def _common(networks: list[Range]) -> Range | None:
+    """The smallest network that holds them all; None where that is every address, which NCCL takes for no range."""
+    first, *rest = networks
+    while not all(isinstance(net, type(first)) and net.subnet_of(first) for net in rest):  # type: ignore[arg-type]
+        first = first.supernet()
+    return first if first.prefixlen else None

@@ -1,0 +1,257 @@
+"""RDMA: who may see a device (ib_core's netns_mode), and the user space's packages.
+
+Shared is the kernel's default: every container sees every device, and its counters nowhere but on the host. Exclusive
+gives each device to one network namespace, which rdma-cni and dranet need. The mode is an option of ib_core, which
+many things load: rdma-core's udev rules, mlx5_ib in the initramfs, even a mere ``rdma system show``. So the option is
+written before anything here could load it, and images that carry ib_core are built anew. What runs is another matter:
+the kernel changes it only while no network namespace but the host's exists (EBUSY otherwise), so a node with
+containers takes a reboot. Configured and running mode are keys of their own; a module that is not loaded has none.
+Sources: ib_core's device.c (rdma_compatdev_set), rdma-system(8), modprobe.d(5), initramfs-tools(7), dracut(8),
+grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-dev-plugin, google/dranet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuready.components.rdma.conf import (
+    CONF,
+    DRACUT,
+    GRUB,
+    MARK,
+    MODES,
+    OPERATOR,
+    by_files,
+    by_next_boot,
+    by_options,
+    conflicts,
+)
+from gpuready.components.toolkit.component import gpu_containers
+from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Docker, NodeState, Unknown
+
+FILES = (CONF, GRUB, DRACUT)
+#: That the mode is ours to take back, and what grubby was told; the packages that came with gpuready.
+OURS, GRUBBY = "/var/lib/gpuready/rdma.mode", "/var/lib/gpuready/rdma.grubby"
+CAME = f"{ledger.KEPT}/rdma.installed"
+_STALE, _FRESH = "older than the option", "current"
+_INSTALLED = "installed"
+_RUNNING, _PACKAGE = "rdma.running", "rdma.package."
+
+
+class Rdma(Component):
+    """One line in modprobe.d, in the initramfs or on the command line where that counts, and in force."""
+
+    name = "rdma"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if managed(spec, state):
+            return Applies(True, f"rdma.netns_mode: {spec.rdma.netns_mode}")
+        if spec.rdma.packages:
+            return Applies(True, "rdma.packages")
+        if spec.rdma.netns_mode != "unmanaged":
+            return Applies(False, f"the SR-IOV network operator owns netns_mode here ({OPERATOR}): observed only")
+        return Applies(False, "rdma.netns_mode is unmanaged, and no packages are named")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want: dict[str, Value] = {}
+        if mode := managed(spec, state):
+            _refuse(mode, state)
+            if "ib_core_builtin" not in state.marks:
+                want["rdma.configured"] = mode
+                if CONF in state.files or by_files(state) != mode:
+                    want |= {f"rdma.initramfs.{image}": _FRESH for image in state.initramfs}
+                    want |= {"rdma.dracut": CONF} if _dracut(state) else {}
+            if _by_command_line(mode, state):
+                want["rdma.cmdline"] = mode
+            if state.ib_netns_mode:
+                want[_RUNNING] = mode
+        if spec.rdma.packages and not isinstance(state.packages, Unknown) and "apt-get" not in state.have:
+            raise NotComparable("rdma.packages: only with apt so far; install them by hand and leave the key out")
+        return want | {f"{_PACKAGE}{name}": _INSTALLED for name in spec.rdma.packages}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        mode = managed(spec, state)
+        changes = bool(mode) and (by_files(state) != mode or (_dracut(state) and DRACUT not in state.files))
+        found: dict[str, Value] = {
+            "rdma.configured": by_files(state),
+            "rdma.dracut": CONF if DRACUT in state.files else None,
+            "rdma.cmdline": by_next_boot(state) or None,
+            _RUNNING: running(state),
+            **ledger.actual("rdma", state, FILES),
+        }
+        for image in state.initramfs:
+            found[f"rdma.initramfs.{image}"] = _STALE if changes or image in state.initramfs_old else _FRESH
+        if GRUBBY in state.files:
+            found["rdma.grubby"] = state.files[GRUBBY].text.strip()
+        for name in {*spec.rdma.packages, *_came(state)}:
+            found[f"{_PACKAGE}{name}"] = _package(name, state)
+        return found
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        found = {**ledger.whole("rdma", state, FILES)}
+        if GRUBBY in state.files:
+            found["rdma.grubby"] = None
+        if OURS in state.files and state.ib_netns_mode:
+            found[_RUNNING] = _before(state)
+        return found | {f"{_PACKAGE}{name}": None for name in _came(state)}
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        if any(c.key == _RUNNING for c in diff) and _cannot_switch(state):
+            return Disruption.reboot
+        return Disruption.recreate if _packages(diff) else Disruption.none  # their scripts reload systemd
+
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        packages = tuple(c for c in diff if c.key.startswith(_PACKAGE))
+        last = tuple(c for c in diff if c.key == _RUNNING)
+        rest = tuple(c for c in diff if c not in packages and c not in last)
+        return tuple(group for group in (rest, packages, last) if group)
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        if self.disruption(diff, state) == Disruption.reboot and isinstance(state.docker, Docker):
+            return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
+        return gpu_containers(state) if _packages(diff) else ()
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        said = []
+        if self.disruption(diff, state) == Disruption.reboot:
+            said.append(f"the running mode takes a reboot: {_cannot_switch(state)}")
+        elif any(c.key == "rdma.configured" for c in diff) and not state.ib_netns_mode:
+            said.append("ib_core is not loaded: the mode takes effect when it is")
+        becomes = (_RUNNING, "rdma.configured")
+        if any(c.key in becomes and c.expected == "exclusive" for c in diff) and not {"rdma_cni", "dranet"} & set(
+            state.marks
+        ):
+            said.append(
+                "containers see no RDMA device any more until one is moved to them (gpuready explain rdma.netns)"
+            )
+        return tuple(said)
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        wanted = {c.key: c.expected for c in diff}
+        if any(key != _RUNNING and not key.startswith(_PACKAGE) for key in wanted):
+            yield Step("rdma", _configure(diff, spec, state), timeout=1800, summary="write ib_core's option")
+        if names := _packages(diff):
+            take = wanted[f"{_PACKAGE}{names[0]}"] is None
+            packages = () if take else names
+            script = resources.script("rdma/packages", packages=packages, work=ignored_containers.words(spec))
+            yield Step("rdma-packages", script, timeout=1800, summary=f"{'purge' if take else 'install'} packages")
+        if _RUNNING in wanted and not _cannot_switch(state):
+            script = resources.script("rdma/mode", mode=str(wanted[_RUNNING]))
+            yield Step("rdma-mode", script, summary=f"switch to {wanted[_RUNNING]}")
+
+
+def managed(spec: NodeSpec, state: NodeState) -> str:
+    """The mode that gpuready is to bring about here; nothing where that is somebody else's, or nobody's."""
+    mode = spec.rdma.netns_mode
+    return "" if mode == "unmanaged" or OPERATOR in state.files else mode
+
+
+def running(state: NodeState) -> str | None:
+    """The mode that is in force; None where ib_core is not loaded."""
+    return {"Y": "shared", "N": "exclusive"}.get(state.ib_netns_mode)
+
+
+def _refuse(mode: str, state: NodeState) -> None:
+    """NotComparable with what stands in the way."""
+    if "ib_core_loaded" in state.marks and not state.ib_netns_mode:
+        raise NotComparable(f"ib_core of kernel {state.kernel} knows no netns_mode: that takes Linux 5.3 or newer")
+    if mode == "exclusive":
+        if "rdma_shared_plugin" in state.marks:
+            raise NotComparable(
+                "k8s-rdma-shared-dev-plugin runs here, and ends in exclusive mode: it shares its devices"
+            )
+        if "efa" in state.marks:
+            raise NotComparable(
+                "there is an EFA here, whose driver cannot give a device to a namespace: leave it shared"
+            )
+    elif "rdma_cni" in state.marks:
+        raise NotComparable("rdma-cni is here (/opt/cni/bin/rdma), and starts no pod but in exclusive mode")
+    others = conflicts(state, mode)
+    if others and "ib_core_builtin" not in state.marks:
+        told = ", ".join(f"{s.path} sets {s.mode}" for s in others)
+        raise NotComparable(f"{told}: two files must not disagree; take netns_mode out there")
+    if (
+        _by_command_line(mode, state)
+        and by_next_boot(state) != mode
+        and not {"update-grub", "grubby"} & set(state.have)
+    ):
+        why = "ib_core is built in" if "ib_core_builtin" in state.marks else f"it says {by_next_boot(state)} now"
+        raise NotComparable(
+            f"the kernel command line has to say ib_core.netns_mode={MODES[mode]} ({why}), and neither update-grub nor "
+            "grubby is here: set it where this node's command line comes from"
+        )
+
+
+def _by_command_line(mode: str, state: NodeState) -> bool:
+    """Does the command line decide: as the only way, because it is set otherwise, or because we set it before?"""
+    said = {by_options(state.cmdline), by_next_boot(state)} - {"", mode}
+    return "ib_core_builtin" in state.marks or bool(said) or GRUB in state.files or GRUBBY in state.files
+
+
+def _dracut(state: NodeState) -> bool:
+    """Is it dracut that builds the images here?"""
+    return bool(state.initramfs) and "dracut" in state.have and "update-initramfs" not in state.have
+
+
+def _cannot_switch(state: NodeState) -> str:
+    """Why the kernel would refuse to change the mode now; empty where it may well do it."""
+    if state.netns:
+        more = " and more" if len(state.netns) > 4 else ""
+        return f"network namespaces of {', '.join(state.netns[:4])}{more} exist (EBUSY)"
+    return "" if "rdma" in state.have else "there is no rdma command here (iproute2 from 5.3 on)"
+
+
+def _before(state: NodeState) -> str:
+    """The mode without what is ours."""
+    files = by_files(state, without=CONF)
+    said = "" if GRUB in state.files or GRUBBY in state.files else by_next_boot(state)
+    return said if said in MODES else files
+
+
+def _packages(diff: tuple[Change, ...]) -> list[str]:
+    return [c.key.removeprefix(_PACKAGE) for c in diff if c.key.startswith(_PACKAGE)]
+
+
+def _came(state: NodeState) -> tuple[str, ...]:
+    """The packages that gpuready was asked for and brought; what came along with them goes with them."""
+    lines = state.files[CAME].text.split() if CAME in state.files else []
+    return tuple(sorted({line.removeprefix("asked:") for line in lines if line.startswith("asked:")}))
+
+
+def _package(name: str, state: NodeState) -> Value:
+    if isinstance(state.packages, Unknown):
+        return state.packages
+    package = state.packages.get(name)
+    return None if package is None else _INSTALLED if package.configured else "not configured"
+
+
+def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> str:
+    """The script that writes the option, and brings it to where ib_core is loaded from."""
+    keys = {c.key: c.expected for c in diff}
+    mode = managed(spec, state)
+    word = MODES.get(mode, "")
+    puts = []
+    if "rdma.configured" in keys:
+        puts.append((CONF, state.sha256(CONF), resources.document("rdma/rdma.conf", mode=mode, word=word).encode()))
+    if "rdma.dracut" in keys:
+        puts.append((DRACUT, state.sha256(DRACUT), resources.document("rdma/rdma.dracut", conf=CONF).encode()))
+    grub = "rdma.cmdline" in keys and "update-grub" in state.have
+    if grub:
+        puts.append((GRUB, state.sha256(GRUB), resources.document("rdma/rdma.grub", word=word).encode()))
+    back = ledger.to_restore(diff, state)
+    return resources.script(
+        "rdma/converge",
+        puts=puts,
+        files=back,
+        mark=MARK,
+        ours=OURS,
+        option=f"ib_core.netns_mode={word}",
+        images=state.initramfs if puts or back or any(k.startswith("rdma.initramfs.") for k in keys) else (),
+        conf=CONF,
+        back="1" if back or "rdma.grubby" in keys else "",
+        update_grub="1" if grub or any(path == GRUB for path, _, _ in back) else "",
+        grubby=GRUBBY if "rdma.grubby" in keys or ("rdma.cmdline" in keys and not grub) else "",
+    )

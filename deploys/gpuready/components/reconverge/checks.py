@@ -1,0 +1,57 @@
+"""The last run on the node itself: was there one since the boot and since the driver changed, and how did it end?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.components.reconverge.component import RESULT, SCRIPT, UNIT, begins, last_run, missed
+from gpuready.core import owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+def _last(spec: NodeSpec, state: NodeState) -> Verdict:
+    if spec.reconverge.on_driver_change == "off":
+        return skip("reconverge.on_driver_change: off")
+    if whose := owners.observed("driver", spec, state):
+        return skip(whose)
+    if not state.driver.loaded or not state.systemd:
+        return skip("no NVIDIA driver is loaded" if state.systemd else "no systemd runs here to start it")
+    since, said = missed(state), last_run(state) or {}
+    if since and begins(state):
+        return warn(f"it has not run since {since}, and is about to", "verify again in a minute")
+    if said.get("outcome") == "failed":
+        reason = str(said.get("reason"))
+        return fail(f"it failed: {reason[:300]}", f"gpuready apply; journalctl -u {UNIT}", _told(said.get("failed")))
+    if since:
+        return fail(f"it has not run since {since}", f"gpuready apply; or systemctl start {UNIT}", f"see {RESULT}")
+    outcome, reason = str(said.get("outcome")), str(said.get("reason"))
+    if outcome == "idle":
+        return warn("no driver was loaded when it ran", f"systemctl start {UNIT}")
+    if outcome == "stale":
+        return warn(
+            f"it found, and left: {reason[:300]}", "gpuready explain says of each what it is", _told(said.get("left"))
+        )
+    mended = ", ".join(map(str, said.get("mended") or []))
+    return passed(f"it mended {mended}" if mended else "it found nothing stale")
+
+
+def _told(rows: Any) -> str:
+    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return "; ".join(": ".join(map(str, row.values())) for row in found)[:2000]
+
+
+CHECKS = (
+    Check(
+        "reconverge.last",
+        Level.effective,
+        "The service that looks after the node when its driver changes did not run, failed, or found what it may not "
+        "mend: a module of another version than the libraries, programs that hold deleted libraries.",
+        f"cat {RESULT}; journalctl -u {UNIT}",
+        f"systemctl start {UNIT}; journalctl -u {UNIT} says what it did; or gpuready apply (it is {SCRIPT})",
+        _last,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+)

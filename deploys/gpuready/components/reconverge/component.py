@@ -1,0 +1,175 @@
+"""The run on the node itself: after an update of the driver, and at every boot, with no controller at hand.
+
+Hooks of apt and dnf start a service when the driver's files are others than at its last run, which costs a transaction
+some milliseconds; the service waits for the package manager to end and looks at what goes stale. ``report`` tells it,
+``mend`` mends it by the same scripts as the components here (the linker's cache, device nodes and their links, the CDI
+spec); nothing is installed, restarted or rebooted. A node needs no Python for it.
+Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdnf5-actions(8), systemd.unit(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components.cdi import component
+from gpuready.core import owners, resources
+from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.documents import read_json
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+NAME = "gpuready-reconverge"
+SCRIPT = f"/usr/local/lib/{NAME}"
+UNIT = f"{NAME}.service"
+_SERVICE = f"/etc/systemd/system/{UNIT}"
+LINK = f"/etc/systemd/system/multi-user.target.wants/{UNIT}"
+_APT = f"/etc/apt/apt.conf.d/90{NAME}"
+_DNF4 = "/etc/dnf/plugins/post-transaction-actions.d/gpuready.action"
+_DNF5 = "/etc/dnf/libdnf5-plugins/actions.d/gpuready.actions"
+FILES = (SCRIPT, _SERVICE, _APT, _DNF4, _DNF5)
+#: Seconds after a boot within which the service may still be to come.
+BOOT = 600
+#: Where its last result lies.
+RESULT = "/var/lib/gpuready/reconverge.json"
+
+
+class Reconverge(Component):
+    """The service and the package managers' hooks that look for what a driver update left stale, or mend it."""
+
+    name = "reconverge"
+    part = "driver"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        mode = spec.reconverge.on_driver_change
+        if mode == "off":
+            return Applies(_there(state), "on_driver_change: off" + (", and it is there" if _there(state) else ""))
+        if not state.systemd:
+            return Applies(False, "no systemd runs here to start it")
+        if not state.driver.loaded and not _there(state):
+            return Applies(False, "no NVIDIA driver is loaded")
+        return Applies(True, f"on_driver_change: {mode}")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if spec.reconverge.on_driver_change == "off":
+            return self.original(spec, state)
+        if not isinstance(state.units, Unknown) and UNIT in state.units and state.units[UNIT].load == "masked":
+            raise NotComparable(f"{UNIT} is masked: systemctl unmask {UNIT}, or say on_driver_change: off")
+        want: dict[str, Value] = {_key(path): "current" for path in wanted(spec, state)}
+        want["reconverge.enabled"] = True
+        if state.driver.loaded and not begins(state):
+            want["reconverge.last"] = "since"
+        return want
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want = wanted(spec, state)
+        found: dict[str, Value] = {_key(path): _file(state, path, want.get(path)) for path in FILES}
+        last = missed(state)
+        return {
+            **found,
+            "reconverge.enabled": True if LINK in state.files else None,
+            "reconverge.last": f"not since {last}" if last else "since",
+        }
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if not _there(state):
+            return {}
+        return {**{_key(path): None for path in FILES}, "reconverge.enabled": None}
+
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return self.in_vain(spec, state) if spec.reconverge.on_driver_change == "mend" else ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        content, want = wanted(spec, state), {c.key: c.expected for c in diff}
+        stays = not any(value is None for value in want.values())
+        yield Step(
+            "reconverge-install",  # a step's own unit has its name, too
+            resources.script(
+                "reconverge/install",
+                unit=UNIT,
+                script=SCRIPT,
+                run="1" if stays else "",
+                goes="" if stays else "1",
+                puts=[
+                    (path, state.sha256(path), text.encode())
+                    for path, text in content.items()
+                    if want.get(_key(path)) == "current"
+                ],
+                files=[(path, state.sha256(path), "") for path in FILES if want.get(_key(path), "") is None],
+                left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
+            ),
+            timeout=360,
+            summary="install the run on the node itself" if stays else "take the run on the node itself away",
+        )
+
+
+def last_run(state: NodeState) -> dict[str, Any] | None:
+    """What it has told last; None where it has told nothing, or the file is damaged."""
+    file = state.files.get(RESULT)
+    try:
+        said = read_json(file.text) if file else None
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def missed(state: NodeState) -> str:
+    """Since when it should have run and has not; empty when it has."""
+    said = last_run(state)
+    if said is None:
+        return "it was installed"
+    if said.get("boot_id") != state.boot_id:
+        return "the boot"
+    idle = said.get("outcome") == "idle"  # a module that is loaded later than at boot is no other one
+    return "" if idle or said.get("driver") == state.driver.loaded else "the driver changed"
+
+
+def begins(state: NodeState) -> bool:
+    """Is the service still to come, or at work? At boot it comes last."""
+    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    booting = missed(state) == "the boot" and state.uptime < BOOT
+    return LINK in state.files and (booting or (unit is not None and unit.active == "activating"))
+
+
+def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
+    """Its files, path to content; hooks of the package managers that are here."""
+    ours = not owners.observed("toolkit", spec, state, "cdi")
+    script = resources.script(
+        "reconverge/reconverge",
+        mode=spec.reconverge.on_driver_change,
+        directory=spec.monitoring.textfile_directory,
+        target=component.target(spec, state) if ours else "",
+        unit=component.UNIT if ours and component.refreshed(spec, state) else "",
+        settings=component.ENVIRONMENT,
+        make="1",
+        shadows=(),
+    )
+    return {
+        SCRIPT: script,
+        _SERVICE: resources.document("reconverge/reconverge.service", script=SCRIPT),
+        **_hooks(state),
+    }
+
+
+def _hooks(state: NodeState) -> dict[str, str]:
+    """Those of the package managers that are here; dnf runs actions only with a plugin, which brings a directory."""
+    hooks = {
+        "apt-get": (_APT, resources.document("reconverge/reconverge.apt", script=SCRIPT)),
+        "dnf4-actions": (_DNF4, resources.document("reconverge/reconverge.dnf4", script=SCRIPT)),
+        "dnf5-actions": (_DNF5, resources.document("reconverge/reconverge.dnf5", script=SCRIPT)),
+    }
+    return dict(hook for have, hook in hooks.items() if have in state.have)
+
+
+def _key(path: str) -> str:
+    return f"reconverge.files.{path}"
+
+
+def _there(state: NodeState) -> bool:
+    return any(path in state.files for path in (*FILES, LINK))
+
+
+def _file(state: NodeState, path: str, content: str | None) -> Value:
+    if path not in state.files:
+        return None
+    return "current" if state.files[path].text == content else "another"

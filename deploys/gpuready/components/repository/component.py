@@ -1,0 +1,227 @@
+"""NVIDIA's container-toolkit repository in apt: one deb822 file with Signed-By, one key that is really NVIDIA's.
+
+Why: a key taken on TLS's word alone, or an old list beside the new one, are the two commonest reasons why nodes
+cannot install. The key is fetched, checked by its full fingerprint on the controller, and only then is anything
+written. Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its troubleshooting page.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+from gpuready.components.repository import apt_sources
+from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
+from gpuready.core import ledger, resources
+from gpuready.core.component import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
+from gpuready.core.errors import ConvergeError
+from gpuready.spec.model import NodeSpec
+from gpuready.spec.secrets import is_reference, resolve
+from gpuready.state.model import File, NodeState
+
+SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
+KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
+PROXY = "/etc/apt/apt.conf.d/90gpuready-proxy"
+#: What our stanza consists of; any further field is an option, of which Trusted and Allow-Insecure undo the key.
+_FIELDS = ("Types", "Uris", "Suites", "Signed-By", "Enabled")
+
+
+class Repository(Component):
+    """deb822 source, key by fingerprint, no second entry for the same place, the proxy for its host."""
+
+    name = "repository"
+    part = "toolkit"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        return Applies(True, "the toolkit comes from here")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if "apt-get" not in state.have:
+            raise NotComparable(
+                f"{state.os.name or 'this node'} has no apt: gpuready installs on Debian and Ubuntu so far"
+            )
+        repo = spec.toolkit.repo
+        return {
+            "repository.uri": repo.url,
+            "repository.suite": "/",
+            "repository.signed_by": KEYRING,
+            "repository.options": (),
+            "repository.entries": 1,
+            "repository.key": (repo.fingerprint,),
+            "repository.conflicts": (),
+            "repository.proxy": _shown(_proxy_line(spec, spec.toolkit.repo.url), spec),
+        }
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        entries = apt_sources.stanzas(state.files[SOURCE].text) if SOURCE in state.files else []
+        first = entries[0] if entries else {}
+        on = first.get("Types") == "deb" and first.get("Enabled", "yes").lower() in ("yes", "true")
+        return {
+            "repository.uri": first.get("Uris") if on else None,
+            "repository.suite": first.get("Suites"),
+            "repository.signed_by": first.get("Signed-By"),
+            "repository.options": tuple(f"{k}: {v}" for k, v in sorted(first.items()) if k not in _FIELDS),
+            "repository.entries": len(entries),
+            "repository.key": _key(state.files.get(KEYRING), state.clock),
+            "repository.conflicts": tuple(_conflicts(spec, state)),
+            "repository.proxy": _proxy_there(spec, state),
+            **ledger.actual("repository", state, _touched(state)),
+        }
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.whole("repository", state, _touched(state))
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if _backwards(diff):
+            return ledger.left(state, _touched(state))
+        if not any(c.key == "repository.conflicts" for c in diff):
+            return ()
+        return tuple(
+            f"{p}: its entries for this repository go; a copy stays on the node" for p in _conflicts(spec, state)
+        )
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if _backwards(diff):
+            yield from ledger.restore("repository", diff, state)
+            return
+        key = None
+        if any(c.key == "repository.key" for c in diff):
+            key = yield from self._fetch(spec, state.clock)
+        repo = spec.toolkit.repo
+        source = resources.document("repository/toolkit.sources", url=repo.url, keyring=KEYRING)
+        proxy = _proxy_line(spec, repo.url)
+        puts = [(KEYRING, state.sha256(KEYRING), key)] if key is not None else []
+        puts.append((SOURCE, state.sha256(SOURCE), source.encode()))
+        if proxy is not None:
+            puts.append((PROXY, state.sha256(PROXY), f"{proxy}\n".encode()))
+        drops = [(PROXY, state.sha256(PROXY))] if proxy is None and PROXY in state.files else []
+        for path, kept in _conflicts(spec, state).items():
+            if apt_sources.is_bare(kept) and path != "/etc/apt/sources.list":
+                drops.append((path, state.sha256(path)))
+            else:
+                puts.append((path, state.sha256(path), kept.encode("utf-8", "surrogateescape")))
+        secret = PROXY if _is_secret(proxy, spec) else ""
+        puts = [(path, was, text) for path, was, text in puts if not _is_there(state, path, text, path == secret)]
+        script = resources.script("lib/files", puts=puts, drops=drops, secret=secret)
+        yield Step("repository", script, summary="write the source")
+
+    def _fetch(self, spec: NodeSpec, now: float) -> Generator[Step, Reply, bytes]:
+        """The key file for apt, written anew from the parts of the one key that the spec names."""
+        repo = spec.toolkit.repo
+        if "://" in repo.key:
+            reply = yield Step(
+                "repository-key",
+                resources.script("repository/fetch-key", url=repo.key, proxy=_proxy_line(spec, repo.key) or ""),
+                timeout=120,
+                survives=False,
+                summary=f"fetch {repo.key}",
+            )
+            data = _decoded(reply.out)
+        else:
+            try:
+                with Path(repo.key).open("rb") as file:
+                    data = file.read(LIMIT + 1)
+            except OSError as e:
+                raise ConvergeError(f"{repo.key} cannot be read: {e.strerror}; nothing was written") from None
+        try:
+            found = certificate(data)
+        except KeyFileError as e:
+            raise ConvergeError(
+                f"{repo.key} is not a usable key: {e}; nothing was written",
+                remedy="the file must hold one key and nothing else, as `gpg --armor --export FINGERPRINT` writes it",
+            ) from None
+        if found.fingerprint != repo.fingerprint:
+            raise ConvergeError(
+                f"{repo.key} holds the key {found.fingerprint}, the spec asks for {repo.fingerprint}; "
+                "nothing was written",
+                remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
+            )
+        if why := found.unusable(now):
+            raise ConvergeError(
+                f"{repo.key}: the key {found.fingerprint} is {why}; nothing was written",
+                remedy="set toolkit.repo.key to a file with the renewed key; for another key also "
+                "toolkit.repo.fingerprint",
+            )
+        return found.armored
+
+
+def _decoded(answer: str) -> bytes:
+    try:
+        return base64.b64decode(answer, validate=True)
+    except ValueError:
+        raise ConvergeError("the node's answer is not the key file in base64; nothing was written") from None
+
+
+def _touched(state: NodeState) -> tuple[str, ...]:
+    """What gpuready changed of apt's sources; other components have files of their own below /etc/apt."""
+    return tuple(
+        path
+        for path in ledger.paths(state, "/etc/apt")
+        if path in (KEYRING, SOURCE, PROXY) or path.startswith("/etc/apt/sources.list")
+    )
+
+
+def _backwards(diff: tuple[Change, ...]) -> bool:
+    return any(c.key.startswith("repository.files.") for c in diff)
+
+
+def _key(file: File | None, now: float) -> Value:
+    """The fingerprint alone stands for a file that is ours to the byte and holds a key that apt accepts."""
+    if file is None:
+        return ()
+    try:
+        found = certificate(file.data)
+    except KeyFileError as e:
+        return (f"unusable: {e}",)
+    why = found.unusable(now) or ("" if file.data == found.armored else "not in the form that gpuready writes")
+    return (f"{found.fingerprint}, {why}" if why else found.fingerprint,)
+
+
+def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
+    """Path -> what the file is without its entries for our repository."""
+    found: dict[str, str] = {}
+    for path, file in state.glob("/etc/apt/sources.list").items():
+        if path != SOURCE:
+            kept = apt_sources.without_repository(path, file.text, spec.toolkit.repo.url)
+            if kept is not None:
+                found[path] = kept
+    return found
+
+
+def _proxy_line(spec: NodeSpec, url: str) -> str | None:
+    """apt's setting of the spec's proxy for the host of ``url`` alone."""
+    if not spec.toolkit.repo.proxy:
+        return None
+    scheme, _, rest = url.partition("://")
+    host = rest.split("/")[0].split(":")[0]
+    return f'Acquire::{scheme}::Proxy::{host} "{resolve(spec.toolkit.repo.proxy).reveal()}";'
+
+
+def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
+    """The setting on the node, with the words that tell it from the expected one where it is a secret."""
+    file, wanted = state.files.get(PROXY), _proxy_line(spec, spec.toolkit.repo.url)
+    line = file.text.strip() if file else None
+    if file is None or not _is_secret(line, spec):
+        return line
+    if line != wanted:
+        return "(another secret)"
+    return "(secret)" if _is_private(file) else "(secret), readable by others"
+
+
+def _shown(line: str | None, spec: NodeSpec) -> str | None:
+    return "(secret)" if _is_secret(line, spec) else line
+
+
+def _is_secret(line: str | None, spec: NodeSpec) -> bool:
+    """A proxy with a password, or given by reference. No hash of it is shown: a password can be guessed from that."""
+    return line is not None and ("@" in line or is_reference(spec.toolkit.repo.proxy or ""))
+
+
+def _is_private(file: File) -> bool:
+    return file.mode & 0o077 == 0
+
+
+def _is_there(state: NodeState, path: str, content: bytes, secret: bool) -> bool:
+    file = state.files.get(path)
+    return file is not None and file.data == content and (not secret or _is_private(file))

@@ -1,0 +1,158 @@
+"""The NVIDIA container toolkit: its four packages at one exact version, held.
+
+Why all four: before 1.18 the top package let the other three float, and from 1.18 a loose pin cannot be satisfied
+(nvidia-container-toolkit issue 1091). The postinst of every version since 1.18.0 runs ``systemctl daemon-reload`` (by
+itself, from 1.20.0 through debhelper), which can take the GPU away from containers in legacy mode (issues 48, 1227):
+installing is class *recreate*.
+
+The packages that the toolkit replaced in 2023 go in the same transaction; no relation of its own sends nvidia-docker2
+away. They are removed and never purged, because daemon.json is a conffile of nvidia-docker2 (its debian/ directory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuready.core import ignored_containers, ledger, resources, toml_document
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state import toolkit_config
+from gpuready.state.model import NodeState, Unknown
+
+PACKAGES = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
+#: What people installed before it, and what no longer works beside it.
+LEGACY = ("nvidia-docker2", "nvidia-container-runtime", "nvidia-container-runtime-hook")
+#: What was installed before gpuready's first touch, as templates/toolkit/converge.sh.j2 writes it:
+#: "NAME VERSION DPKG-STATUS".
+BEFORE = f"{ledger.KEPT}/packages.original"
+
+
+_PURGE = (
+    "nvidia-docker2 is removed, not purged, and must not be purged later: /etc/docker/daemon.json is its conffile, "
+    "which 'dpkg --purge' would delete with all that is in it"
+)
+
+
+class Toolkit(Component):
+    """Four packages at ``toolkit.version``, each with a hold."""
+
+    name = "toolkit"
+    part = "toolkit"
+    requires = ("repository",)
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        return Applies(True, "GPU containers need it")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want: dict[str, Value] = {f"toolkit.{name}": f"{spec.toolkit.version}-1" for name in PACKAGES}
+        self._readable_by_the_package(want, spec, state)
+        want |= {f"toolkit.{name}.held": spec.toolkit.hold for name in PACKAGES}
+        return want | {f"toolkit.{name}": None for name in LEGACY}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if isinstance(state.packages, Unknown):
+            return {key: state.packages for key, want in self.expected(spec, state).items() if want is not None}
+        found: dict[str, Value] = {}
+        for name in PACKAGES:
+            package = state.packages.get(name)
+            if package is not None:
+                found[f"toolkit.{name}"] = package.version + ("" if package.configured else " (not configured)")
+            found[f"toolkit.{name}.held"] = package.held if package else False
+        return found | {f"toolkit.{name}": state.packages[name].version for name in LEGACY if name in state.packages}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if BEFORE not in state.files:
+            return {}
+        found: dict[str, Value] = {}
+        before = _before(state)
+        for name in PACKAGES:
+            if name not in before:
+                found[f"toolkit.{name}"] = None
+            found[f"toolkit.{name}.held"] = before.get(name, ("", ""))[1].startswith("h")
+        return found
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if "toolkit.nvidia-docker2" in (c.key for c in diff):
+            return (_PURGE,)
+        if not _taken(diff):
+            return ()
+        old = _before(state).items()
+        return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
+
+    def _readable_by_the_package(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
+        """The base package's postinst rewrites config.toml; one that it cannot read leaves dpkg half-configured."""
+        found = self.actual(spec, state) if not isinstance(state.packages, Unknown) else want
+        if any(found.get(key) != value for key, value in want.items() if not key.endswith(".held")):
+            try:
+                toml_document.read(
+                    state.files[toolkit_config.CONFIG].text if toolkit_config.CONFIG in state.files else ""
+                )
+            except toml_document.TomlError as e:
+                raise NotComparable(
+                    f"{toolkit_config.CONFIG}: {e}; mend it first, or the package's own script fails and leaves dpkg "
+                    "half-configured"
+                ) from None
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        return Disruption.recreate if _packages(diff) else Disruption.none
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        if _taken(diff):
+            return gpu_containers(state, "nvidia")
+        return gpu_containers(state) if _packages(diff) else ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        wanted = {c.key.removeprefix("toolkit."): c.expected for c in diff}
+        now = self.actual(spec, state)
+        old = [name for name in LEGACY if name in wanted]
+        pins = [name for name in PACKAGES if isinstance(wanted.get(name), str)] or (PACKAGES[:1] if old else ())
+        version = next((wanted.get(name, now.get(f"toolkit.{name}")) for name in pins), "")
+        held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
+        gone = _taken(diff)
+        yield Step(
+            "toolkit",
+            resources.script(
+                "toolkit/converge",
+                packages=PACKAGES,
+                # All four at once, those that are right, too: the older ones do not bring each other along.
+                pins=[f"{name}={version}" for name in PACKAGES] if pins else (),
+                version=version,
+                old=old,
+                work=ignored_containers.words(spec),
+                purge=gone,
+                hold=[name for name in PACKAGES if name not in gone and held[name]],
+                unhold=[name for name in PACKAGES if name not in gone and not held[name]],
+            ),
+            timeout=1800,
+            summary=f"install {version}" if pins else "purge the packages" if gone else "set the holds",
+        )
+
+
+def _packages(diff: tuple[Change, ...]) -> bool:
+    return any(not c.key.endswith(".held") for c in diff)
+
+
+def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
+    """The packages that are to go: gpuready put them in, and is being removed."""
+    names = [c.key.removeprefix("toolkit.") for c in diff if c.expected is None]
+    return tuple(name for name in names if name in PACKAGES)
+
+
+def _before(state: NodeState) -> dict[str, tuple[str, str]]:
+    """Package -> version and dpkg's status, from before gpuready's first touch."""
+    lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
+    rows = [line.split() for line in lines]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}
+
+
+def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
+    """Running containers that hold a GPU or run under ``runtime``, as ``name (image)``; Docker's only, so far."""
+    docker = state.docker
+    if docker is None or isinstance(docker, Unknown):
+        return ()
+    return tuple(f"{c.name} ({c.image})" for c in docker.containers if c.gpu or (runtime and c.runtime == runtime))

@@ -1,0 +1,91 @@
+"""The spec of the NVIDIA Container Toolkit: its version, its repository, and the security floor.
+
+Sources: the toolkit's release notes and repository at nvidia.github.io/libnvidia-container; the fingerprint
+is that of the key published there, the floor follows NVIDIA's product security bulletins.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal
+
+from pydantic import ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError
+
+from gpuready.core.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
+from gpuready.core.section import Section
+
+TOOLKIT_VERSION = "1.20.0"
+"""The NVIDIA Container Toolkit that this release of gpuready installs unless told otherwise (2026-08-12)."""
+
+TOOLKIT_FLOOR = "1.19.1"
+"""The oldest version without a known escape to the host; older ones need ``floor_exception``."""
+
+
+class Repository(Section):
+    """The apt repository of the NVIDIA Container Toolkit."""
+
+    url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
+    """The flat apt repository."""
+    key: KeySource = "https://nvidia.github.io/libnvidia-container/gpgkey"
+    """The signing key: a URL, or a file on this machine (relative to the inventory's directory)."""
+    fingerprint: Fingerprint = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+    """The full fingerprint that the key must have; checked before anything is written."""
+    proxy: Proxy | None = None
+    """The proxy for this repository alone; a password only as env:, file: or cmd: reference."""
+
+
+class FloorException(Section):
+    """Why a toolkit with known holes is wanted, and until when."""
+
+    reason: Text
+    """The reason, shown by every verify."""
+    until: Date
+    """The last day on which it holds."""
+
+
+class Toolkit(Section):
+    """The four packages of the NVIDIA Container Toolkit, at one exact version."""
+
+    version: Version = TOOLKIT_VERSION
+    """The upstream version, X.Y.Z."""
+    hold: bool = True
+    """Hold the packages, so that no upgrade moves them."""
+    repo: Repository = Repository()
+    """Where they come from."""
+    floor_exception: FloorException | None = None
+    """Needed for a version below the security floor."""
+    mode: Literal["auto", "legacy", "cdi", "jit-cdi", "csv"] | None = None
+    """How the runtime gives GPUs to containers (config.toml); left alone unless given."""
+    cuda_compat_mode: Literal["ldconfig", "hook", "mount", "disabled"] | None = None
+    """How CUDA's forward compatibility libraries of an image are used (config.toml); left alone unless given."""
+    hardened: bool = False
+    """Containers without privileges get GPUs by CDI or volume mounts, not by an environment variable."""
+
+    @model_validator(mode="after")
+    def _known_to_the_version(self) -> Toolkit:
+        for at, value, since in (
+            ("mode", "jit-cdi" if self.mode == "jit-cdi" else None, "1.18.0"),
+            ("cuda_compat_mode", self.cuda_compat_mode, "1.17.7"),
+        ):
+            if value is not None and _numbers(self.version) < _numbers(since):
+                problem = f"toolkit {self.version} does not know it"
+                raise PydanticCustomError("version", problem, {"at": at, "allowed": f"with version {since} or newer"})
+        return self
+
+    @model_validator(mode="after")
+    def _not_below_the_floor(self, info: ValidationInfo) -> Toolkit:
+        if _numbers(self.version) >= _numbers(TOOLKIT_FLOOR):
+            return self
+        if self.floor_exception is None:
+            allowed = f"{TOOLKIT_FLOOR} or newer, or an older one with floor_exception"
+            raise PydanticCustomError("floor", "below the security floor", {"at": "version", "allowed": allowed})
+        today = (info.context or {}).get("today") or datetime.date.today()
+        if self.floor_exception.until < today:
+            at = {"at": "floor_exception.until", "allowed": f"{today} or later"}
+            raise PydanticCustomError("floor", "the exception from the security floor has ended", at)
+        return self
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

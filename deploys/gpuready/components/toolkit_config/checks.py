@@ -1,0 +1,92 @@
+"""The toolkit's config.toml: can it be read, and does it say what is known to break GPUs or to let containers out?
+
+Sources: the toolkit's api/config/v1, NVIDIA's security bulletins (CVE-2025-23266, CVE-2025-23359), its issues 381, 580.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.core import toml_document
+from gpuready.core.check import Check, Judge, Level, Verdict, fail, passed, skip, warn
+from gpuready.core.toml_document import TomlError
+from gpuready.spec.model import NodeSpec
+from gpuready.state import toolkit_config
+from gpuready.state.model import NodeState
+from gpuready.state.toolkit_config import COMPAT, CONFIG, Document
+
+_ESCAPES: dict[str, tuple[Any, str]] = {
+    "features.allow-cuda-compat-libs-from-container": (
+        True,
+        "CVE-2025-23359: an image's files are mounted by the host",
+    ),
+    "features.allow-ldconfig-from-container": (True, "a program of the image runs with the host's privileges"),
+    COMPAT: ("mount", "the way of before 1.17.4, CVE-2025-23359"),
+}
+
+
+def _on(document: Document, key: str) -> Any:
+    return toolkit_config.given(document, key)
+
+
+def _with_document(judge: Any) -> Judge:
+    def judged(spec: NodeSpec, state: NodeState) -> Verdict:
+        if CONFIG not in state.files:
+            return skip(f"there is no {CONFIG}")
+        try:
+            document = toml_document.read(state.files[CONFIG].text)
+        except TomlError as e:
+            return fail(f"{CONFIG}: {e}", "mend it by hand; without it the toolkit's defaults hold")
+        verdict: Verdict = judge(document)
+        return verdict
+
+    return judged
+
+
+def _readable(document: Document) -> Verdict:
+    return passed(f"{CONFIG} can be read")
+
+
+def _cgroups(document: Document) -> Verdict:
+    if _on(document, "nvidia-container-cli.no-cgroups") is True:
+        return fail("no-cgroups is true, and this is no rootless host")
+    return passed("no-cgroups is not set")
+
+
+def _escape(document: Document) -> Verdict:
+    told = [f"{k} = {v}: {why}" for k, (v, why) in _ESCAPES.items() if _on(document, k) == v]
+    if told:
+        return warn("settings with which a container can get out", evidence="; ".join(told))
+    return passed("nothing in it lets a container out")
+
+
+CHECKS = (
+    Check(
+        "config.readable",
+        Level.config,
+        "config.toml is not valid TOML: the runtime gives no container a GPU, and the toolkit's package cannot be "
+        "configured at its next upgrade.",
+        f"nvidia-ctk config --config-file={CONFIG}",
+        "mend it by hand, or move it away and run nvidia-ctk config --in-place",
+        _with_document(_readable),
+    ),
+    Check(
+        "config.cgroups",
+        Level.config,
+        "no-cgroups = true is for rootless engines. Left behind on another host, a container's GPUs are not allowed to "
+        "it: 'Failed to initialize NVML: Unknown Error' right at its start.",
+        f"grep -n no-cgroups {CONFIG}",
+        "nvidia-ctk config --set nvidia-container-cli.no-cgroups=false --in-place; rootless engines get GPUs by CDI",
+        _with_document(_cgroups),
+        after=("config.readable",),
+    ),
+    Check(
+        "config.escape",
+        Level.config,
+        "A setting brings back what a security fix took away.",
+        f"nvidia-ctk config --config-file={CONFIG} | grep -E 'allow-|cuda-compat-mode'",
+        "take the setting out of config.toml; it holds for new containers at once",
+        _with_document(_escape),
+        after=("config.readable",),
+    ),
+)

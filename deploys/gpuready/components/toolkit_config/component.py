@@ -1,0 +1,138 @@
+"""The toolkit's own config.toml: the runtime's mode, CUDA's compatibility libraries, and one switch for hardening.
+
+``nvidia-ctk config --set`` checks no value, drops every comment and sorts the file; so only our keys are changed, in
+the user's own document, and the node's nvidia-ctk has to be able to read the result before it is installed. The file
+is read once more just before, because the toolkit's package makes it. Runtime and hook read it at each container's
+creation: nothing has to be restarted.
+Sources: api/config/v1 and cmd/nvidia-ctk/config of the NVIDIA container toolkit, its changelog, its documentation.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from gpuready.core import ledger, owned_keys, resources, toml_document
+from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.errors import ConvergeError
+from gpuready.core.toml_document import TomlError
+from gpuready.spec.model import NodeSpec
+from gpuready.state import toolkit_config
+from gpuready.state.model import NodeState
+from gpuready.state.toolkit_config import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, Document
+
+#: The record of what gpuready wrote into config.toml.
+OURS = "/var/lib/gpuready/config.ours"
+HARDENED: dict[str, Value] = {ENVVAR: False, VOLUMES: True}
+
+
+class Config(Component):
+    """toolkit.mode, toolkit.cuda_compat_mode and toolkit.hardened in config.toml."""
+
+    name = "config"
+    part = "toolkit"
+    requires = ("toolkit",)
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if not _wanted(spec):
+            return Applies(False, "the spec has no toolkit.mode, toolkit.cuda_compat_mode or toolkit.hardened")
+        return Applies(True, "the spec says how containers get their GPUs")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if CONFIG in state.not_files:
+            raise NotComparable(f"{CONFIG} is no regular file")
+        owned_keys.read(state, OURS)  # with a record that is lost there would be no way back
+        try:
+            want, document = _wanted(spec), toml_document.read(_text(state))
+            toolkit_config.merge(_text(state), want)
+        except TomlError as e:
+            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
+        return {f"config.{k}": None if _holds_by_itself(document, k, v) else v for k, v in want.items()}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        try:
+            document = toml_document.read(_text(state))
+        except TomlError:
+            return {}
+        return {f"config.{key}": toolkit_config.given(document, key) for key in BY_ITSELF}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What stood in config.toml before the first touch, for what gpuready wrote and nobody changed since."""
+        record = owned_keys.read(state, OURS).get(CONFIG)
+        if not record:
+            return {}
+        try:
+            now, before = (toml_document.read(text) for text in (_text(state), _kept(state)))
+        except TomlError as e:
+            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, gpuready's keys are still in it") from None
+        ours = [key for key, values in record.items() if toolkit_config.given(now, key) in values]
+        return {f"config.{key}": toolkit_config.given(before, key) for key in ours}
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if any(c.key == f"config.{ENVVAR}" and c.expected is False for c in diff):
+            return (
+                "hardened: in new containers NVIDIA_VISIBLE_DEVICES counts only where they are privileged; "
+                "others get GPUs as CDI devices (--device nvidia.com/gpu=all) or by a mount of /dev/null below "
+                "/var/run/nvidia-container-devices, and docker run --gpus works only where Docker does it by CDI; "
+                "Kubernetes' device plugin needs a list strategy of volume-mounts or cdi",
+            )
+        return ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        values = {c.key.removeprefix("config."): c.expected for c in diff}
+        reply = yield Step(
+            "config-read",
+            resources.script("toolkit_config/read", path=CONFIG),
+            survives=False,
+            summary="read config.toml",
+        )
+        data = base64.b64decode(reply.out)
+        try:
+            text = data.decode()
+            merged = toolkit_config.merge(text, values)
+        except (TomlError, UnicodeDecodeError) as e:
+            raise ConvergeError(f"{CONFIG}: {e}; it was not touched") from None
+        before = toml_document.read(_kept(state) if ledger.kept(state, CONFIG) else text)
+        record = owned_keys.read(state, OURS)
+        last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
+        ours = {k: v for k, v in values.items() if v not in (None, toolkit_config.given(before, k))}
+        yield Step(
+            "config",
+            resources.script(
+                "toolkit_config/converge",
+                path=CONFIG,
+                before=hashlib.sha256(data).hexdigest() if data else "absent",
+                content=merged,
+                ours=OURS,
+                **owned_keys.texts(record, CONFIG, last, ours),
+            ),
+            summary="install config.toml",
+        )
+
+
+def _wanted(spec: NodeSpec) -> dict[str, Value]:
+    toolkit = spec.toolkit
+    want: dict[str, Value] = {}
+    if toolkit.mode is not None:
+        want[MODE] = toolkit.mode
+    if toolkit.cuda_compat_mode is not None:
+        want[COMPAT] = toolkit.cuda_compat_mode
+    if toolkit.hardened:
+        want |= HARDENED
+    elif "hardened" in toolkit.model_fields_set:
+        want |= {key: BY_ITSELF[key] for key in HARDENED}
+    return want
+
+
+def _holds_by_itself(document: Document, key: str, value: Value) -> bool:
+    return toolkit_config.given(document, key) is None and BY_ITSELF[key] == value
+
+
+def _text(state: NodeState) -> str:
+    return state.files[CONFIG].text if CONFIG in state.files else ""
+
+
+def _kept(state: NodeState) -> str:
+    record = ledger.kept(state, CONFIG)
+    return ((record.original if record else None) or b"").decode("utf-8", "surrogateescape")

@@ -1,0 +1,230 @@
+"""What a wheel on the controller is: its name, version, tags, hash, and what its libraries need of the target.
+
+Read at most once a run and file. A self-built wheel (``linux_x86_64``) declares neither a glibc nor the libraries that
+its build host lent it, so its ELF files are asked, and only where it is about to be installed. Sources: the binary
+distribution format (PEP 427, PEP 491), ELF's gABI and Linux' symbol versioning (DT_VERNEED).
+"""
+
+from __future__ import annotations
+
+import email.parser
+import functools
+import hashlib
+import posixpath
+import re
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
+
+from gpuready.cuda.versions import Version, numbers
+
+_CHUNK = 1 << 22
+_LARGEST_TEXT = 1 << 24
+_ELF = b"\x7fELF"
+#: Symbol versions that a target's C and C++ libraries either have or have not.
+_FLOOR = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_([0-9]+(?:\.[0-9]+)+)")
+_CUDA = re.compile(r"^cuda\b[^=\n]*= *['\"]([0-9]{1,2}\.[0-9]{1,2})", re.M)
+_CUDART = re.compile(r"libcudart\.so\.([0-9]{1,2})(?:\.([0-9]{1,2}))?$")
+
+
+class WheelError(ValueError):
+    """The file cannot be read, or is no wheel; the message names it."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel. ``info`` is its .dist-info directory, ``size`` and ``unpacked`` are bytes; ``requires`` as it says."""
+
+    path: Path
+    name: str
+    version: str
+    tags: frozenset[str]
+    sha256: str
+    size: int
+    unpacked: int
+    info: str
+    pure: bool
+    requires: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What its ELF files ask of the target.
+
+    ``floors``: the newest symbol version of each kind (GLIBC, GLIBCXX, CXXABI). ``libraries``: sonames that are not in
+    the wheel. ``places``: absolute directories in which those files look. ``cuda``: what it was built for, if it says.
+    """
+
+    floors: dict[str, Version] = field(default_factory=dict)
+    libraries: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
+    cuda: Version | None = None
+
+
+_LOCKS: dict[str, threading.Lock] = {}
+
+
+def read(path: str) -> Wheel:
+    """What the wheel says of itself, and the hash of all of it; raises :class:`WheelError`."""
+    with _alone(path):
+        return _read(path, *_stamp(path))
+
+
+def needs(path: str) -> Needs:
+    """What its libraries need, for which all of them are unpacked, one by one; raises :class:`WheelError`."""
+    with _alone(path):
+        return _needs(path, *_stamp(path))
+
+
+def _alone(path: str) -> threading.Lock:
+    """One reader a file: the other hosts wait for what it finds. Made late, when locks are gevent's."""
+    return _LOCKS.setdefault(path, threading.Lock())
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = Path(path).stat()
+    except OSError as e:
+        raise WheelError(f"{path}: {e.strerror or e}") from None
+    return found.st_size, found.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=64)
+def _read(path: str, size: int, _mtime: int) -> Wheel:
+    name, version, _, tags = parse_wheel_filename(Path(path).name)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            info = _info(archive, str(name))
+            said = email.parser.Parser().parsestr(_text(archive, f"{info}/METADATA"))
+            pure = re.search(r"^Root-Is-Purelib: *true\s*$", _text(archive, f"{info}/WHEEL"), re.M | re.I)
+    except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, KeyError, RuntimeError) as e:
+        raise WheelError(f"{path} is no readable wheel: {e}") from None
+    if canonicalize_version(said["Version"] or "") != canonicalize_version(version):
+        raise WheelError(f"{path} calls itself version {said['Version']}; pip takes no wheel that was renamed")
+    return Wheel(
+        path=Path(path),
+        name=str(name),
+        version=str(version),
+        tags=frozenset(map(str, tags)),
+        sha256=_hashed(path),
+        size=size,
+        unpacked=sum(member.file_size for member in members),
+        info=info,
+        pure=pure is not None,
+        requires=tuple(said.get_all("Requires-Dist") or ()),
+    )
+
+
+def _info(archive: zipfile.ZipFile, name: str) -> str:
+    tops = {member.partition("/")[0] for member in archive.namelist()}
+    found = [top for top in tops if re.match(r"(.+)-[^-]+\.dist-info$", top)]
+    found = [top for top in found if canonicalize_name(top.rsplit("-", 2)[0]) == name]
+    if len(found) != 1:
+        raise RuntimeError(f"there are {len(found)} directories {name}-*.dist-info in it")
+    return found[0]
+
+
+def _text(archive: zipfile.ZipFile, member: str) -> str:
+    with archive.open(member) as file:
+        return file.read(_LARGEST_TEXT).decode("utf-8", "replace")
+
+
+def _hashed(path: str) -> str:
+    digest = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            for chunk in _chunks(file):
+                digest.update(chunk)
+    except OSError as e:
+        raise WheelError(f"{path}: {e.strerror or e}") from None
+    return digest.hexdigest()
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """A large file piece by piece; between two pieces the other hosts have their turn."""
+    while chunk := file.read(_CHUNK):
+        yield chunk
+        time.sleep(0)
+
+
+@functools.lru_cache(maxsize=64)
+def _needs(path: str, _size: int, _mtime: int) -> Needs:
+    found = _Found()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.file_size > 64 and re.search(r"\.so(\.[0-9.]+)?$", member.filename):
+                    found.add(archive, member)
+            version = [one for one in archive.namelist() if re.fullmatch(r"torch/version\.py", one)]
+            cuda = _CUDA.search(_text(archive, version[0])) if version else None
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
+        raise WheelError(f"{path} cannot be unpacked: {e}") from None
+    return Needs(
+        floors=found.floors,
+        libraries=frozenset(found.needed - found.own),
+        places=frozenset(found.places),
+        cuda=numbers(cuda[1]) if cuda else _by_runtime(found.needed),
+    )
+
+
+def _by_runtime(libraries: set[str]) -> Version | None:
+    majors = [(int(m[1]), int(m[2] or 0)) for m in map(_CUDART.match, sorted(libraries)) if m]
+    return max(majors) if majors else None
+
+
+class _Found:
+    """What the ELF files of a wheel say, taken together."""
+
+    def __init__(self) -> None:
+        self.floors: dict[str, Version] = {}
+        self.needed: set[str] = set()
+        self.own: set[str] = set()
+        self.places: set[str] = set()
+
+    def add(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+        """One library; it has to lie in a file, because its parts are read in no order."""
+        self.own.add(posixpath.basename(member.filename))
+        with tempfile.TemporaryFile() as copy:
+            with archive.open(member) as packed:
+                if packed.read(4) != _ELF:
+                    return
+                packed.seek(0)
+                for chunk in _chunks(packed):
+                    copy.write(chunk)
+            self._elf(copy, member.filename)
+
+    def _elf(self, file: IO[bytes], name: str) -> None:
+        from elftools.elf.dynamic import DynamicSection
+        from elftools.elf.elffile import ELFFile
+        from elftools.elf.gnuversions import GNUVerNeedSection
+
+        try:
+            for section in ELFFile(file).iter_sections():
+                if isinstance(section, DynamicSection):
+                    for tag in section.iter_tags():
+                        self._tag(tag)
+                elif isinstance(section, GNUVerNeedSection):
+                    for _, versions in section.iter_versions():
+                        for version in versions:
+                            self._floor(version.name)
+        except Exception as e:  # elftools and the parser below it have many of them, and each means the same
+            raise RuntimeError(f"{name} is no readable ELF file: {type(e).__name__}: {e}") from None
+
+    def _tag(self, tag: object) -> None:
+        for kind, into in (("needed", self.needed), ("soname", self.own)):
+            if value := getattr(tag, kind, ""):
+                into.add(str(value))
+        paths = f"{getattr(tag, 'rpath', '')}:{getattr(tag, 'runpath', '')}".split(":")
+        self.places |= {path for path in paths if path.startswith("/")}
+
+    def _floor(self, name: str) -> None:
+        if m := _FLOOR.fullmatch(name):
+            self.floors[m[1]] = max(self.floors.get(m[1], ()), numbers(m[2]))

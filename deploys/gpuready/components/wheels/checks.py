@@ -1,0 +1,108 @@
+"""Wheels that gpuready installed, asked in their own environments: do they load, with what they need, for these GPUs?
+
+Nothing of it needs a GPU; whether a PyTorch works on one is check gpu.torch. Sources: PyTorch's documentation of
+torch.cuda; CUDA's documentation on binary and PTX compatibility.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.components.wheels.spec import TorchWheel
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.core.documents import read_json
+from gpuready.core.errors import brief
+from gpuready.cuda.host import gpus_of
+from gpuready.gpu.torch_smoke import NCCL_FLOOR, error_in
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+_ARCHITECTURE = re.compile(r"(sm|compute)_([0-9]{1,2})([0-9])[af]?")
+_ORDER = ("fail", "unknown", "warn", "pass")
+
+
+def _works(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not spec.torch_wheels:
+        return skip("no torch_wheels in the spec")
+    found = [_one(one, state.active.get(f"wheel{number}"), state) for number, one in enumerate(spec.torch_wheels)]
+    worst = min((verdict.status for verdict in found), key=_ORDER.index)
+    said = [verdict for verdict in found if verdict.status == worst]
+    remedy = next((verdict.remedy for verdict in said if verdict.remedy), "")
+    return Verdict(worst, "; ".join(verdict.summary for verdict in said), "", remedy)
+
+
+def _one(one: TorchWheel, answer: Mapping[str, Any] | None, state: NodeState) -> Verdict:
+    where = f"{one.name} in {one.env}"
+    if answer is None:
+        return unknown(f"{where}: it was not asked")
+    last = str(answer.get("out", "")).strip().rpartition("\n")[2]
+    try:
+        told = read_json(last)
+        told["version"], told["missing"]
+    except (ValueError, TypeError, KeyError):
+        return unknown(f"{where} did not answer: {last[:200] or 'exit ' + str(answer.get('rc'))}")
+    return _wrong(one, where, told, state) or passed(_summary(one, told))
+
+
+def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeState) -> Verdict | None:
+    lacks = told["missing"] if isinstance(told["missing"], list) else []
+    words = shlex.join(name.partition(" ")[0] for name in lacks)
+    install = f"install them: {one.env}/bin/python -m pip install {words}"
+    if error := error_in(told, "version"):
+        return fail(f"{where}: {error}")
+    if error := error_in(told, "torch") or error_in(told, "modules") or error_in(told, "imported"):
+        return fail(brief(f"{where} cannot be imported: {error}", 400), install if lacks else "")
+    if why := _not_for(told.get("architectures"), state):
+        return fail(f"{where} {why}", "build it with TORCH_CUDA_ARCH_LIST for this GPU")
+    if lacks:
+        return warn(f"{where} lacks {', '.join(lacks[:8])}", install)
+    nccl = told.get("nccl")
+    if isinstance(nccl, list) and tuple(nccl) < NCCL_FLOOR:
+        return warn(
+            f"{where}: NCCL {'.'.join(map(str, nccl))} has no ncclRemoteError, so a lost peer is not told",
+            f"build it with NCCL {'.'.join(map(str, NCCL_FLOOR))} or newer",
+        )
+    return None
+
+
+def _not_for(architectures: object, state: NodeState) -> str:
+    """Why this build has no kernels for a GPU of the node: binaries hold within a major, PTX from its own on."""
+    if not isinstance(architectures, list) or not architectures:
+        return ""
+    built = [m for m in map(_ARCHITECTURE.fullmatch, map(str, architectures)) if m]
+    for gpu in gpus_of(state):
+        if not re.fullmatch(r"[0-9]{1,2}\.[0-9]", gpu.capability or ""):
+            continue
+        major, minor = map(int, str(gpu.capability).split("."))
+        if not any(
+            (int(m[2]), int(m[3])) <= (major, minor) and (m[1] == "compute" or int(m[2]) == major) for m in built
+        ):
+            return f"has no kernels for {gpu.name} (sm_{major}{minor}): it was built for {', '.join(architectures)}"
+    return ""
+
+
+def _summary(one: TorchWheel, told: Mapping[str, Any]) -> str:
+    text = f"{one.name} {told['version']} in {one.env}"
+    if told.get("cuda"):
+        nccl = told.get("nccl")
+        text += f", CUDA {told['cuda']}" + (f", NCCL {'.'.join(map(str, nccl))}" if isinstance(nccl, list) else "")
+    return text
+
+
+CHECKS = (
+    Check(
+        "wheels.works",
+        Level.effective,
+        "A wheel that gpuready installed does not load in its environment, lacks what it depends on, was built without "
+        "kernels for this node's GPUs ('no kernel image is available', 209), or with an NCCL that tells no lost peer.",
+        "ENV/bin/python -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.nccl.version())'; "
+        "ENV/bin/python -m pip check",
+        "install what it depends on into the environment, or build the wheel for it",
+        _works,
+        active=True,
+        after=("wheels.config",),
+    ),
+)

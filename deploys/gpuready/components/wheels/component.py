@@ -1,0 +1,280 @@
+"""Wheels from the controller, such as a patched PyTorch, in the environments on the node that the spec names.
+
+pip skips a wheel whose version is installed already, whatever is in it, so contents are compared: the hash of the wheel
+against the one that pip wrote down when it installed (direct_url.json). What does not fit is refused before a byte is
+copied, and a wheel is copied once a host, whatever the number of its environments. Replacing a package under a process
+that uses it mixes two builds in one process (class *recreate*). Dependencies are not installed (``--no-deps``): they
+are the environment owner's choice. Sources: PEP 427, PEP 610, pip's documentation on pip install.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuready.components.wheels import archive, fit, record
+from gpuready.components.wheels.archive import Needs, Wheel, WheelError
+from gpuready.components.wheels.record import Record
+from gpuready.components.wheels.spec import TorchWheel
+from gpuready.components.wheels.state import Environment, Installed
+from gpuready.core import resources
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+#: Seconds: bytes are waited for one by one while they flow, and this is for hashing them; pip also compiles.
+_COPY, _INSTALL = 900, 3600
+_SHORT = 16
+
+
+class Wheels(Component):
+    """Each wheel in its environment, by content, and on record so that the probe can look after it."""
+
+    name = "wheels"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        return Applies(bool(spec.torch_wheels), "torch_wheels" if spec.torch_wheels else "no torch_wheels in the spec")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want: dict[str, Value] = {}
+        for one in spec.torch_wheels:
+            wheel = _wheel(one)
+            right = _said(Installed(version=wheel.version, sha256=wheel.sha256))
+            want[_key(one.env, one.name)] = right
+            if _now(state, one.env, one.name) == right:
+                want[f"{_key(one.env, one.name)}.recorded"] = True
+            elif one.env in state.environments and (
+                why := fit.misfit(wheel, _needs(one), state.environments[one.env], one.env)
+            ):
+                raise NotComparable(f"{why}; nothing was copied")
+        return want
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        found: dict[str, Value] = {}
+        kept = {(each.env, each.name): each for each in record.records(state)}
+        for env, name in {(one.env, one.name) for one in spec.torch_wheels} | set(kept):
+            now = _now(state, env, name)
+            found[_key(env, name)] = now
+            mine = kept.get((env, name))
+            blind = now if isinstance(now, Unknown) else None
+            found[f"{_key(env, name)}.recorded"] = blind or (mine is not None and _recorded(mine) == now)
+        return found
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        want: dict[str, Value] = {}
+        for mine in record.records(state):
+            now = _now(state, mine.env, mine.name)
+            if isinstance(now, Unknown) or (not mine.before and now == _recorded(mine)):
+                want[_key(mine.env, mine.name)] = None
+            want[f"{_key(mine.env, mine.name)}.recorded"] = False
+        return want
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        return Disruption.recreate if any(map(_replaces, diff)) else Disruption.none
+
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        new = tuple(c for c in diff if not _replaces(c))
+        rest = tuple(c for c in diff if _replaces(c))
+        return tuple(group for group in (new, rest) if group)
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        touched = {env for env in state.environments if any(_replaces(c) and _of(c, env) for c in diff)}
+        return tuple(f"{user} in {env}" for env in sorted(touched) for user in state.environments[env].users)
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if any(c.expected is False or c.expected is None for c in diff):
+            return tuple(
+                f"{mine.name} {mine.version} stays in {mine.env}: {mine.before} was there before, and was not kept; "
+                "install by hand what you want there"
+                for mine in record.records(state)
+                if mine.before
+            )
+        found: list[str] = []
+        for one in spec.torch_wheels:
+            if any(c.key == _key(one.env, one.name) for c in diff):
+                found += _remarks(one, state)
+        return tuple(dict.fromkeys(found))
+
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        named = {(one.env, one.name) for one in spec.torch_wheels}
+        return tuple(
+            f"{mine.name} in {mine.env} was installed by gpuready and is not in the spec any more: it stays "
+            "(gpuready remove --only wheels takes all of its wheels out)"
+            for mine in record.records(state)
+            if (mine.env, mine.name) not in named and _recorded_now(state, mine.env, mine.name) == _recorded(mine)
+        )
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        want = {c.key: c for c in diff}
+        if any(c.expected is False or c.expected is None for c in diff):
+            for mine in record.records(state):
+                key = _key(mine.env, mine.name)
+                if key in want or f"{key}.recorded" in want:
+                    yield _remove(mine, uninstall=key in want)
+            return
+        wheels = {one: _wheel(one) for one in spec.torch_wheels}
+        install = [one for one in spec.torch_wheels if _key(one.env, one.name) in want]
+        for one in spec.torch_wheels:
+            if one not in install and f"{_key(one.env, one.name)}.recorded" in want:
+                yield _install(one, wheels[one], state, keep=True, pip=False)
+        for file, sha256 in dict.fromkeys((one.file, wheels[one].sha256) for one in install):
+            alike = [one for one in install if (one.file, wheels[one].sha256) == (file, sha256)]
+            yield _copy(alike, wheels[alike[0]], [wheels[one].sha256 for one in install])
+            for one in alike:
+                yield _install(one, wheels[one], state, keep=one is not alike[-1], pip=True)
+
+
+def asked(spec: NodeSpec, state: NodeState) -> tuple[tuple[str, dict[str, tuple[str, ...]]], ...]:
+    """The environments that have to be looked at, each with the names, tags, libraries and places to look for.
+
+    None of them where all is as it was recorded, and then no wheel is unpacked. A wheel that cannot be read is left to
+    the comparison, which says so.
+    """
+    found: dict[str, dict[str, set[str]]] = {}
+    for one in spec.torch_wheels:
+        try:
+            wheel = _wheel(one)
+            right = _said(Installed(version=wheel.version, sha256=wheel.sha256))
+            if right == _recorded_now(state, one.env, one.name):
+                continue
+            needed = _needs(one)
+        except NotComparable:
+            continue
+        into = found.setdefault(one.env, {"names": set(), "tags": set(), "libraries": set(), "places": set()})
+        into["names"] |= {each.name for each in spec.torch_wheels if each.env == one.env}
+        into["names"] |= {mine.name for mine in record.records(state) if mine.env == one.env}
+        into["tags"] |= wheel.tags
+        into["libraries"] |= set(fit.wanted(needed))
+        into["places"] |= needed.places
+    return tuple((env, {key: tuple(sorted(value)) for key, value in what.items()}) for env, what in found.items())
+
+
+def _wheel(one: TorchWheel) -> Wheel:
+    try:
+        return archive.read(one.wheel)
+    except WheelError as e:
+        raise NotComparable(str(e)) from None
+
+
+def _needs(one: TorchWheel) -> Needs:
+    try:
+        return archive.needs(one.wheel)
+    except WheelError as e:
+        raise NotComparable(str(e)) from None
+
+
+def _key(env: str, name: str) -> str:
+    return f"wheels.{env}.{name}"
+
+
+def _of(change: Change, env: str) -> bool:
+    return change.key.startswith(f"wheels.{env}.")
+
+
+def _said(there: Installed) -> str:
+    """A distribution as a diff shows it: builds of one version differ in their hash alone."""
+    origin = f"sha256 {there.sha256[:_SHORT]}" if there.sha256 else "not from a wheel whose hash pip wrote down"
+    return f"{there.version}, {origin}"
+
+
+def _recorded(mine: Record) -> str:
+    return _said(Installed(version=mine.version, sha256=mine.sha256))
+
+
+def _recorded_now(state: NodeState, env: str, name: str) -> Value:
+    """What the probe alone says: of wheels on record what pip has there now."""
+    if isinstance(state.wheels, Unknown):
+        return state.wheels
+    for mine in record.records(state):
+        if (mine.env, mine.name) == (env, name) and state.wheels.get(mine.info, ""):
+            return _said(Installed(version=mine.version, sha256=state.wheels[mine.info]))
+    return None
+
+
+def _now(state: NodeState, env: str, name: str) -> Value:
+    """What is in the environment."""
+    seen = state.environments.get(env)
+    if seen is None:
+        known = _recorded_now(state, env, name)
+        return Unknown(unknown=f"{env} was not looked at") if known is None and not _on_record(state, env) else known
+    if seen.trouble:
+        return None
+    there = seen.installed.get(name)
+    return _said(there) if there else None
+
+
+def _on_record(state: NodeState, env: str) -> bool:
+    return any(mine.env == env for mine in record.records(state))
+
+
+def _replaces(change: Change) -> bool:
+    return isinstance(change.actual, str)
+
+
+def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
+    """What a user should know of a wheel that is about to go in."""
+    wheel, found = _wheel(one), []
+    there = (state.environments.get(one.env) or Environment()).installed.get(one.name)
+    if there and there.version == wheel.version:
+        found.append(f"{one.name} {wheel.version} in {one.env} is another build of that version: pip would skip it")
+    if wheel.requires:
+        found.append(f"what {one.name} depends on is not installed along; check wheels.works names what is missing")
+    if why := fit.driver_too_old(_needs(one).cuda, state):
+        found.append(f"{one.file} {why}")
+    return found
+
+
+def _copy(entries: list[TorchWheel], wheel: Wheel, keep: list[str]) -> Step:
+    script = resources.script(
+        "wheels/copy",
+        folder=record.WHEELS,
+        sha256=wheel.sha256,
+        file=entries[0].file,
+        size=wheel.size,
+        unpacked=wheel.unpacked >> 20,
+        dirs=tuple(one.env for one in entries),
+        hold=tuple(keep),
+    )
+    return Step(
+        "wheel-copy",
+        script,
+        timeout=_COPY,
+        survives=False,
+        alters=True,
+        summary=f"copy {entries[0].file} ({wheel.size / 2**20:.1f} MiB)",
+        sends=str(wheel.path),
+    )
+
+
+def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip: bool) -> Step:
+    env = state.environments[one.env]
+    there = env.installed.get(one.name)
+    info = f"{env.purelib if wheel.pure else env.platlib}/{wheel.info}"
+    kept = next((mine for mine in record.records(state) if (mine.env, mine.name) == (one.env, one.name)), None)
+    before = kept.before if kept else there.version if there else ""
+    script = resources.script(
+        "wheels/install",
+        env=one.env,
+        dist=one.name,
+        file=f"{record.WHEELS}/{wheel.sha256}/{one.file}",
+        sha256=wheel.sha256,
+        info=info,
+        pip="1" if pip else "",
+        replaces="1" if pip and there else "",
+        keep="1" if keep else "",
+        record=record.path(one.env, one.name),
+        content=Record(info, one.env, one.name, wheel.version, wheel.sha256, before).text,
+    )
+    summary = f"install {one.name} {wheel.version} into {one.env}" if pip else f"take down {one.name} in {one.env}"
+    return Step("wheel-install", script, timeout=_INSTALL, summary=summary)
+
+
+def _remove(mine: Record, *, uninstall: bool) -> Step:
+    script = resources.script(
+        "wheels/remove",
+        env=mine.env,
+        dist=mine.name,
+        uninstall="1" if uninstall else "",
+        record=record.path(mine.env, mine.name),
+    )
+    what = f"uninstall {mine.name} from {mine.env}" if uninstall else f"forget {mine.name} in {mine.env}"
+    return Step("wheel-remove", script, timeout=_INSTALL, summary=what)

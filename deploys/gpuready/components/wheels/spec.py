@@ -1,0 +1,73 @@
+"""The spec of Python wheels, such as a PyTorch of one's own: files of this machine, for environments on the node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from pydantic import AfterValidator, Field
+
+from gpuready.core.fields import Allowed
+from gpuready.core.section import Section
+
+
+def _wheel(value: str) -> str:
+    try:
+        parse_wheel_filename(PurePosixPath(value).name)
+    except InvalidWheelFilename:
+        raise ValueError("its name is no wheel's: NAME-VERSION-PYTHON-ABI-PLATFORM.whl") from None
+    return value
+
+
+def _environment(value: str) -> str:
+    if {".", ".."} & set(value.split("/")):
+        raise ValueError("no plain absolute directory")
+    return value.rstrip("/")
+
+
+WheelPath = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9._+/@ ,=-]+\.whl$"),
+    AfterValidator(_wheel),
+    Allowed("the path of a wheel on this machine, such as dist/torch-2.2.1-cp310-cp310-linux_x86_64.whl"),
+]
+Prefix = Annotated[
+    str,
+    Field(pattern=r"^(/[A-Za-z0-9._+@-]+)+/?$"),
+    AfterValidator(_environment),
+    Allowed("the absolute directory of a venv or conda environment on the node, such as /opt/train"),
+]
+
+
+class TorchWheel(Section):
+    """A wheel, and the environment that it goes into."""
+
+    wheel: WheelPath
+    """The wheel on this machine (relative to the inventory's directory)."""
+    env: Prefix
+    """The venv or conda environment on the node; it must be there, with pip."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return PurePosixPath(self.wheel).name
+
+    @property
+    def name(self) -> str:
+        """The distribution's normalised name."""
+        return str(parse_wheel_filename(self.file)[0])
+
+
+def _once(wheels: tuple[TorchWheel, ...]) -> tuple[TorchWheel, ...]:
+    counted = Counter((one.env, one.name) for one in wheels)
+    for (env, name), times in counted.items():
+        if times > 1:
+            raise ValueError(f"{name} stands there {times} times for {env}")
+    return wheels
+
+
+TorchWheels = Annotated[
+    tuple[TorchWheel, ...], AfterValidator(_once), Allowed("a list of {wheel, env}, each distribution once for an env")
+]

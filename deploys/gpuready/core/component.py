@@ -1,0 +1,203 @@
+"""What a component is: it states what should be, reads what is, and says how to mend the difference.
+
+``expected`` and ``actual`` are flat mappings; their comparison feeds plan, apply and verify alike, so the three
+agree by construction (the idea is bundlewrap's). Nothing here touches the network: ``converge`` only describes
+steps; :mod:`gpuready.operations` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from gpuready.core import owners
+from gpuready.core.ignored_containers import counted
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+from gpuready.state.readiness import not_yet
+
+Value = str | int | bool | None | tuple[str, ...] | Unknown
+
+
+class Disruption(IntEnum):
+    """What closing a difference may do to work that runs, in rising order.
+
+    ``recreate``: nothing stops, but running GPU containers may lose their GPU (a daemon-reload beside containers
+    whose devices were injected behind systemd's back), or running processes the libraries that they began with.
+    """
+
+    none = 0
+    reload = 1
+    recreate = 2
+    restart = 3
+    reboot = 4
+
+
+class NotComparable(Exception):
+    """Raised by ``expected``: this node cannot be brought to what the spec says, and why (one sentence)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key that differs."""
+
+    key: str
+    actual: Value
+    expected: Value
+
+
+@dataclass(frozen=True)
+class Step:
+    """One script for the node, to be run as root.
+
+    ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
+    changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
+    found work it may not disturb. ``sends``: a file of the controller's, which the script reads from its stdin once it
+    has printed from which byte on; such a step cannot survive.
+    """
+
+    name: str
+    script: str
+    timeout: int = 60
+    survives: bool = True
+    alters: bool = False
+    summary: str = ""
+    sends: str = ""
+
+
+PENDING_EXIT = 77
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a step answered: its exit status and its output (UTF-8 with surrogateescape)."""
+
+    rc: int
+    out: str
+    err: str = ""
+
+
+Steps = Generator[Step, Reply, None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One component against one node. ``error`` is set when it cannot be compared or must not be touched."""
+
+    name: str
+    applies: bool
+    reason: str = ""
+    diff: tuple[Change, ...] = ()
+    disruption: Disruption = Disruption.none
+    hits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Applies:
+    """Whether a component concerns this node; ``reason`` is shown to the user."""
+
+    yes: bool
+    reason: str = ""
+
+
+class Component:
+    """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`.
+
+    ``part``: the key of ``owners`` that decides whose this is; a component of somebody else's part does not apply.
+    ``unit``: the service that it configures; while systemd is still starting that, nothing is compared.
+    ``renews``: what it does makes the node another one, so that those after it have it probed again.
+    """
+
+    name: ClassVar[str]
+    part: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
+    requires: ClassVar[tuple[str, ...]] = ()
+    renews: ClassVar[bool] = False
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        """Does this node need the component at all?"""
+        return Applies(True)
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What should be; raises :class:`NotComparable`."""
+        raise TypeError(f"{type(self).__name__} states no expectation")
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What is, at least for the keys of ``expected``; the spec only selects what to look at."""
+        raise TypeError(f"{type(self).__name__} reads no state")
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        """What the keys that gpuready changed here were before its first touch; None: the key was not there.
+
+        Empty where nothing on the node is gpuready's. ``gpuready remove`` closes the difference to this.
+        """
+        return {}
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        """The class of closing ``diff`` on this node."""
+        return Disruption.none
+
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        """The parts of ``diff`` that can be closed one without the next, least disruptive first."""
+        return (diff,)
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        """Whom that would disturb, by name; empty when nobody."""
+        return ()
+
+    def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """What the user should know about the way the difference is closed."""
+        return ()
+
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """What the user should know where nothing differs: asked for in vain here, or not asked for any more."""
+        return ()
+
+    def in_vain(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """The remark of a component that the spec asks for and that does not apply."""
+        applies = self.applies(spec, state)
+        return () if applies.yes else (f"the spec asks for it, but nothing is done here: {applies.reason}",)
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""
+        raise TypeError(f"{type(self).__name__} cannot converge")
+
+
+def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
+    """Expected (``original``: what was there before gpuready) against actual, as one :class:`Comparison`. Pure."""
+    name = component.name
+    remarks: tuple[str, ...] = ()
+    try:
+        if original:
+            expected = component.original(spec, state)
+            applies = Applies(bool(expected), "gpuready changed it" if expected else "gpuready changed nothing here")
+        else:
+            applies = component.applies(spec, state)
+            if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
+                applies = Applies(False, other)
+            else:
+                remarks = component.remarks(spec, state)
+            expected = component.expected(spec, state) if applies.yes else {}
+    except NotComparable as e:
+        return Comparison(name, True, error=str(e))
+    if not applies.yes:
+        return Comparison(name, False, applies.reason, notes=remarks)
+    if early := not_yet(state.units, component.unit):
+        return Comparison(name, True, applies.reason, error=early.unknown)
+    actual = component.actual(spec, state)
+    diff = tuple(Change(key, actual.get(key), want) for key, want in expected.items() if actual.get(key) != want)
+    blind = [f"{c.key}: {c.actual.unknown}" for c in diff if isinstance(c.actual, Unknown)]
+    return Comparison(
+        name,
+        True,
+        applies.reason,
+        diff,
+        component.disruption(diff, state) if diff and not blind else Disruption.none,
+        component.hits(diff, counted(spec, state)) if diff and not blind else (),
+        (component.notes(diff, spec, state) if diff and not blind else ()) + remarks,
+        "; ".join(dict.fromkeys(blind)),
+    )

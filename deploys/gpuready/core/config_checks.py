@@ -1,0 +1,36 @@
+"""For each component one check at level config: is the node as the spec says? The comparison is the component's own."""
+
+from __future__ import annotations
+
+from gpuready.core.check import Check, Judge, Level, Verdict, fail, passed, skip, unknown
+from gpuready.core.component import Component, compare
+from gpuready.node import NODE
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+def _judge(component: Component) -> Judge:
+    def judge(spec: NodeSpec, state: NodeState) -> Verdict:
+        found = compare(component, spec, state)
+        if not found.applies:
+            return skip(found.reason)
+        if found.error:
+            return unknown(found.error)
+        if found.diff:
+            return fail(f"{len(found.diff)} differences: {', '.join(c.key for c in found.diff)}")
+        return passed("as the spec says")
+
+    return judge
+
+
+CHECKS = tuple(
+    Check(
+        f"{component.name}.config",
+        Level.config,
+        (component.__doc__ or "").strip() + " The node differs from its spec.",
+        f"gpuready plan -i INVENTORY --only {component.name}",
+        "gpuready apply -i INVENTORY",
+        _judge(component),
+    )
+    for component in NODE
+)

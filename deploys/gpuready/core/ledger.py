@@ -1,0 +1,136 @@
+"""What was on the node before gpuready's first touch: the way back of ``gpuready remove``.
+
+The scripts keep it (``keep``, ``put`` and ``drop`` in templates/lib/lib.sh.j2): under :data:`KEPT` and the path by
+which the file is called lie its original with its hash (or the word that there was none) and the hash of what gpuready
+wrote last; the probe reads them. Where a link in the path leads elsewhere later, the record is still found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gpuready.core import resources
+from gpuready.core.component import Change, Component, NotComparable, Step, Steps, Value
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import File, NodeState
+
+KEPT = "/var/lib/gpuready/backup"
+#: Where `gpuready remove` leaves originals that it did not put back.
+LEFT = "/var/lib/gpuready/left"
+#: Stands for the hash of a file with a secret: of a hash the secret can be guessed.
+SECRET = "(secret)"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file that gpuready changed: what it was (None: there was no file), the hash of that, and of what is gpuready's.
+
+    ``ours`` has two hashes where a run was cut: that of the last version and that of the next.
+    """
+
+    path: str
+    copy: File | None
+    sha256: str
+    ours: tuple[str, ...]
+
+    @property
+    def original(self) -> bytes | None:
+        """The content from before; raises :class:`NotComparable` where the copy is not what was copied."""
+        if self.copy is None:
+            return None
+        if self.copy.sha256 != self.sha256:
+            raise NotComparable(
+                f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): "
+                f"put the file back by hand, and remove {KEPT}{self.path}.*"
+            )
+        return self.copy.data
+
+
+def kept(state: NodeState, path: str) -> Kept | None:
+    """The record of one file; None when gpuready never touched it. Earlier versions kept it under the name to which the
+    path leads, and without the original's hash."""
+    for name in (path, state.files[path].realpath if path in state.files else ""):
+        original, absent, sha256, *ours = (state.files.get(f"{KEPT}{name}.{kind}") for kind in _RECORD)
+        if name and (original or absent):
+            hashes = tuple(file.text.strip() for file in ours if file)
+            known = "absent" if original is None else sha256.text.strip() if sha256 else original.sha256
+            return Kept(path, original, known, hashes)
+    return None
+
+
+_RECORD = ("original", "absent", "sha256", "ours", "next")
+
+
+def paths(state: NodeState, folder: str) -> tuple[str, ...]:
+    """All files below a folder that gpuready changed."""
+    found = {path.removeprefix(KEPT).rpartition(".")[0] for path in state.glob(f"{KEPT}{folder}/")}
+    return tuple(sorted(path for path in found if kept(state, path)))
+
+
+def whole(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
+    """Keys of files that go back as a whole; one that somebody else has changed since is left to them."""
+    records = {path: record for path in touched if (record := kept(state, path)) and _goes_back(state, path, record)}
+    return {f"{name}.files.{path}": None if r.original is None else "original" for path, r in records.items()}
+
+
+def left(state: NodeState, touched: Collection[str]) -> tuple[str, ...]:
+    """Notes on the files that :func:`whole` leaves alone."""
+    return tuple(
+        f"{path} was edited after gpuready changed it: it stays, and its original goes to {LEFT}{path}.original"
+        for path in touched
+        if path in state.files and (record := kept(state, path)) and not _goes_back(state, path, record)
+    )
+
+
+def _goes_back(state: NodeState, path: str, record: Kept) -> bool:
+    """Is the file ours by its name, as we left it, or back already, because a run was cut?"""
+    named = "gpuready" in path.rpartition("/")[2]
+    return named or state.sha256(path) in (*record.ours, record.sha256)
+
+
+def actual(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
+    """What the keys of :func:`whole` are now."""
+    return {f"{name}.files.{path}": _now(state, path) for path in touched}
+
+
+def _now(state: NodeState, path: str) -> Value:
+    file, record = state.files.get(path), kept(state, path)
+    if record is None:
+        return None
+    if state.sha256(path) == record.sha256:  # what hangs on it may be undone yet: the record says so
+        return "original, on record"
+    if file is None:
+        return "removed"
+    return "gpuready's" if {SECRET, file.sha256} & {*record.ours} else "gpuready's, edited since"
+
+
+def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:
+    """The step that closes keys of :func:`whole`."""
+    script = resources.script("ledger/restore", files=to_restore(diff, state), ldconfig="1" if ldconfig else "")
+    yield Step(
+        name,
+        script,
+        summary=f"take back {name}",
+    )
+
+
+def to_restore(diff: tuple[Change, ...], state: NodeState) -> list[tuple[str, str, str]]:
+    """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
+    back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
+    return [(path, state.sha256(path), "" if then is None else "1") for path, then in back.items()]
+
+
+class Ledger(Component):
+    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
+
+    name = "ledger"
+
+    def original(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": 0} if self.actual(spec, state)["ledger.records"] else {}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        yield Step("ledger", resources.script("ledger/forget"), survives=False, alters=True, summary="forget them")

@@ -1,0 +1,122 @@
+"""The lines that our scripts print on a node, as records by kind and name; what is damaged is told, never guessed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from gpuready.core.archive import ArchiveError, members
+from gpuready.core.errors import GpureadyError
+from gpuready.state.model import File, Unknown
+
+#: Of one answer. The probe has 2 MB for its files; base64 adds a third.
+MOST_CHARACTERS = 16_000_000
+MOST_RECORDS = 10_000
+
+
+class ProbeError(GpureadyError):
+    """The probe's answer is incomplete or not what our script prints."""
+
+    kind = "probe"
+    exit_code = 4
+
+
+def unmarked(text: str) -> list[str]:
+    """The lines after ``begin`` that a script printed without the nonce of an exec; none where it did not begin."""
+    lines = [line.rstrip(" ") if line.startswith(("begin", "end ")) else line for line in text.splitlines()]
+    return lines[lines.index("begin") + 1 :] if "begin" in lines else []
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as e:
+        raise ProbeError(f"the probe's output is damaged ({e})") from None
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+class Records:
+    """The probe's records by kind and name; ``run`` and ``stuck`` are looked up together."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.files: dict[str, File] = {}
+        self.texts: dict[str, str] = {}
+        self.runs: dict[str, tuple[int, str]] = {}
+        self.stuck: dict[str, str] = {}
+        size = sum(map(len, lines))
+        if len(lines) > MOST_RECORDS or size > MOST_CHARACTERS:
+            raise ProbeError(f"the probe printed {size} characters in {len(lines)} lines, which is not read")
+        for seen, line in enumerate(lines):
+            word, *rest = line.split(" ")
+            if word == "end":
+                if rest != [str(seen)]:
+                    raise ProbeError(f"the probe's output is cut: {seen} records of {' '.join(rest)[:40]}")
+                return
+            self._take(word, rest, line)
+        raise ProbeError("the probe's output is cut: its end marker is missing")
+
+    def _take(self, word: str, rest: list[str], line: str) -> None:
+        if word == "tar" and len(rest) == 1:
+            self._unpack(_decode(rest[0]))
+        elif word == "run" and len(rest) == 3 and rest[1].isascii() and rest[1].isdigit():
+            self.runs[rest[0]] = (int(rest[1][:4]), _text(_decode(rest[2])))
+        elif word == "failed" and len(rest) == 1:
+            raise ProbeError(_text(_decode(rest[0])).strip() or "the probe could not begin")
+        else:
+            raise ProbeError(f"the probe printed a line that is none of its own: {line[:80]!r}")
+
+    def _unpack(self, data: bytes) -> None:
+        own: dict[str, str] = {}
+        for path, file in _untar(data).items():
+            if path.startswith("/P/"):
+                own[path[3:]] = file.text
+            else:
+                self.files[path] = file
+        for key, text in own.items():
+            name, _, kind = key.rpartition(".")
+            if kind == "text":
+                self.texts[name] = text
+            elif kind == "stuck":
+                self.stuck[name] = text
+            elif kind == "rc" and text.strip().isdecimal():
+                rc = int(text.strip()[:4])
+                self.runs[name] = (rc, own.get(f"{name}.err" if rc else f"{name}.out", ""))
+
+    def text(self, name: str) -> str:
+        return self.texts.get(name, "")
+
+    def abandoned(self) -> tuple[str, ...]:
+        """The commands that were given up at the limit and may answer later; one in state D stays out."""
+        return tuple(sorted(name for name, text in self.stuck.items() if not re.search(r"State:\s*D", text)))
+
+    def run(self, name: str) -> str | Unknown | None:
+        """A command's output, why it is unknown, or None where the probe had no reason to run it."""
+        if name in self.stuck:
+            pids = re.findall(r"^[^:\n]*:?Pid:\s*(\d+)", self.stuck[name], re.M)
+            states = re.findall(r"State:\s*(\S)", self.stuck[name])
+            who = ", ".join(f"pid {p} in state {s}" for p, s in zip(pids, states, strict=False)) or "no process left"
+            return Unknown(unknown=f"{name}: no answer within the probe's limit, abandoned ({who})")
+        if name not in self.runs:
+            return None
+        rc, text = self.runs[name]
+        if rc:
+            return Unknown(unknown=f"{name}: exit {rc}: {_first(text)}")
+        return text
+
+
+def _first(text: str) -> str:
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "no message")
+
+
+def _untar(data: bytes) -> dict[str, File]:
+    try:
+        return {
+            each.path: File(text=_text(each.data), mode=each.mode, uid=each.uid, gid=each.gid, mtime=each.mtime)
+            for each in members(data)
+        }
+    except ArchiveError as e:
+        raise ProbeError(f"the probe's files are damaged ({e})") from None

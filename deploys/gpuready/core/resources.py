@@ -1,0 +1,57 @@
+"""Templates: where they lie (wheel or checkout), and how they become text.
+
+Scripts are rendered with every ``{{ value }}`` quoted for the shell, so no value can reach it unquoted by
+oversight; files for the node are rendered plainly. An undefined name is an error, not an empty string.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+@functools.cache
+def _root() -> Path:
+    here = Path(__file__).resolve().parents[1]
+    packaged = here / "templates"
+    return packaged if packaged.is_dir() else here.parents[1] / "templates"
+
+
+def _quote(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(shlex.quote(str(v)) for v in value)
+    return shlex.quote(str(value))
+
+
+def _b64(value: str | bytes) -> str:
+    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return base64.b64encode(data).decode("ascii")
+
+
+@functools.cache
+def _environment(script: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_root()),
+        undefined=jinja2.StrictUndefined,
+        finalize=_quote if script else None,
+        autoescape=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    environment.filters["b64"] = _b64
+    return environment
+
+
+def script(name: str, **values: object) -> str:
+    """Render ``templates/NAME.sh.j2``; each value is quoted as one shell word (a tuple: one word an item)."""
+    return _environment(True).get_template(f"{name}.sh.j2").render(**values)
+
+
+def document(name: str, **values: object) -> str:
+    """Render ``templates/NAME.j2``, a file for the node, with values as they are."""
+    return _environment(False).get_template(f"{name}.j2").render(**values)

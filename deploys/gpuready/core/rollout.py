@@ -1,0 +1,112 @@
+"""Who is changed together with whom, in what order, and when to stop. Pure: names in, batches out.
+
+Hosts on which nothing would be disturbed go first and all at once. The others go one, then a quarter of them at a
+time, unless the spec's ``maintenance.batch`` or ``--batch`` says otherwise; of the two the smaller counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gpuready.core.host_list import hostlist
+
+#: ``--max-fail``.
+MAX_FAIL = re.compile(r"[0-9]{1,6}|[0-9]{1,2}%|100%")
+CAUTIOUS = "1,25%"
+
+Batch = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A host that is to be changed. ``disturbed``: what is permitted there is of class recreate or above.
+
+    ``sizes`` is its spec's batch; of the hosts with one ``spread`` (a variable and its value) each batch has one.
+    """
+
+    name: str
+    disturbed: bool = False
+    sizes: str = ""
+    spread: tuple[str, str] | None = None
+
+
+def batches(members: Iterable[Member], given: str = "") -> Generator[Batch, bool | None, None]:
+    """The hosts in batches, each host once; ``given`` is ``--batch``.
+
+    ``send(False)`` says that a batch proved nothing (none of its hosts was changed): the next is no larger then.
+    """
+    sequences: dict[tuple[str, ...], list[Member]] = {}
+    for member in members:
+        sequences.setdefault(_wishes(member, given), []).append(member)
+    for wishes in sorted(sequences, key=len):  # without any wish first: nothing is disturbed there
+        yield from _sequence(sequences[wishes], wishes)
+
+
+def _wishes(member: Member, given: str) -> tuple[str, ...]:
+    said = [wish for wish in (given, member.sizes if member.disturbed else "") if wish]
+    return tuple(said) or ((CAUTIOUS,) if member.disturbed else ())
+
+
+def _sequence(members: Sequence[Member], wishes: tuple[str, ...]) -> Generator[Batch, bool | None, None]:
+    rest, stage = list(members), 0
+    while rest:
+        size = min((_size(wish, stage, len(members)) for wish in wishes), default=len(rest))
+        batch, rest = _take(rest, size, apart=bool(wishes))
+        proved = yield batch
+        stage += proved is not False
+
+
+def _size(wish: str, stage: int, total: int) -> int:
+    words = wish.split(",")
+    return _count(words[min(stage, len(words) - 1)], total) or 1
+
+
+def _count(word: str, total: int) -> int:
+    return total * int(word[:-1]) // 100 if word.endswith("%") else int(word)
+
+
+def _take(members: Sequence[Member], size: int, *, apart: bool) -> tuple[Batch, list[Member]]:
+    """The first ``size`` hosts, with ``apart`` no two of one place; and the rest."""
+    taken, rest, places = list[str](), list[Member](), set[tuple[str, str]]()
+    for member in members:
+        if len(taken) == size or (apart and member.spread in places):
+            rest.append(member)
+        else:
+            taken.append(member.name)
+            places |= {member.spread} if member.spread else set()
+    return tuple(taken), rest
+
+
+class Rollout:
+    """The batches one after another, until more hosts have gone wrong than ``--max-fail`` bears.
+
+    ``left`` are the hosts that were not begun; a percentage is of all hosts that are to be changed.
+    """
+
+    def __init__(self, members: Sequence[Member], given: str = "", max_fail: str = "0") -> None:
+        self.left = [member.name for member in members]
+        self._max_fail, self._most = max_fail, _count(max_fail, len(members))
+        self._batches = batches(members, given)
+        self._proved: bool | None = None
+        self._wrong: list[str] = []
+
+    def __iter__(self) -> Iterator[Batch]:
+        while self.left and len(self._wrong) <= self._most:
+            batch = self._batches.send(self._proved)
+            begun = set(batch)
+            self.left = [name for name in self.left if name not in begun]
+            yield batch
+
+    def tell(self, *, wrong: Sequence[str], proved: bool) -> None:
+        """What became of the last batch: who went wrong, and whether any host was changed."""
+        self._wrong += wrong
+        self._proved = proved
+
+    @property
+    def why(self) -> str:
+        """The reason why it ended early."""
+        if len(self._wrong) <= self._most:
+            return "interrupted"
+        return f"{hostlist(self._wrong)} went wrong, and --max-fail is {self._max_fail}"

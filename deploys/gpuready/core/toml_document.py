@@ -1,0 +1,123 @@
+"""A TOML file as a document that belongs to the user: comments, order and unknown keys stay, only named keys change.
+
+The writing is tomlkit's; it has its odd corners (dotted keys below a header, tables out of order), so each result is
+read again, and one that says anything else than what was wanted is never used. Source: toml.io, version 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import InlineTable
+
+from gpuready.core.documents import DocumentError, read_toml, toml_values
+
+Path = tuple[str, ...]
+T = TypeVar("T")
+
+
+class TomlError(ValueError):
+    """The file cannot be understood, or a change would touch more than it should; the message says where and what."""
+
+
+def read(text: str) -> dict[str, Any]:
+    """The file's values as plain Python; raises :class:`TomlError` with line and column."""
+    return _parse(text, toml_values)
+
+
+def _parse(text: str, parser: Callable[[str], T]) -> T:
+    try:
+        return parser(text)
+    except DocumentError as e:
+        raise TomlError(f"it is not valid TOML: {e}") from None
+
+
+def at(document: Mapping[str, Any], path: Path) -> Any:
+    """The value there, or None."""
+    here: Any = document
+    for key in path:
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here
+
+
+def merge(text: str, ours: Mapping[Path, Any]) -> str:
+    """``text`` in which each path of ``ours`` has its value (None: is gone, and a table that this leaves empty, too).
+
+    What says so already stays as it is, to the byte; lines end as all of the file's do. What lies higher is written
+    first. Raises :class:`TomlError`.
+    """
+    before = read(text)
+    wanted = {path: value for path, value in ours.items() if at(before, path) != value}
+    if not wanted:
+        return text
+    for path in wanted:
+        for depth in range(1, len(path)):
+            above = at(before, path[:depth])
+            if above is not None and not isinstance(above, dict):
+                raise TomlError(f"{_shown(path[:depth])} is no table")
+    document = _parse(text, read_toml)
+    try:
+        for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):
+            if value is None:
+                _drop(document, path)
+            else:
+                _put(document, path, value)
+        merged = tomlkit.dumps(document)
+        if 0 < text.count("\n") == text.count("\r\n"):
+            merged = merged.replace("\r\n", "\n").replace("\n", "\r\n")
+        same = read(merged) == _expected(before, wanted)
+    except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError, IndexError):
+        same = False
+    if not same:
+        keys = ", ".join(_shown(path) for path in wanted)
+        raise TomlError(f"it is written in a way that cannot be changed without touching more; set there {keys}")
+    return merged
+
+
+def _shown(path: Path) -> str:
+    return ".".join(f'"{key}"' if "." in key else key for key in path)
+
+
+def _put(document: Any, path: Path, value: Any) -> None:
+    here = document
+    for depth, key in enumerate(path[:-1], 1):
+        if key not in here:
+            inline = isinstance(here, InlineTable)
+            here[key] = tomlkit.inline_table() if inline else tomlkit.table(is_super_table=depth < len(path) - 1)
+        here = here[key]
+    here[path[-1]] = list(value) if isinstance(value, tuple) else value
+
+
+def _drop(document: Any, path: Path) -> None:
+    above = [document]
+    for key in path[:-1]:
+        if key not in above[-1]:
+            return
+        above.append(above[-1][key])
+    for depth in reversed(range(len(path))):
+        table, key = above[depth], path[depth]
+        if key in table and (depth == len(path) - 1 or not table[key]):
+            del table[key]
+
+
+def _expected(before: dict[str, Any], wanted: Mapping[Path, Any]) -> dict[str, Any]:
+    """The same change on plain values."""
+    after: dict[str, Any] = _copied(before)
+    for path, value in wanted.items():
+        if value is None:
+            _drop(after, path)
+            continue
+        here = after
+        for key in path[:-1]:
+            here = here.setdefault(key, {})
+        here[path[-1]] = list(value) if isinstance(value, tuple) else value
+    return after
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return value

@@ -1,0 +1,91 @@
+"""A node as the predictor takes it: driver, GPUs and what its container toolkit does, read from a NodeState. Pure.
+
+Meant is a container under ``--runtime=nvidia``, the way in which gpuready itself starts one.
+Sources: api/config/v1, internal/info/auto.go, internal/modifier/gated.go and the runtime hook's hook_config.go of the
+container toolkit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.core import toml_document
+from gpuready.core.toml_document import TomlError, read
+from gpuready.cuda import tables
+from gpuready.cuda.facts import Host, stack_of
+from gpuready.cuda.tables import Gpu
+from gpuready.cuda.versions import Version, numbers
+from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_config import COMPAT, CONFIG, MODE, Document, given
+
+
+def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[Host, ...], str]:
+    """The node once for each GPU model; none, and the reason, where nothing can be predicted.
+
+    ``driver`` and ``gpu`` are taken for the node's own: what if it had these?
+    """
+    driver = driver or state.driver.loaded
+    if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
+        return (), f"driver {driver} is not known" if driver else "no nvidia driver is loaded"
+    toolkit = _toolkit(state)
+    if toolkit is None:
+        return (), "there is no NVIDIA Container Toolkit on this node"
+    try:
+        document = read(state.files[CONFIG].text) if CONFIG in state.files else {}
+    except TomlError as e:
+        return (), f"{CONFIG}: {e}"
+    mode = str(given(document, MODE) or "auto")
+    if mode == "csv":
+        return (), "mode csv (Tegra) cannot be predicted"
+    legacy = mode == "legacy" or (mode == "auto" and toolkit < tables.since("jit_cdi_since"))
+    stack = _stack(document, toolkit, legacy)
+    models = (tables.gpu(gpu),) if gpu else gpus_of(state)
+    drives = None if gpu or driver != state.driver.loaded else numbers(driver)
+    return tuple(Host(numbers(driver), model, stack, toolkit, legacy, drives) for model in models), ""
+
+
+def has_driver(state: NodeState) -> bool:
+    """Is the nvidia module loaded?"""
+    return bool(state.driver.loaded)
+
+
+def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
+    """The distinct models that nvidia-smi names; one that is not known where it names none."""
+    smi = state.driver.smi
+    blocks = smi.split("<gpu id=")[1:] if isinstance(smi, str) else []
+    found = [tables.gpu(_said(block, "product_name"), _said(block, "product_brand")) for block in blocks]
+    return tuple(dict.fromkeys(found)) or (tables.gpu(""),)
+
+
+def _said(block: str, tag: str) -> str:
+    m = re.search(rf"<{tag}>([^<]*)</{tag}>", block)
+    return m[1].strip() if m else ""
+
+
+def _toolkit(state: NodeState) -> Version | None:
+    package = None if isinstance(state.packages, Unknown) else state.packages.get("nvidia-container-toolkit")
+    tools = {} if isinstance(state.tools, Unknown) else state.tools
+    lines = [tool.version_line for name, tool in tools.items() if name.rpartition("/")[2] == "nvidia-ctk"]
+    m = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
+    return numbers(m[0]) if m else None
+
+
+def _stack(document: Document, toolkit: Version, legacy: bool) -> str:
+    """What is done with an image's libcuda, by mode and version."""
+    if not legacy:
+        off = toolkit < tables.since("hook_since") or _feature(document, "disable-cuda-compat-lib-hook")
+        return "disabled" if off else "hook"
+    if toolkit >= tables.since("mode_since"):
+        said = str(given(document, COMPAT) or "ldconfig")
+        if said == "hook" and _feature(document, "disable-cuda-compat-lib-hook"):
+            return "disabled"
+        return said if said in ("ldconfig", "mount", "hook", "disabled") else "disabled"
+    if toolkit >= tables.since("mount_by_default_before") and _feature(
+        document, "allow-cuda-compat-libs-from-container"
+    ):
+        return "mount"
+    return stack_of(toolkit)
+
+
+def _feature(document: Document, name: str) -> bool:
+    return toml_document.at(document, ("features", name)) is True

@@ -1,0 +1,232 @@
+"""The predictor: which libcuda a program in this image would load here, and what CUDA would say to it. Pure.
+
+All follows from which libcuda.so.1 is loaded beside which nvidia.ko. The driver's own: native up to its own CUDA, and
+minor-version compatibility above it. The image's newer one: forward compatibility, which the hardware has to support.
+Sources: CUDA Compatibility guide; the container toolkit's and libnvidia-container's code (``data/*.yaml`` name them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuready.cuda import tables
+from gpuready.cuda.facts import CompatLib, Host, Image
+from gpuready.cuda.require import Properties, RequireError, satisfied
+from gpuready.cuda.versions import dotted, driver, numbers
+
+VERDICTS = ("NATIVE", "MINOR", "FORWARD", "ERROR_803", "ERROR_804", "NEEDS_DRIVER", "REFUSED")
+RUNS = ("NATIVE", "MINOR", "FORWARD")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """``verdict`` is one of :data:`VERDICTS`; ``library`` is the image's libcuda where that one is loaded.
+
+    ``certain`` is false where it hangs on what is not known or not documented, which ``reason`` then says.
+    """
+
+    verdict: str
+    certain: bool
+    reason: str
+    library: CompatLib | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Will it run, as far as can be told?"""
+        return self.verdict in RUNS
+
+
+def predict(host: Host, image: Image) -> Prediction:
+    """What happens when this image's program starts on this host."""
+    lacks = tables.no_support(host.gpu.architecture, host.driver[0])
+    if lacks and host.driver != host.drives:
+        text = f"driver {driver(host.driver)} has {lacks}, and {host.gpu.name} is one: CUDA finds no device there"
+        return Prediction("NEEDS_DRIVER", True, text)
+    open_, why = gate(host, image)
+    if open_ is False:
+        return Prediction("REFUSED", True, why)
+    library = chosen(host, image)
+    found = _forward(host, image, library) if library else _own(host, image)
+    if found.runs and (text := _no_code(host, image)):
+        found = replace(found, notes=(*found.notes, text))
+    if library is None and (text := _left_aside(host, image)):
+        found = replace(found, notes=(text, *found.notes))
+    if open_ is None:
+        text = f"whether NVIDIA_REQUIRE_CUDA lets it start cannot be told: {why}"
+        found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
+    return found
+
+
+def _no_code(host: Host, image: Image) -> str:
+    """Has this CUDA no machine code for this GPU? The driver's libcuda runs it nevertheless, where there is PTX."""
+    gpu, first = host.gpu, host.gpu.oldest_toolkit
+    if image.cuda[0] > gpu.newest_toolkit:
+        last = f"the last was {gpu.newest_toolkit}"
+        return f"CUDA {image.cuda[0]} compiles nothing for {gpu.architecture} ({last}): error 209"
+    if image.cuda[:2] < first:
+        lacks = (
+            f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture} (the first was {dotted(first)})"
+        )
+        return f"{lacks}: only what brings PTX runs, after it was compiled; else error 209"
+    return ""
+
+
+def gate(host: Host, image: Image) -> tuple[bool | None, str]:
+    """Would the container start? True where nobody asks; the second is the error when not, or what is not known."""
+    if not host.gate:
+        return True, ""
+    arch = numbers(host.gpu.capability) if host.gpu.capability else None
+    cuda = None if tables.beyond(host.driver) else tables.newest_cuda(host.driver)
+    has = Properties(cuda, host.driver, arch, host.gpu.brands)
+    answers = []
+    for requirement in image.requires:
+        try:
+            answers.append(satisfied(requirement, has))
+        except RequireError as e:
+            return False, f"the container does not start: invalid expression in NVIDIA_REQUIRE_*: {e}"
+        if answers[-1] is False:
+            return False, _unsatisfied(host, requirement.split()[0], has)
+    if None not in answers:
+        return True, ""
+    return None, _not_known(has, " ".join(r for r, one in zip(image.requires, answers, strict=True) if one is None))
+
+
+def _unsatisfied(host: Host, first: str, has: Properties) -> str:
+    """Why the container does not start; a newer driver is only spoken of where it could help."""
+    newest = replace(has, cuda=(10**6,), driver=(10**6,))
+    if satisfied(first, newest) is False:
+        advice = f"; no newer driver makes {host.gpu.name or 'this GPU'} one that it admits"
+    else:
+        speaks = f"driver {driver(host.driver)} speaks CUDA {dotted(tables.newest_cuda(host.driver))}"
+        advice = f", please update your driver; {speaks}"
+    return (
+        f"the container does not start: unsatisfied condition: {first}{advice}, "
+        "and no other alternative of NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
+    )
+
+
+def _not_known(has: Properties, requirement: str) -> str:
+    """What of the host an undecided requirement asks for in vain."""
+    may = f"may be {' or '.join(sorted(has.brands))}" if has.brands else "is not known"
+    asked = (
+        ("brand", len(has.brands) != 1, f"the GPU's brand {may}"),
+        ("arch", has.arch is None, "the GPU's compute capability is not known"),
+        ("cuda", has.cuda is None, "the CUDA of so new a driver is not known"),
+    )
+    missing = [what for word, lacks, what in asked if lacks and word in requirement.lower()]
+    return ", ".join(missing)
+
+
+def chosen(host: Host, image: Image) -> CompatLib | None:
+    """The image's libcuda that gets ahead of the driver's, or None."""
+    libraries = sorted(image.compat, key=lambda one: one.version)
+    if not libraries or host.stack == "disabled":
+        return None
+    newest, branch = libraries[-1], host.driver[0]
+    if host.stack == "none":  # it lies first in the loader's way, whatever its version
+        return None if newest.version == host.driver else newest
+    if host.stack == "mount":
+        fit = [one for one in libraries if one.version[0] != branch and one.version > host.driver]
+        return fit[-1] if fit else None
+    if host.stack == "ldconfig":
+        return newest if newest.version[0] > branch else None
+    if len(libraries) > 1:
+        return None  # the hook warns of several, and takes none
+    if newest.note is not None and _reads_notes(host):
+        return newest if branch in newest.note.driver and newest.version > host.driver else None
+    return newest if branch < newest.version[0] else None
+
+
+def _reads_notes(host: Host) -> bool:
+    return host.toolkit is None or host.toolkit >= tables.since("note_since")
+
+
+def _left_aside(host: Host, image: Image) -> str:
+    """Does its ELF note alone keep a newer libcuda of the image from being taken?"""
+    if host.stack != "hook" or len(image.compat) != 1 or not _reads_notes(host):
+        return ""
+    (library,), branch = image.compat, host.driver[0]
+    if library.note is None or branch in library.note.driver or branch >= library.version[0]:
+        return ""
+    return f"the image's libcuda {driver(library.version)} is left aside: its ELF note does not list branch {branch}"
+
+
+def _own(host: Host, image: Image) -> Prediction:
+    """The driver's libcuda is loaded."""
+    has, cuda = tables.newest_cuda(host.driver), image.cuda
+    name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
+    speaks = f"driver {name} speaks CUDA {dotted(has)}"
+    if has >= cuda[:2]:
+        return Prediction("NATIVE", True, f"{speaks}, which covers {wanted}")
+    floor = tables.floors().get(cuda[0])
+    if floor is not None and host.driver >= floor:
+        text = f"{speaks}; {wanted} runs on any driver from {driver(floor)} on (minor-version compatibility)"
+        return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,))
+    if own := _by_entrypoint(host, image):
+        return own
+    least = f"{driver(floor)} for any CUDA {cuda[0]}" if floor else f"{driver(tables.bundled_driver(cuda))}"
+    text = f"{speaks}, and {wanted} needs {least}: CUDA answers 35, driver version is insufficient"
+    return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text)
+
+
+MINOR_LIMITS = "what compiles PTX at run time may answer 222, calls that are newer than the driver answer 36"
+
+
+def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
+    """NGC images look for themselves whether forward compatibility would work, and only then use it."""
+    if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
+        return None
+    library = max(image.own_compat, key=lambda one: one.version)
+    if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
+        return None
+    text = (
+        f"the image's entrypoint puts its libcuda {driver(library.version)} first; "
+        "a command that replaces the entrypoint gets error 35"
+    )
+    return Prediction("FORWARD", False, text, library)
+
+
+def _too_new(host: Host, library: CompatLib) -> str:
+    """Does this libcuda no longer know the GPU, though the driver still does?"""
+    return tables.no_support(host.gpu.architecture, library.version[0])
+
+
+def listed(host: Host, library: CompatLib) -> str:
+    """Who says that this library works on this driver branch; empty when nobody does."""
+    branch = host.driver[0]
+    if library.note is not None and library.note.driver:
+        return "its ELF note lists" if branch in library.note.driver else ""
+    current, released = tables.forward_branches(library.cuda)
+    if branch in current:
+        return "the support matrix lists"
+    return "the images of its release admit" if branch in released else ""
+
+
+def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
+    """The image's libcuda is loaded in place of the driver's."""
+    name, version, here = host.gpu.name, driver(library.version), driver(host.driver)
+    what = f"the image's libcuda {version} is loaded in place of the driver's {here}"
+    if host.gpu.kind == "consumer":
+        text = f"{what}, and {name} is a consumer GPU: CUDA answers 804, forward compatibility on non supported HW"
+        return Prediction("ERROR_804", True, text, library)
+    if host.gpu.kind == "unknown":
+        text = f"{what}, and nothing is known of {name or 'the GPU'}: unless it is a data-center GPU, CUDA answers 804"
+        return Prediction("ERROR_804", False, text, library)
+    if lacks := _too_new(host, library):
+        return Prediction("ERROR_804", False, f"{what}, and it has {lacks}", library)
+    by = listed(host, library)
+    if not by or library.version < host.driver:
+        noted = library.note is not None and bool(library.note.driver)
+        source = "its ELF note does not list" if noted else "no support matrix lists"
+        why = f"{source} driver branch {host.driver[0]}" if not by else "it is older than the driver"
+        text = f"{what}, and {why}: CUDA answers 803, unsupported display driver / cuda driver combination"
+        return Prediction("ERROR_803", noted, text, library)
+    covered = library.cuda >= image.cuda[:2] or library.version >= tables.floors().get(image.cuda[0], (10**6,))
+    if not covered:
+        text = f"{what}, and even that speaks only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: error 35"
+        return Prediction("NEEDS_DRIVER", True, text, library)
+    text = f"{what}; {by} driver branch {host.driver[0]}"
+    if host.gpu.kind == "pro":
+        return Prediction("FORWARD", False, f"{text}; of RTX boards only selected ones can: try it on {name}", library)
+    return Prediction("FORWARD", True, text, library)

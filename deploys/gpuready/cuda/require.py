@@ -1,0 +1,99 @@
+"""NVIDIA_REQUIRE_*: the gate that an image puts before its start, as libnvidia-container and the CSV mode read it.
+
+Spaces are OR, commas are AND, several variables are AND. Truth has three values, because of a GPU not all may be known:
+None is "cannot be told". CDI and jit-cdi never ask.
+Sources: src/cli/{dsl,configure}.c of NVIDIA/libnvidia-container; internal/requirements and internal/config/image of
+NVIDIA/nvidia-container-toolkit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuready.cuda.versions import Version, numbers, padded
+
+PROPERTIES = ("cuda", "driver", "arch", "brand")
+_CLAUSE = re.compile(r"([^<>=!]+)(!=|<=|>=|=|<|>)([^<>=!]+)")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")  # strconv.ParseBool
+
+
+class RequireError(ValueError):
+    """An expression that cannot be read; in legacy mode the container then does not start."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What a host has. None and an empty set: not known."""
+
+    cuda: Version | None
+    driver: Version
+    arch: Version | None = None
+    brands: frozenset[str] = frozenset()
+
+
+def of_image(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The requirements of an image's environment; none where NVIDIA_DISABLE_REQUIRE is true."""
+    if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE:
+        return ()
+    found = [
+        value
+        for name, value in sorted(env.items())
+        if name.startswith("NVIDIA_REQUIRE_") and not name.startswith("NVIDIA_REQUIRE_JETPACK") and value.strip()
+    ]
+    old = re.match(r"[0-9]+\.[0-9]+", env.get("CUDA_VERSION", ""))
+    return (*found, f"cuda>={old[0]}") if old and not env.get("NVIDIA_REQUIRE_CUDA") else tuple(found)
+
+
+def check(requirement: str) -> None:
+    """Raises :class:`RequireError` where a requirement cannot be read."""
+    satisfied(requirement, Properties(None, (0,)))
+
+
+def satisfied(requirement: str, host: Properties) -> bool | None:
+    """Does the host meet one requirement? Raises :class:`RequireError`."""
+    terms = [_all(term, host) for term in requirement.split(" ") if term]
+    if not terms:
+        return True
+    return True if True in terms else None if None in terms else False
+
+
+def _all(term: str, host: Properties) -> bool | None:
+    clauses = [_clause(clause, host) for clause in term.split(",") if clause]
+    return False if False in clauses else None if None in clauses else True
+
+
+def _clause(clause: str, host: Properties) -> bool | None:
+    m = _CLAUSE.fullmatch(clause)
+    if m is None:
+        raise RequireError(f"{clause!r} is no condition such as cuda>=12.4")
+    name, operator, value = m[1].lower(), m[2], m[3]
+    if name == "brand":
+        return _brand(operator, value.lower(), host.brands)
+    if name not in PROPERTIES:
+        raise RequireError(f"{clause!r}: there is no property {name!r} (there are {', '.join(PROPERTIES)})")
+    try:
+        wanted = numbers(value)
+    except ValueError:
+        raise RequireError(f"{clause!r}: {value!r} is no version") from None
+    has = {"cuda": host.cuda, "driver": host.driver, "arch": host.arch}[name]
+    return None if has is None else _compare(padded(has), operator, padded(wanted))
+
+
+def _compare(has: Version, operator: str, wanted: Version) -> bool:
+    return {
+        "=": has == wanted,
+        "!=": has != wanted,
+        "<": has < wanted,
+        "<=": has <= wanted,
+        ">": has > wanted,
+        ">=": has >= wanted,
+    }[operator]
+
+
+def _brand(operator: str, word: str, brands: frozenset[str]) -> bool | None:
+    if operator not in ("=", "!="):
+        raise RequireError(f"brand{operator}{word}: a brand is compared with = or !=")
+    equal = None if not brands or (word in brands and len(brands) > 1) else word in brands
+    return equal if equal is None or operator == "=" else not equal

@@ -1,0 +1,113 @@
+"""One host against its spec: the comparison and the checks, for the engine and for recorded states alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import date
+
+from gpuready.catalogue import concerning
+from gpuready.core.check import run_checks, undecided
+from gpuready.core.component import Comparison, Component, Disruption, compare
+from gpuready.core.consent import rulings, way
+from gpuready.core.errors import ConvergeError
+from gpuready.core.rollout import Member, batches
+from gpuready.inventory.hosts import HostEntry
+from gpuready.node import BACK, NODE
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+def compared(
+    run: HostRun,
+    spec: NodeSpec,
+    selected: frozenset[str] | None,
+    allowed: Disruption,
+    *,
+    verb: str = "plan",
+    back: bool = False,
+) -> None:
+    """Fill in the components, what waits among them, and the outcome; ``back`` asks for what was there before us.
+
+    A node that may have nothing to do with GPUs is not compared; plan and apply skip it, verify has one question to it.
+    """
+    assert run.state is not None
+    run.reason = "" if back else undecided(spec, run.state)
+    if run.reason:
+        run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
+        return
+    chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
+    found = {item: compare(item, spec, run.state, original=back) for item in chosen}
+    run.components = [ComponentRun(each) for each in found.values()]
+    ruled = rulings(found, spec, run.state, allowed, back=back, others=unselected(spec, run.state, selected, back))
+    run.disturbed = any(ruling.disturbs for ruling in ruled.values())
+    if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
+        by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
+        run.notes.append(f"work is moved away first, by {by}")
+    for item in run.components:
+        item.error = ConvergeError(item.found.error) if item.found.error else None
+        item.forecast = ruled[item.found.name].waits if item.found.name in ruled else ""
+    if any(item.found.diff and item.error is None for item in run.components):
+        run.outcome = "would_change"
+    else:
+        run.outcome = "failed" if any(item.error for item in run.components) else "ok"
+
+
+def unselected(
+    spec: NodeSpec, state: NodeState, selected: frozenset[str] | None, back: bool
+) -> dict[Component, Comparison]:
+    """On the way back: what is still there of the components that were not selected."""
+    names = selected if back and selected is not None else frozenset(item.name for item in BACK)
+    return {item: compare(item, spec, state, original=True) for item in BACK if item.name not in names}
+
+
+def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
+    """Fill in the checks; none on the way back, because they ask for what is being taken away."""
+    assert run.state is not None
+    if not back and run.outcome != "skipped":
+        left_out = [item.name for item in NODE if selected is not None and item.name not in selected]
+        active, today = bool(run.state.active), date.today()
+        run.checks = list(
+            run_checks(
+                concerning(spec, run.state), spec, run.state, run.name, active=active, today=today, left_out=left_out
+            )
+        )
+
+
+def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, back: bool = False) -> None:
+    """What the steps came to: one that failed may have changed something, one that ended well must have."""
+    assert run.state is not None
+    by_name = {item.name: item for item in (BACK if back else NODE)}
+    for item in touched:
+        again = compare(by_name[item.found.name], spec, run.state, original=back)
+        if item.error is not None or item.pending:
+            item.changed = item.changed or again.diff != item.found.diff
+            if item.pending and not again.error:
+                item.done = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
+        elif again.diff or again.error:
+            keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
+            item.error = ConvergeError(f"{item.found.name} still differs after its steps: {again.error or keys}")
+
+
+def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list[Member]:
+    """The hosts that are to be changed, as the batches see them; which batches that makes goes into the run."""
+    members = []
+    for host in run.hosts:
+        if host.outcome == "would_change":
+            sizes = entries[host.name].spec.maintenance.batch or ""
+            members.append(Member(host.name, host.disturbed, sizes, entries[host.name].spread))
+    run.batches = list(batches(members, given))
+    return members
+
+
+def failing(run: HostRun) -> set[str]:
+    """The checks that fail."""
+    return {judged.check.id for judged in run.checks if judged.verdict.status == "fail"}
+
+
+def went_wrong(run: HostRun, failed_before: Set[str]) -> bool:
+    """Is this host, after apply, a reason to leave the others alone? What was wrong with it before is none."""
+    errors = [item for item in run.components if item.error is not None]
+    if any(not item.found.error for item in errors) or failing(run) - failed_before:
+        return True
+    return run.outcome == "unreachable" or (run.outcome == "failed" and not errors)

@@ -1,0 +1,128 @@
+"""NVSwitch and the fabric manager that GPUs behind one cannot work without (cuInit answers 802).
+
+Sources: NVIDIA's Fabric Manager user guide (the version is that of the driver, to the last digit); nvmlGpuFabricState_t
+of nvml.h for the state; PCI class 0680 for a switch of Hopper's time and before. Later ones are no PCI devices of the
+node: there the state of the fabric tells of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.gpu.facts.smi import Gpu
+from gpuready.gpu.gpus import ROOTS, listed
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+UNIT = "nvidia-fabricmanager.service"
+_PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:\w+)?")
+_BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeout_recovery": "true"}
+
+
+def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
+    found = listed(state)
+    if isinstance(found, Verdict):
+        return Unknown(unknown=found.summary) if found.status == "unknown" else []
+    return [gpu for gpu in found if gpu.fabric_state is not None]
+
+
+def switched(spec: NodeSpec, state: NodeState) -> bool:
+    """Do the GPUs sit behind an NVSwitch, by what is seen or said?"""
+    members = _in_a_fabric(state)
+    return bool(
+        spec.hardware.nvswitch is True or state.driver.pci_switches or (members and not isinstance(members, Unknown))
+    )
+
+
+def _present(spec: NodeSpec, state: NodeState) -> Verdict:
+    want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, _in_a_fabric(state)
+    if want == "auto" and not switches and not members:
+        return skip("no NVSwitch")
+    if isinstance(members, Unknown) and not switches:
+        return unread(members)
+    seen = f"{len(switches)} on the PCI bus" if switches else "the GPUs are part of a fabric"
+    there = bool(switches or members)
+    if want is True and not there:
+        return fail("no NVSwitch: none on the PCI bus, and no GPU is part of a fabric")
+    if want is False and there:
+        return fail(f"NVSwitch: {seen}", "correct hardware.nvswitch in the spec, or order the right machine")
+    return passed(f"NVSwitch: {seen}" if there else "no NVSwitch, as the spec says")
+
+
+def _version(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not state.driver.pci_switches:
+        return skip("no NVSwitch on the PCI bus")
+    driver = state.driver.loaded
+    if isinstance(state.packages, Unknown):
+        return unread(state.packages)
+    found = {name: package.version for name, package in state.packages.items() if _PACKAGE.fullmatch(name)}
+    if not found:
+        return unknown("no package of the fabric manager is installed", "if it came another way: nv-fabricmanager -v")
+    if any(re.match(rf"(\d+:)?{re.escape(driver)}(?![0-9.])", version) for version in found.values()):
+        return passed(f"driver and fabric manager are {driver}")
+    said = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    return fail(f"the driver is {driver}, the fabric manager is not", evidence=said)
+
+
+def _state(spec: NodeSpec, state: NodeState) -> Verdict:
+    switches, members = state.driver.pci_switches, _in_a_fabric(state)
+    if not switches and not members:
+        return skip("no NVSwitch")
+    if switches and isinstance(state.units, Unknown):
+        return unread(state.units)
+    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    if switches and state.systemd and (unit is None or unit.active != "active"):
+        return fail(f"{UNIT} is {unit.active if unit else 'not installed'}")
+    if isinstance(members, Unknown):
+        return unread(members)
+    wrong = [(gpu, why) for gpu in members if (why := _why(gpu))]
+    if wrong:
+        said = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
+        return fail(f"{len(wrong)} of {len(members)} GPUs: {wrong[0][1]}", evidence=said)
+    hurt = [f"{gpu.bus}: {name} {value}" for gpu in members for name, value in gpu.fabric_health.items()
+            if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
+    if hurt:
+        return warn(f"the fabric is not whole: {hurt[0]}", "drain the node, reset all GPUs", "; ".join(hurt[:8]))
+    return passed(f"the fabric is complete for {len(members)} GPUs" if members else f"{UNIT} is active")
+
+
+def _why(gpu: Gpu) -> str:
+    if gpu.fabric_state != "Completed":
+        return f"the fabric's state is {gpu.fabric_state}"
+    return "" if gpu.fabric_status == "Success" else f"the fabric's status is {gpu.fabric_status or 'not told'}"
+
+
+CHECKS = (
+    Check(
+        "gpu.nvswitch",
+        Level.effective,
+        "The node has NVSwitches and should not, or the other way round: a wrong machine type, or a tray that is off.",
+        "lspci -d 10de: -n | grep 0680; nvidia-smi -q | grep -A3 Fabric",
+        "order the right machine, or correct hardware.nvswitch in the spec",
+        _present,
+        gpu=True,
+        after=ROOTS,
+    ),
+    Check(
+        "driver.fabricmanager",
+        Level.effective,
+        "The fabric manager has to be of exactly the driver's version: another one ends at its start, and CUDA answers "
+        "802 (system not yet initialized).",
+        "nv-fabricmanager --version; cat /proc/driver/nvidia/version; journalctl -u nvidia-fabricmanager",
+        "install the fabric manager of the driver's full version, then systemctl restart nvidia-fabricmanager",
+        _version,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "gpu.fabric",
+        Level.effective,
+        "GPUs behind an NVSwitch wait for the fabric manager: until it has trained the links CUDA answers 802.",
+        "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric",
+        "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
+        _state,
+        gpu=True,
+        after=(*ROOTS, "driver.fabricmanager"),
+    ),
+)

@@ -1,0 +1,186 @@
+"""The two forms of an inventory: Ansible's YAML, and the JSON of ``ansible-inventory --list --export``.
+
+Where Ansible warns and goes on without a part (an unexpected key, a list for a mapping), this is an error: a
+host that silently lacks its settings is worse than no run. Sources: as in :mod:`gpuready.inventory.sources`.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from gpuready.core.errors import SpecError, Where
+from gpuready.inventory.groups import Graph, Group
+from gpuready.inventory.host_names import MAX_HOSTS, NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, split_port
+from gpuready.spec.source_values import Located, Shown
+
+_SECTIONS = ("hosts", "vars", "children")
+
+
+class _Source:
+    """What both forms share: names are checked, problems collected."""
+
+    def __init__(self, graph: Graph, errors: list[SpecError]) -> None:
+        self.graph = graph
+        self.errors = errors
+
+    def refuse(self, problem: str, where: Where, given: object, allowed: str, near: str = "") -> None:
+        """Note a problem and go on."""
+        shown = Shown(given) if not isinstance(given, str) else given
+        self.errors.append(SpecError(problem, where=where, given=shown, allowed=allowed, near=near))
+
+    def add_group(self, name: object, where: Where) -> Group | None:
+        """The group, or None if that is no name."""
+        if isinstance(name, str) and name.strip() and name.isprintable() and "/" not in name:
+            return self.graph.add_group(name, where)
+        self.refuse("no group name", where, name, "text without / and control characters, numbers quoted")
+        return None
+
+    def add_hosts(self, pattern: object, group: Group, where: Where) -> list[str]:
+        """All hosts of a pattern, as members of ``group``."""
+        if not isinstance(pattern, str):
+            self.refuse("no host name", where, pattern, f"{NAME_ALLOWED}, numbers quoted")
+            return []
+        text, port = split_port(pattern)
+        try:
+            names = expand(text)
+        except ValueError as e:
+            self.refuse(str(e), where, pattern, RANGE_ALLOWED)
+            return []
+        for name in names:
+            if not is_host(name):
+                self.refuse("no host name", where, name, NAME_ALLOWED)
+                return []
+        if port is not None and not 1 <= port <= 65535:
+            self.refuse("no port", where, pattern, "1 to 65535")
+        if len(self.graph.hosts) + len(names) > MAX_HOSTS:
+            raise SpecError("too many hosts", where=where, given=pattern, allowed=f"at most {MAX_HOSTS}")
+        for name in names:
+            self.graph.add_host(name, group, where, port)
+        return names
+
+    def add_child(self, parent: Group, child: Group, where: Where) -> None:
+        """``ungrouped`` means: in no other group; so it can neither hold nor be part of one."""
+        if parent.name == "ungrouped" or (child.name == "ungrouped" and parent.name != "all"):
+            self.refuse("ungrouped is not part of other groups", where, child.name, "hosts and vars only")
+        else:
+            self.graph.add_child(parent, child, where)
+
+    def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
+        """Every variable of a mapping; null is an empty one."""
+        if isinstance(variables, dict):
+            for key, value in variables.items():
+                try:
+                    self.graph.set_variable(owner, key, value)
+                except SpecError as e:
+                    self.errors.append(e)
+        elif variables is not None:
+            self.refuse(f"{what} is no mapping", where, variables, "variables as key: value")
+
+
+class YamlSource(_Source):
+    """``GROUP: {hosts: {...}, vars: {...}, children: {...}}``, in the file's order, groups within groups."""
+
+    def read(self, top: dict[object, Located]) -> None:
+        """The top level is groups."""
+        for name, group in top.items():
+            self._group(name, group)
+
+    def _group(self, name: object, data: Located) -> Group | None:
+        group = self.add_group(name, data.where)
+        if group is None or data.value is None:
+            return group
+        if not isinstance(data.value, dict):
+            self.refuse(f"group {name}", data.where, data.value, "a mapping with hosts, vars, children")
+            return group
+        for key, section in data.value.items():
+            if key in _SECTIONS:
+                self._section(group, str(key), section)
+            else:
+                self._unknown(group, key, section.where)
+        return group
+
+    def _section(self, group: Group, key: str, section: Located) -> None:
+        entries = section.value
+        if isinstance(entries, str):  # Ansible takes one bare word for a mapping with nothing
+            entries = {entries: Located(None, section.where)}
+        if entries is None:
+            return
+        if not isinstance(entries, dict):
+            form = "VARIABLE: value" if key == "vars" else "NAME: (a colon after each name, no dash before it)"
+            self.refuse(f"{key} of group {group.name}", section.where, entries, f"a mapping, {form}")
+        elif key == "vars":
+            self.set_variables(group.name, entries, section.where, "vars")
+        elif key == "children":
+            for name, data in entries.items():
+                child = self._group(name, data)
+                if child is not None:
+                    self.add_child(group, child, data.where)
+        else:
+            for pattern, data in entries.items():
+                for host in self.add_hosts(pattern, group, data.where):
+                    self.set_variables(host, data.value, data.where, f"host {host}")
+
+    def _unknown(self, group: Group, key: object, where: Where) -> None:
+        if "gpuready" in (key, group.name):
+            self.refuse("gpuready is no part of a group", where, key, "a variable: below vars, or below a host")
+            return
+        near = difflib.get_close_matches(str(key), _SECTIONS, 1)
+        problem = f"unknown key in group {group.name}"
+        self.refuse(problem, where, key, "hosts, vars, children", near[0] if near else "")
+
+
+class ExportSource(_Source):
+    """``GROUP: {hosts: [...], vars: {...}, children: [...]}`` and ``_meta: {hostvars: {...}}``."""
+
+    def read(self, top: dict[object, Located]) -> None:
+        """Groups first; then the variables of those hosts that are in one."""
+        named: dict[str, Where] = {}
+        for name, data in top.items():
+            group = None if name == "_meta" else self.add_group(name, data.where)
+            if group is not None:
+                named.update(self._group(group, data))
+        meta = top["_meta"].value if "_meta" in top else None
+        hostvars = meta.get("hostvars") if isinstance(meta, dict) else None
+        if hostvars is None or not isinstance(hostvars.value, dict):
+            where = top["_meta"].where if "_meta" in top else next(iter(top.values())).where
+            self.refuse("no _meta.hostvars", where, None, "the output of ansible-inventory --list --export")
+            return
+        with_spec = [v for v in hostvars.value.values() if isinstance(v.value, dict) and "gpuready" in v.value]
+        if len(with_spec) > 1 and not any(group.vars for group in self.graph.groups.values()):
+            self.graph.notes.append(
+                f"{hostvars.where.file}: no group has variables; made without --export, it lacks outer levels"
+            )
+        for host in named:
+            if host in hostvars.value:
+                variables: Located = hostvars.value[host]
+                self.set_variables(host, variables.value, variables.where, f"host {host}")
+
+    def _group(self, group: Group, data: Located) -> dict[str, Where]:
+        content = data.value
+        if isinstance(content, list):  # the short form of old scripts
+            content = {"hosts": data}
+        if not isinstance(content, dict) or not set(content) <= set(_SECTIONS):
+            self.refuse(f"group {group.name}", data.where, data.value, "a mapping with hosts, vars, children")
+            return {}
+        if "vars" in content:
+            self.set_variables(group.name, content["vars"].value, content["vars"].where, "vars")
+        for entry in self._list(content, "children", group):
+            child = self.add_group(entry.value, entry.where)
+            if child is not None:
+                self.add_child(group, child, entry.where)
+        hosts: dict[str, Where] = {}
+        for entry in self._list(content, "hosts", group):
+            if isinstance(entry.value, str) and is_host(entry.value):  # no ranges and no ports here
+                hosts[self.graph.add_host(entry.value, group, entry.where).name] = entry.where
+            else:
+                self.refuse("no host name", entry.where, entry.value, NAME_ALLOWED)
+        return hosts
+
+    def _list(self, content: dict[object, Located], key: str, group: Group) -> list[Located]:
+        section = content.get(key)
+        if section is None or section.value is None:
+            return []
+        if isinstance(section.value, list):
+            return section.value
+        self.refuse(f"{key} of group {group.name}", section.where, section.value, "a list of names")
+        return []

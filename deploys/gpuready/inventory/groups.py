@@ -1,0 +1,170 @@
+"""The graph of groups and hosts, and in which order their variables win: exactly Ansible's.
+
+Depth first: a group's depth is its longest way from ``all``; at equal depth ``ansible_group_priority``, then
+the name decides; the later wins. Source: Ansible's documentation, "How variables are merged", and what
+ansible-core answers when the tests ask it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from gpuready.core.errors import SpecError, Where
+from gpuready.spec.source_values import Located, Shown, merge
+
+Vars = dict[object, Located]
+
+
+@dataclass(eq=False)
+class Group:
+    """A group; ``depth`` is known after :meth:`Graph.reconcile`."""
+
+    name: str
+    where: Where
+    vars: Vars = field(default_factory=dict)
+    hosts: dict[str, None] = field(default_factory=dict)
+    children: dict[str, Where] = field(default_factory=dict)
+    parents: dict[str, None] = field(default_factory=dict)
+    priority: int = 1
+    depth: int = 0
+
+
+@dataclass(eq=False)
+class Host:
+    """A host, and where it is first named."""
+
+    name: str
+    where: Where
+    vars: Vars = field(default_factory=dict)
+
+
+class Graph:
+    """All groups and hosts of one or more inventory sources."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+        self.hosts: dict[str, Host] = {}
+        self.named: set[str] = set()
+        """The hosts that the command line itself names."""
+        self.notes: list[str] = []
+        self._closures: dict[frozenset[str], tuple[Group, ...]] = {}
+        self._direct: dict[str, list[str]] | None = None
+        nowhere = Where("<built in>")
+        self.add_child(self.add_group("all", nowhere), self.add_group("ungrouped", nowhere), nowhere)
+
+    def add_group(self, name: str, where: Where) -> Group:
+        """The group of that name, made if need be."""
+        return self.groups.setdefault(name, Group(name, where))
+
+    def add_child(self, parent: Group, child: Group, where: Where) -> None:
+        """``child`` and all below it belong to ``parent``."""
+        parent.children.setdefault(child.name, where)
+        child.parents.setdefault(parent.name)
+
+    def add_host(self, name: str, group: Group, where: Where, port: int | None = None) -> Host:
+        """The host of that name, made if need be, as a member of ``group``; a port counts when it is new."""
+        if name not in self.hosts:
+            self.hosts[name] = Host(name, where)
+            if port:
+                self.hosts[name].vars["ansible_port"] = Located(port, where)
+        group.hosts.setdefault(name)
+        return self.hosts[name]
+
+    def set_variable(self, name: str, key: object, value: Located) -> None:
+        """A variable of a group or host. As in Ansible, a group hides a host of the same name."""
+        owner: Group | Host = self.groups[name] if name in self.groups else self.hosts[name]
+        if isinstance(owner, Group) and key == "ansible_group_priority":
+            owner.priority = _priority(value)
+            return
+        owner.vars[key] = merge(owner.vars.get(key), value) if key == "gpuready" else value
+
+    def reconcile(self) -> None:
+        """After the last source: all within ``all``, ``ungrouped`` exact, depths; SpecError on a cycle."""
+        everything, ungrouped = self.groups["all"], self.groups["ungrouped"]
+        for group in self.groups.values():
+            if group is not everything and not group.parents:
+                self.add_child(everything, group, group.where)
+        self._set_depths()
+        for name, host in self.hosts.items():
+            others = {group.name for group in self.groups_of(name)} - {"ungrouped"}
+            if others:
+                ungrouped.hosts.pop(name, None)
+            elif name in self.groups:  # Ansible looks for a group first here, too
+                self.add_child(ungrouped, self.groups[name], host.where)
+            else:
+                ungrouped.hosts.setdefault(name)
+        self._direct = None
+        self._closures.clear()
+        self._set_depths()
+
+    def groups_of(self, host: str) -> tuple[Group, ...]:
+        """All groups of a host except ``all``, in the order in which their variables win, last wins."""
+        if self._direct is None:
+            self._direct = {}
+            for group in self.groups.values():
+                for member in group.hosts:
+                    self._direct.setdefault(member, []).append(group.name)
+        direct = frozenset(self._direct.get(host, ()))
+        if direct not in self._closures:
+            found = self._with_ancestors(direct) - {"all"}
+            order = sorted((self.groups[n] for n in found), key=lambda g: (g.depth, g.priority, g.name))
+            self._closures[direct] = tuple(order)
+        return self._closures[direct]
+
+    def hosts_of(self, group: str) -> list[str]:
+        """The hosts of a group: its own, then those of its children, level by level."""
+        seen, queue, found = {group}, deque([group]), dict[str, None]()
+        while queue:
+            here = self.groups[queue.popleft()]
+            found.update(here.hosts)
+            for child in here.children:
+                if child not in seen:
+                    seen.add(child)
+                    queue.append(child)
+        return list(found)
+
+    def _with_ancestors(self, names: frozenset[str]) -> set[str]:
+        found, todo = set(names), list(names)
+        while todo:
+            for parent in self.groups[todo.pop()].parents:
+                if parent not in found:
+                    found.add(parent)
+                    todo.append(parent)
+        return found
+
+    def _set_depths(self) -> None:
+        """Parents before children; whoever never becomes ready is on a cycle."""
+        waiting = {name: len(group.parents) for name, group in self.groups.items()}
+        ready = deque(name for name, count in waiting.items() if not count)
+        while ready:
+            name = ready.popleft()
+            del waiting[name]
+            for child in self.groups[name].children:
+                self.groups[child].depth = max(self.groups[child].depth, self.groups[name].depth + 1)
+                waiting[child] -= 1
+                if not waiting[child]:
+                    ready.append(child)
+        if waiting:
+            raise self._cycle(waiting)
+
+    def _cycle(self, waiting: dict[str, int]) -> SpecError:
+        """Go up from any group that waits: some parent of each waits, too, until one comes a second time."""
+        path = [next(iter(waiting))]
+        while path[-1] not in path[:-1]:
+            path.append(next(p for p in self.groups[path[-1]].parents if p in waiting))
+        ring = path[path.index(path[-1]) :][::-1]
+        edges = [self.groups[parent].children[child] for parent, child in pairwise(ring)]
+        where = max(edges, key=lambda w: (w.file, w.line))
+        return SpecError("a group lies within itself", where=where, given=" > ".join(ring), allowed="a tree")
+
+
+def _priority(value: Located) -> int:
+    number = value.value
+    if isinstance(number, str) and number.strip().lstrip("+-").isdecimal():
+        number = int(number.strip()[:18])
+    if isinstance(number, int):
+        return int(number)
+    given = Shown(number)
+    raise SpecError("ansible_group_priority", where=value.where, given=given, allowed="a whole number")

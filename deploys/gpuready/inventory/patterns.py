@@ -1,0 +1,118 @@
+"""``--limit``: which hosts of the inventory a run is about.
+
+Names, groups, globs, ``~regex``, ``!`` without, ``&`` only those also in, ``GROUP[0]`` and ``GROUP[1:3]``,
+several separated by ``,`` or ``:``, and ``@FILE`` with one pattern a line. Source: Ansible's documentation,
+"Patterns: targeting hosts and groups"; a pattern that matches nothing is a note, as there it is a warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Sequence
+
+from gpuready.core.errors import GpureadyError, InventoryError
+from gpuready.inventory.groups import Graph
+from gpuready.inventory.host_names import is_address_pattern, split_port
+from gpuready.inventory.yaml_positions import read_text
+
+_PARTS = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
+_SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\]")
+
+
+def select(graph: Graph, limit: Sequence[str], notes: list[str]) -> list[str]:
+    """The names of the wanted hosts in inventory order; InventoryError if there are none."""
+    everything = graph.hosts_of("all")
+    if not everything:
+        raise InventoryError("the inventory has no hosts")
+    patterns = [pattern for text in limit for pattern in _patterns(text) if pattern]
+    if not patterns:
+        return everything
+    wanted = _evaluate(graph, patterns, notes)
+    chosen = [name for name in everything if name in wanted]
+    if not chosen:
+        raise _nothing(graph, patterns)
+    return chosen
+
+
+def _patterns(text: str) -> list[str]:
+    """The single patterns of one ``--limit``, those from files included."""
+    found: list[str] = []
+    for part in _split(text):
+        found += _from_file(part[1:]) if part.startswith("@") else [part]
+    return found
+
+
+def _split(text: str) -> list[str]:
+    if "," in text:
+        parts = text.split(",")
+    elif is_address_pattern(text) or split_port(text)[1] is not None:
+        parts = [text]  # the colons of an IPv6 address or of a range separate nothing
+    else:
+        parts = _PARTS.findall(text)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _from_file(path: str) -> list[str]:
+    try:
+        return [line.strip() for line in read_text(path).split("\n")]
+    except GpureadyError as e:
+        raise InventoryError(f"--limit @{e}") from None
+
+
+def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
+    """Plain patterns first, then ``&``, then ``!``; only exclusions means: of all."""
+    plain = [p for p in patterns if p[0] not in "!&"] or ["all"]
+    wanted: set[str] = set()
+    for pattern in plain:
+        found = [pattern] if pattern in graph.hosts else _match(graph, pattern)
+        if not found:
+            notes.append(f"--limit {pattern} matches no host{_near(graph, [pattern])}")
+        wanted.update(found)
+    for pattern in (p[1:] for p in patterns if p[0] == "&"):
+        wanted &= set(_match(graph, pattern))
+    for pattern in (p[1:] for p in patterns if p[0] == "!"):
+        wanted -= set(_match(graph, pattern))
+    return wanted
+
+
+def _match(graph: Graph, pattern: str) -> list[str]:
+    """The hosts of one pattern without its sign; of a name that both have, the group's."""
+    if not pattern:
+        return []
+    subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
+    found = _hosts_like(graph, subscript[1] if subscript else pattern)
+    if not subscript or not found:
+        return found
+    index, first, last = subscript[2], subscript[3], subscript[4]
+    if index is None:
+        return found[int(first) : int(last) + 1 if last else None]
+    try:
+        return [found[int(index)]]
+    except IndexError:
+        raise InventoryError(f"--limit {pattern}: there are only {len(found)} hosts") from None
+
+
+def _hosts_like(graph: Graph, pattern: str) -> list[str]:
+    """Of groups that match all hosts; hosts by name if no group matches, or for a glob or regex."""
+    try:
+        regex = re.compile(pattern[1:] if pattern.startswith("~") else fnmatch.translate(pattern))
+    except (re.error, OverflowError, RecursionError) as e:
+        raise InventoryError(f"--limit {pattern}: no regular expression: {e}") from None
+    groups = [name for name in graph.groups if regex.match(name)]
+    found = [host for group in groups for host in graph.hosts_of(group)]
+    if not groups or pattern.startswith("~") or any(special in pattern for special in ".?*["):
+        found += [host for host in graph.hosts if regex.match(host)]
+    return found
+
+
+def _nothing(graph: Graph, patterns: list[str]) -> InventoryError:
+    return InventoryError(f"--limit {','.join(patterns)}: no host matches{_near(graph, patterns)}")
+
+
+def _near(graph: Graph, patterns: Sequence[str]) -> str:
+    names = [*graph.groups, *graph.hosts][:10_000]  # a hint may be incomplete, but must not take long
+    words = [pattern.lstrip("!&~") for pattern in patterns][:3]
+    near = dict.fromkeys(name for word in words for name in difflib.get_close_matches(word, names, 2, 0.5))
+    return f"; did you mean {', '.join(near)}?" if near else ""

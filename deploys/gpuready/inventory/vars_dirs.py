@@ -1,0 +1,136 @@
+"""``group_vars/`` and ``host_vars/`` beside an inventory, and the order in which a host's variables win.
+
+Source: Ansible's documentation, "Organizing host and group variables" and "Understanding variable
+precedence": the inventory's own group variables, then group_vars/all, then the other group_vars, then the
+host's own, then host_vars; within each, source by source. There is no playbook here, so nothing is read
+beside one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.inventory.groups import Graph, Group, Vars
+from gpuready.inventory.yaml_positions import load_text, read_text
+from gpuready.spec.source_values import VAULT, Located, Shown
+
+_EXTENSIONS = ("", ".yml", ".yaml", ".json")
+
+
+class Layers:
+    """The variables of each host as a list of mappings, the last of which wins."""
+
+    def __init__(self, graph: Graph, directories: Sequence[str]) -> None:
+        self._graph = graph
+        self._directories = directories
+        self._listings: dict[str, frozenset[str]] = {}
+        self._files: dict[tuple[str, str], tuple[Vars, ...] | SpecError] = {}
+        self._of_groups: dict[tuple[Group, ...], tuple[Vars, ...]] = {}
+
+    def of_host(self, name: str) -> tuple[Vars, ...]:
+        """All layers of a host; SpecError or InventoryError for a file that cannot be read."""
+        groups = self._graph.groups_of(name)
+        if groups not in self._of_groups:
+            self._of_groups[groups] = tuple(layer for layer in self._group_layers(groups) if layer)
+        own = self._graph.hosts[name].vars
+        return self._of_groups[groups] + ((own,) if own else ()) + self._beside("host_vars", name)
+
+    def _group_layers(self, groups: tuple[Group, ...]) -> Iterator[Vars]:
+        yield self._graph.groups["all"].vars
+        for group in groups:
+            yield group.vars
+        yield from self._beside("group_vars", "all")
+        for directory in self._directories:
+            for group in groups:
+                yield from self._vars_of(directory, "group_vars", group.name)
+
+    def _beside(self, kind: str, name: str) -> tuple[Vars, ...]:
+        found = (self._vars_of(directory, kind, name) for directory in self._directories)
+        return tuple(layer for layers in found for layer in layers)
+
+    def _vars_of(self, directory: str, kind: str, name: str) -> tuple[Vars, ...]:
+        folder = str(Path(directory, kind))
+        if folder not in self._listings:
+            self._listings[folder] = _names_in(folder)
+        if (folder, name) not in self._files:
+            try:
+                files = list(_find(folder, name, self._listings[folder]))
+            except OSError as e:
+                raise InventoryError(f"{e.filename}: cannot be read: {e.strerror}") from None
+            try:
+                self._files[folder, name] = tuple(layer for layer in map(_read, map(str, files)) if layer)
+            except SpecError as e:  # once is enough: all hosts of a group ask
+                self._files[folder, name] = e
+        found = self._files[folder, name]
+        if isinstance(found, SpecError):
+            raise found
+        return found
+
+
+def directory_of(source: str) -> str:
+    """Where the vars directories of a source lie: beside the file, or in the directory itself."""
+    path = Path(source)
+    return str(path if path.is_dir() else path.parent)
+
+
+def is_store(file: str) -> bool:
+    """Whether a vars file, by Ansible's convention, holds secrets alone: ``group_vars/NAME/vault.yml`` beside others.
+
+    Source: Ansible's documentation, "Keep vaulted variables safely visible".
+    """
+    path = Path(file)
+    in_folder = path.parent.name not in ("group_vars", "host_vars")
+    return in_folder and re.search("vault|secret|credential|password", path.stem, re.IGNORECASE) is not None
+
+
+def _names_in(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(entry.name for entry in Path(folder).iterdir())
+    except (NotADirectoryError, FileNotFoundError):
+        return frozenset()
+    except OSError as e:
+        raise InventoryError(f"{folder}: cannot be read: {e.strerror}") from None
+
+
+def _find(folder: str, name: str, there: frozenset[str]) -> Iterator[Path]:
+    """The first there is of NAME, NAME.yml, NAME.yaml, NAME.json: a file, or all files of a directory."""
+    candidates = (Path(folder, name + extension) for extension in _EXTENSIONS if name + extension in there)
+    path = next((candidate for candidate in candidates if candidate.exists()), None)
+    if path is None:
+        return
+    if path.is_dir():
+        yield from _files_below(path, frozenset())
+    else:
+        yield path
+
+
+def _files_below(directory: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """Sorted by name; hidden and backup files are left out, directories with a suffix, too."""
+    above |= {directory.resolve()}
+    for path in sorted(directory.iterdir(), key=lambda p: p.name):
+        if path.name.startswith(".") or path.name.endswith("~"):
+            continue
+        if path.is_dir():
+            if path.resolve() in above:
+                raise InventoryError(f"{path}: the link leads back into itself", remedy="remove the link")
+            if not path.suffix:
+                yield from _files_below(path, above)
+        elif path.is_file() and path.suffix in _EXTENSIONS:
+            yield path
+
+
+def _read(file: str) -> Vars:
+    """The variables of a file; of one that ansible-vault encrypted, a mark that it is there."""
+    text = read_text(file)
+    if text.startswith("$ANSIBLE_VAULT;"):
+        return {VAULT: Located(VAULT, Where(file))}
+    located = load_text(text, file)
+    if located is None or located.value is None:
+        return {}
+    if not isinstance(located.value, dict):
+        given = Shown(located.value)
+        raise SpecError("no variables", where=Where(file, 1), given=given, allowed="a mapping of variables")
+    return located.value

@@ -1,0 +1,198 @@
+"""Which GID of which RDMA port is the fabric's: one, or the exact reason why none or several. Never a guess.
+
+A port lists every address of its netdev and of all VLANs above it, for RoCE v1 and v2, and indexes move when addresses
+come and go; so nothing here goes by a number. Where the spec names neither a network nor an interface, the netdev of
+the default route and that of SSH are left out, because a node's management network is seldom its fabric.
+Sources: ib_core's roce_gid_mgmt.c (which addresses become GIDs), perftest's and NCCL's own ranking of GIDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address, IPv6Network, ip_interface, ip_network
+from typing import Literal
+
+from gpuready.components.nccl.spec import Nccl
+from gpuready.network.ports import Address, Gid, Port, ports, stacked
+from gpuready.state.model import NodeState
+from gpuready.state.network import Network
+
+__all__ = ["Choices", "Chosen", "Gid", "Port", "Refused", "choose", "ports"]
+
+#: Why a port is not used. ``unwanted``: it is another network's; the others want somebody to look.
+Why = Literal["unwanted", "down", "iwarp", "none", "several", "unknown"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A port of the fabric. ``gid_index`` is None for InfiniBand, where NCCL asks for none.
+
+    ``address`` is that of the GID; of an InfiniBand port that of its IPoIB netdev, None without one. ``network`` is the
+    address with its prefix length as CIDR, empty where the netdev's addresses do not have it.
+    """
+
+    port: Port
+    gid_index: int | None
+    address: Address | None
+    netdev: str
+    network: str = ""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A port that is not used, and why, as one phrase. ``fabric``: it is one of the fabric's, if only it were up."""
+
+    port: Port
+    why: Why
+    reason: str
+    fabric: bool = False
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What became of each port of a node, in the order of :func:`ports`."""
+
+    ports: tuple[Chosen | Refused, ...]
+
+    @property
+    def chosen(self) -> tuple[Chosen, ...]:
+        """The ports of the fabric."""
+        return tuple(each for each in self.ports if isinstance(each, Chosen))
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """The others."""
+        return tuple(each for each in self.ports if isinstance(each, Refused))
+
+
+class _Refusal(Exception):
+    def __init__(self, why: Why, reason: str) -> None:
+        super().__init__(reason)
+        self.why, self.reason = why, reason
+
+
+def choose(state: NodeState, nccl: Nccl, *, as_if_up: bool = False) -> Choices:
+    """For each port of the node :class:`Chosen` or :class:`Refused`; ``as_if_up``: also for those that are down."""
+    network = state.network if isinstance(state.network, Network) else None
+    found = [replace(port, state="ACTIVE") if as_if_up else port for port in ports(state)]
+    return Choices(tuple(_marked(port, nccl, network) for port in found))
+
+
+def _marked(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:
+    """A port that is down is still the fabric's where it would be chosen, with an address, if it were up."""
+    found = _judged(port, nccl, network)
+    if isinstance(found, Chosen) or found.why != "down":
+        return found
+    up = _judged(replace(port, state="ACTIVE"), nccl, network)
+    return replace(found, fabric=isinstance(up, Chosen) and (up.address is not None or bool(nccl.interfaces)))
+
+
+def _judged(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:
+    try:
+        return _chosen(port, nccl, network)
+    except _Refusal as e:
+        return Refused(port, e.why, e.reason)
+
+
+def _chosen(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
+    if port.transport == "iWARP":
+        raise _Refusal("iwarp", "iWARP, which NCCL does not use (irdma: options irdma roce_ena=1 makes it RoCE)")
+    if port.transport == "other":
+        raise _Refusal("unwanted", f"neither RoCE nor InfiniBand (link layer {port.link_layer or 'unknown'})")
+    named = {port.device, port.netdev, *(gid.netdev for gid in port.gids)}
+    if nccl.interfaces and not named & set(nccl.interfaces):
+        raise _Refusal("unwanted", f"none of nccl.interfaces ({', '.join(nccl.interfaces)})")
+    if port.state != "ACTIVE":
+        raise _Refusal("down", f"its state is {port.state}, not ACTIVE")
+    return _infiniband(port, nccl, network) if port.transport == "InfiniBand" else _roce(port, nccl, network)
+
+
+def _infiniband(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
+    held = network.devices[port.netdev].addresses if network and port.netdev in network.devices else ()
+    addresses = [ip_interface(text) for text in held]
+    inside = [a for a in addresses if not a.is_link_local and _in_subnets(a.ip, nccl)]
+    if nccl.subnets and not inside:
+        raise _Refusal("unwanted", f"no IPoIB address in {', '.join(nccl.subnets)}")
+    own = min(inside, key=lambda a: (a.version, int(a.ip)), default=None)
+    return Chosen(port, None, own.ip if own else None, port.netdev, str(own.network) if own else "")
+
+
+def _roce(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
+    left = _usable(port, nccl, network)
+    left = [gid for gid in left if gid.address.version == 4] or left
+    if network:
+        left = [gid for gid in left if not stacked(gid.netdev, network)] or left
+    if len({(gid.address, gid.netdev) for gid in left}) > 1:
+        said = "; ".join(map(str, left))
+        raise _Refusal("several", f"several addresses could be the fabric's ({said}): name one in nccl.subnets")
+    gid = min(left, key=lambda gid: gid.index)
+    return Chosen(port, gid.index, gid.address, gid.netdev, _network(gid, network))
+
+
+def _usable(port: Port, nccl: Nccl, network: Network | None) -> list[Gid]:
+    """The RoCE v2 GIDs of the fabric; each step says what it found no more of."""
+    if not port.gids:
+        raise _Refusal("none", "its GID table is empty")
+    left = _keep(
+        port.gids, lambda gid: not _local(gid.address), "none", "its netdev has no address but link-local ones"
+    )
+    had = "; ".join(dict.fromkeys(f"{gid.address}{f' on {gid.netdev}' if gid.netdev else ''}" for gid in left))
+    subnets, interfaces = ", ".join(nccl.subnets), ", ".join(nccl.interfaces)
+    left = _keep(
+        left, lambda gid: _in_subnets(gid.address, nccl), "unwanted", f"no address in {subnets} (it has {had})"
+    )
+    if nccl.interfaces and port.device not in nccl.interfaces:
+        left = _keep(
+            left, lambda gid: gid.netdev in nccl.interfaces, "none", f"no address on {interfaces} (it has {had})"
+        )
+    if not nccl.subnets and not nccl.interfaces:
+        left = _without_management(left, network)
+    unread = [gid for gid in left if not gid.version]
+    if unread:
+        raise _Refusal("unknown", f"the RoCE version of GID {unread[0]} was not read")
+    return _keep(left, lambda gid: gid.version == "v2", "none", "only RoCE v1 GIDs, which no router forwards")
+
+
+def _keep(left: Iterable[Gid], wanted: Callable[[Gid], bool], why: Why, reason: str) -> list[Gid]:
+    kept = [gid for gid in left if wanted(gid)]
+    if not kept:
+        raise _Refusal(why, reason)
+    return kept
+
+
+def _without_management(left: list[Gid], network: Network | None) -> list[Gid]:
+    if network is None:
+        raise _Refusal("unknown", "the node's routes were not read, so its management network cannot be told apart")
+    apart = dict.fromkeys(network.default, "the default route")
+    apart |= {name: "SSH" for name, device in network.devices.items() if _holds(device.addresses, network.ssh)}
+    kept = [gid for gid in left if gid.netdev not in apart]
+    if not kept:
+        netdev = left[0].netdev
+        way = "if this is the fabric, name its network in nccl.subnets"
+        raise _Refusal("unwanted", f"{netdev} carries {apart[netdev]}; {way}")
+    return kept
+
+
+def _holds(addresses: tuple[str, ...], address: str) -> bool:
+    return address in {text.partition("/")[0] for text in addresses}
+
+
+def _in_subnets(address: Address, nccl: Nccl) -> bool:
+    return not nccl.subnets or any(address in ip_network(subnet) for subnet in nccl.subnets)
+
+
+_MULTICAST_V4 = IPv6Network("ff0e::ffff:0:0/96")
+
+
+def _local(address: Address) -> bool:
+    """Link-local in either family (every default GID is, also one with an EUI of zero), loopback, or no host's."""
+    if isinstance(address, IPv6Address) and address in _MULTICAST_V4:
+        return True
+    return address.is_link_local or address.is_loopback or address.is_unspecified or address.is_multicast
+
+
+def _network(gid: Gid, network: Network | None) -> str:
+    held = network.devices[gid.netdev].addresses if network and gid.netdev in network.devices else ()
+    found = [ip_interface(text) for text in held if text.partition("/")[0] == str(gid.address)]
+    return str(found[0].network) if found else ""

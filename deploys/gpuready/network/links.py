@@ -1,0 +1,140 @@
+"""Which port of one host is tested against which port of another, and what is left over, with the reason.
+
+Rails: a port meets the one on the same network where each host has exactly one there; else the one of the same name;
+else they meet in order. Ports that are another network's (discovery's "unwanted", and iWARP) take no part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gpuready.network.discovery import Choices, Chosen, Refused
+from gpuready.state.model import Docker, NodeState
+
+Candidate = Chosen | Refused
+
+
+@dataclass(frozen=True)
+class End:
+    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None when unknown."""
+
+    host: str
+    device: str
+    port: int
+    netdev: str = ""
+    address: str = ""
+    gid_index: int | None = None
+    line_gbps: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.device}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two ports that face each other; ``obstacle`` says why they cannot be tested, and is empty where they can."""
+
+    server: End
+    client: End
+    obstacle: str = ""
+
+    @property
+    def ends(self) -> tuple[End, End]:
+        """Server and client."""
+        return self.server, self.client
+
+
+@dataclass(frozen=True)
+class Unpaired:
+    """A port that no port of ``other`` faces."""
+
+    end: End
+    other: str
+    reason: str
+
+
+def links(server: str, of_server: Choices, client: str, of_client: Choices) -> tuple[list[Link], list[Unpaired]]:
+    """All links between two hosts, in the order of the server's ports, and what stays alone."""
+    here, there = _candidates(of_server), _candidates(of_client)
+    pairs = _matched(here, there)
+    found = [_link(server, a, client, b) for a, b in pairs]
+    alone = []
+    for host, other, ports in ((server, client, here), (client, server, there)):
+        left = [each for each in ports if not any(each is a or each is b for a, b in pairs)]
+        alone += [Unpaired(_end(host, each), other, _why(each)) for each in left]
+    both = [link for link, (a, b) in zip(found, pairs, strict=True) if _meant(a) or _meant(b)]
+    neither = [pair for pair in pairs if not _meant(pair[0]) and not _meant(pair[1])]
+    alone += [Unpaired(_end(server, a), client, _why(a)) for a, _ in neither]
+    alone += [Unpaired(_end(client, b), server, _why(b)) for _, b in neither]
+    return both, alone
+
+
+def _meant(each: Candidate) -> bool:
+    """Is it a port of the fabric, be it that it is down?"""
+    return isinstance(each, Chosen) or each.fabric
+
+
+def _candidates(choices: Choices) -> list[Candidate]:
+    return [each for each in choices.ports if isinstance(each, Chosen) or each.why not in ("unwanted", "iwarp")]
+
+
+def _matched(here: list[Candidate], there: list[Candidate]) -> list[tuple[Candidate, Candidate]]:
+    rails = _only(here).keys() & _only(there).keys()
+    pairs = [(_only(here)[network], _only(there)[network]) for network in rails]
+    for same in (_name, None):
+        left = [a for a in here if not any(a is x for x, _ in pairs)]
+        facing = [b for b in there if not any(b is y for _, y in pairs)]
+        if same is None:
+            pairs += list(zip(left, facing, strict=False))
+        else:
+            named = {same(b): b for b in facing}
+            pairs += [(a, named[same(a)]) for a in left if same(a) in named]
+    return sorted(pairs, key=lambda pair: next(i for i, a in enumerate(here) if a is pair[0]))
+
+
+def _only(ports: list[Candidate]) -> dict[str, Candidate]:
+    """The port on each network that has but one of this host's."""
+    on = [(each.network, each) for each in ports if isinstance(each, Chosen) and each.network]
+    seen = Counter(network for network, _ in on)
+    return {network: each for network, each in on if seen[network] == 1}
+
+
+def _name(each: Candidate) -> str:
+    return each.port.name
+
+
+def _end(host: str, each: Candidate) -> End:
+    port = each.port
+    # InfiniBand's own word on its rate is right, and a port without IPoIB has no netdev to ask.
+    line = port.line_gbps or (port.rate_gbps if port.transport == "InfiniBand" else None)
+    if isinstance(each, Refused):
+        return End(host, port.device, port.number, port.netdev, line_gbps=line)
+    address = "" if each.address is None else str(each.address)
+    return End(host, port.device, port.number, each.netdev, address, each.gid_index, line)
+
+
+def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:
+    ends = _end(server, a), _end(client, b)
+    refused = [f"{end}: {each.reason}" for end, each in zip(ends, (a, b), strict=True) if isinstance(each, Refused)]
+    if not refused:
+        why = "no IP address, over which the two could find each other (IPoIB is not configured)"
+        refused = [f"{end}: {why}" for end in ends if not end.address]
+    return Link(*ends, "; ".join(refused))
+
+
+def _why(each: Candidate) -> str:
+    return each.reason if isinstance(each, Refused) else "the other has no port left to pair it with"
+
+
+def remarks(state: NodeState | None, found: Choices) -> list[str]:
+    """What a reader of the figures has to know of a node: that it has no port, or that somebody works there."""
+    told = []
+    if not found.chosen:
+        why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
+        told.append(f"no port of the fabric: {'; '.join(why)}")
+    docker = state.docker if state is not None else None
+    busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
+    if busy:
+        told.append(f"GPU containers run here ({', '.join(busy)}): figures may be low, and their traffic is slowed")
+    return told

@@ -1,0 +1,93 @@
+"""Answers to "will this image run here?" as JSON and for people: one alone, or a matrix of hosts and images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpuready.core.host_list import hostlist
+from gpuready.cuda.predict import MINOR_LIMITS
+from gpuready.cuda.versions import driver
+from gpuready.report.mask import mask_text
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, count
+from gpuready.tools.compat.answer import Answer
+
+_STYLE = {True: "green", False: "red"}
+
+
+def answer_document(answer: Answer) -> dict[str, Any]:
+    """The keys of one answer; ``verdict`` is null where the image could not be judged, and ``reason`` says why."""
+    found = answer.found
+    return {
+        "verdict": found.verdict if found else None,
+        "certain": bool(found and found.certain),
+        "reason": mask_text(found.reason if found else answer.unknown),
+        "notes": [mask_text(note) for note in _notes(answer)],
+        "libcuda": driver(found.library.version) if found and found.library else None,
+        "fixes": [
+            {"do": mask_text(fix.do), "verdict": fix.then.verdict, "certain": fix.then.certain} for fix in answer.fixes
+        ],
+    }
+
+
+def _notes(answer: Answer) -> tuple[str, ...]:
+    return (*(answer.found.notes if answer.found else ()), *answer.notes)
+
+
+def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
+    """One answer in lines: the verdict and its reason, then the ways out."""
+    reason = answer.found.reason if answer.found else answer.unknown
+    lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {where}{reason}"]
+    lines += [f"  note   {note}" for note in _notes(answer)]
+    lines += [
+        f"  {'do' if number == 1 else '  '}     {number}. {fix.do} -> {fix.then.verdict}"
+        f"{'' if fix.then.certain else '?'}"
+        for number, fix in enumerate(answer.fixes, 1)
+    ]
+    if not answer.found:
+        lines.append(f"  do     {answer.remedy}")
+    elif not answer.runs and not answer.fixes:
+        lines.append("  do     nothing that we know of makes it run here")
+    return lines
+
+
+def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """The table, then every distinct answer that is worth reading, with its hosts."""
+    names = list(dict.fromkeys(answer.image for host in run.hosts for answer in host.answers))
+    if not names:
+        return
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for host in run.hosts:
+        by_name = {answer.image: answer.word for answer in host.answers}
+        rows.setdefault(tuple(by_name.get(name, "-") for name in names), []).append(host.name)
+    told_hosts = {cells: hostlist(hosts) for cells, hosts in rows.items()}
+    first = max(map(len, told_hosts.values()))
+    widths = [max(len(name), *(len(cells[at]) for cells in rows)) for at, name in enumerate(names)]
+    head = "  ".join(f"{name:<{width}}" for name, width in zip(names, widths, strict=True))
+    yield [f"{'':<{first}}  {head}".rstrip()] + [
+        f"{hosts:<{first}}  " + "  ".join(_cell(cell, width, paint) for cell, width in zip(cells, widths, strict=True))
+        for cells, hosts in told_hosts.items()
+    ]
+    blocks: dict[str, tuple[Answer, list[str]]] = {}
+    for host in run.hosts:
+        for answer in host.answers:
+            blocks.setdefault(repr((answer.image, answer_document(answer))), (answer, []))[1].append(host.name)
+    for answer, on in blocks.values():
+        said = [note for note in _notes(answer) if note != MINOR_LIMITS]
+        if said or not answer.runs or not (answer.found and answer.found.certain):
+            yield told(answer, paint, f"{answer.image} on {hostlist(on)}: ")
+
+
+def _cell(text: str, width: int, paint: Painter) -> str:
+    style = "green" if text.rstrip("?") in ("NATIVE", "MINOR", "FORWARD") else "dim" if text == "-" else "red"
+    return paint(style, f"{text:<{width}}")
+
+
+def tally(run: Run) -> str:
+    """``4 of 6 images on hosts will run, 1 is UNKNOWN``."""
+    answers = [answer for host in run.hosts for answer in host.answers]
+    runs = sum(answer.runs for answer in answers)
+    unknown = sum(answer.found is None for answer in answers)
+    blind = f", {count(unknown, 'is', 'are')} UNKNOWN" if unknown else ""
+    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}"

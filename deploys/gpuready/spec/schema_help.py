@@ -1,0 +1,112 @@
+"""What a place in the spec allows, in words, taken from the models themselves so that it cannot go stale."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from gpuready.core.fields import Allowed
+from gpuready.core.section import Section
+
+_SIMPLE = {
+    bool: "true | false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    dict: "a mapping",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """One alternative of a type, with the annotations that stand around it."""
+
+    kind: Any
+    notes: tuple[object, ...]
+
+    def words(self) -> str:
+        """What it allows."""
+        for note in self.notes:
+            if isinstance(note, Allowed):
+                return note.text
+        if get_origin(self.kind) is Literal:
+            return " | ".join(map(_word, get_args(self.kind)))
+        if _is_section(self.kind):
+            return f"a mapping with {', '.join(self.kind.model_fields)}"
+        if get_origin(self.kind) is tuple:
+            return f"a list, each entry {' | '.join(form.words() for form in _below(self, 0))}"
+        return _SIMPLE.get(get_origin(self.kind) or self.kind, "something else")
+
+
+def _word(value: object) -> str:
+    """As YAML writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def allowed_at(model: type[Section], path: Sequence[object]) -> str:
+    """What may stand at ``path``; of a path that the model does not know, what its parent allows."""
+    return " | ".join(form.words() for form in _forms_at(model, path) if form.kind is not type(None))
+
+
+def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
+    """The fixed words at ``path``: a Literal's values, or the keys of a mapping; for near matches."""
+    found: list[str] = []
+    for form in _forms_at(model, path):
+        if get_origin(form.kind) is Literal:
+            found += map(_word, get_args(form.kind))
+        elif _is_section(form.kind):
+            found += list(form.kind.model_fields)
+    return found
+
+
+def elsewhere(model: type[Section], name: object) -> list[str]:
+    """Paths of the keys of this name, anywhere below ``model``: the right word on the wrong level."""
+    found: list[str] = []
+    for key, field in model.model_fields.items():
+        if key == name:
+            found.append(key)
+        for form in _forms(field.annotation, field.metadata):
+            if _is_section(form.kind):
+                found += [f"{key}.{path}" for path in elsewhere(form.kind, name)]
+    return found
+
+
+def _forms_at(model: type[Section], path: Sequence[object]) -> list[Form]:
+    here = [Form(model, ())]
+    for part in path:
+        below = [form for outer in here for form in _below(outer, part)]
+        if not below:
+            break
+        here = below
+    return here
+
+
+def _below(form: Form, part: object) -> Iterator[Form]:
+    if isinstance(part, int) and get_origin(form.kind) is tuple:
+        yield from _forms(get_args(form.kind)[0], ())
+    elif get_origin(form.kind) is dict:
+        yield from _forms(get_args(form.kind)[1], ())
+    elif _is_section(form.kind) and part in form.kind.model_fields:
+        field: FieldInfo = form.kind.model_fields[part]
+        yield from _forms(field.annotation, field.metadata)
+
+
+def _forms(annotation: Any, notes: Iterable[object]) -> Iterator[Form]:
+    """The alternatives of an annotation; words that stand for all of them hide the single ones."""
+    if get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        yield from _forms(inner, (*more, *notes))
+    elif get_origin(annotation) in (Union, types.UnionType) and not any(isinstance(n, Allowed) for n in notes):
+        for alternative in get_args(annotation):
+            yield from _forms(alternative, notes)
+    else:
+        yield Form(annotation, tuple(notes))
+
+
+def _is_section(kind: object) -> bool:
+    # Python 3.10 takes tuple[str, ...] for a type, too
+    return get_origin(kind) is None and isinstance(kind, type) and issubclass(kind, Section)

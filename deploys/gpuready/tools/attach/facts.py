@@ -1,0 +1,202 @@
+"""What ``attach-look`` read of a node: its network namespaces, as far as they matter, its containers, its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpuready.core.documents import read_json
+from gpuready.core.errors import ConvergeError
+from gpuready.core.records import Records
+from gpuready.tools.attach.netdev import Interface, interface
+from gpuready.tools.attach.record import Record
+
+
+@dataclass(frozen=True)
+class Found:
+    """A container of the name that was asked for. ``netns`` is the inode of its namespace, ``pod`` NAMESPACE/NAME.
+
+    ``nodes`` are the devices below its /dev/infiniband, ``memlock`` its limit as /proc has it.
+    """
+
+    engine: str
+    id: str
+    name: str
+    pod: str
+    pid: int
+    state: str
+    netns: int
+    memlock: str
+    nodes: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """In words."""
+        if self.pod:
+            return f"pod {self.pod}"
+        return f"container {self.name or self.id[:12]} ({self.engine})"
+
+
+@dataclass(frozen=True)
+class Space:
+    """One network namespace, read from inside. ``rdma`` is sysfs as path -> value."""
+
+    inode: int
+    links: tuple[Mapping[str, Any], ...]
+    routes: tuple[Mapping[str, Any], ...]
+    rules: tuple[Mapping[str, Any], ...]
+    sysctls: Mapping[str, Mapping[str, str]]
+    rdma: Mapping[str, str]
+    verbs: Mapping[str, str]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The RDMA devices that are visible there."""
+        return tuple(dict.fromkeys(path.split("/")[4] for path in self.rdma if path.count("/") > 4))
+
+    @property
+    def netdevs(self) -> tuple[str, ...]:
+        """The network interfaces."""
+        return tuple(str(link["ifname"]) for link in self.links if "ifname" in link)
+
+    def link(self, name: str) -> Mapping[str, Any]:
+        """An interface as iproute2 tells it; empty if it is not there."""
+        return next((link for link in self.links if link.get("ifname") == name), {})
+
+    def interface(self, name: str) -> Interface | None:
+        """An interface as it can be put back."""
+        return interface(name, self.links, self.routes, self.sysctls.get(name, {}))
+
+    def netdevs_of(self, device: str) -> tuple[str, ...]:
+        """The interfaces of an RDMA device: what soft devices sit on, what GIDs name, what its PCI device has."""
+        base = f"/sys/class/infiniband/{device}/"
+        parent = (self.parent(device),) if self.parent(device) else ()
+        behind = tuple(path.removeprefix(f"{base}netdev/") for path in self.rdma if path.startswith(f"{base}netdev/"))
+        named = [value for path, value in self.rdma.items() if path.startswith(base) and "/gid_attrs/ndevs/" in path]
+        # GIDs of VLANs and the like stand in the same table: what the device itself has comes first.
+        lower = [name for name in dict.fromkeys(named) if not self.link(name).get("link")]
+        return parent or (behind if len(behind) == 1 else ()) or tuple(lower) or behind
+
+    def parent(self, device: str) -> str:
+        """The interface that a soft device (rxe, siw) was made on; empty for hardware."""
+        return self.rdma.get(f"/sys/class/infiniband/{device}/parent", "")
+
+    def layers(self, device: str) -> frozenset[str]:
+        """The link layers of its ports: Ethernet, InfiniBand."""
+        base = f"/sys/class/infiniband/{device}/ports/"
+        return frozenset(v for path, v in self.rdma.items() if path.startswith(base) and path.endswith("/link_layer"))
+
+    def node_of(self, device: str) -> str:
+        """Its uverbs node, empty if there is none."""
+        return next((name for name, owner in self.verbs.items() if owner == device), "")
+
+
+@dataclass(frozen=True)
+class Look:
+    """The whole answer. ``mode`` is Y for shared, N for exclusive, empty where ib_core is not loaded.
+
+    ``named``: who has a namespace. ``users``: who has a uverbs node open, as NODE -> "comm (pid N)". ``kernel``: the
+    modules with a queue pair of the device that was asked for.
+    """
+
+    boot: str
+    clock: int
+    mode: str
+    have: frozenset[str]
+    ssh: tuple[str, ...]
+    here: Space
+    others: Mapping[int, Space]
+    paths: Mapping[int, str]
+    named: Mapping[int, str]
+    containers: tuple[Found, ...]
+    records: Mapping[str, Record]
+    users: Mapping[str, tuple[str, ...]]
+    kernel: frozenset[str] = frozenset()
+
+    def space(self, inode: int) -> Space | None:
+        """That namespace, the node's own among them; None: it was not read, or is gone."""
+        return self.here if inode == self.here.inode else self.others.get(inode)
+
+
+def read(lines: list[str]) -> Look:
+    """What the script printed; :class:`ConvergeError` for a record that is none, ProbeError for damaged lines."""
+    texts = {name: text for name, (_, text) in Records(lines).runs.items()}
+    rows = [row.partition("=") for row in texts.get("facts", "").splitlines()]
+    facts = {key: value for key, _, value in rows}
+    here = int(facts.get("here") or 0)
+    inodes = {int(name.rpartition(".")[2]) for name in texts if name.startswith("addr.")}
+    spaces = {inode: _space(inode, texts) for inode in inodes}
+    ways = [row.split(" ", 2) for row in texts.get("spaces", "").splitlines() if row.count(" ") > 1]
+    users: dict[str, tuple[str, ...]] = {}
+    for row in texts.get("users", "").splitlines():
+        node, pid, comm = [*row.split(" ", 2), "", ""][:3]
+        users[node] = (*users.get(node, ()), f"{comm} (pid {pid})")
+    return Look(
+        boot=facts.get("boot", ""),
+        clock=int(facts.get("clock") or 0),
+        mode=facts.get("mode", ""),
+        have=frozenset(value for key, _, value in rows if key == "have"),
+        ssh=tuple(facts.get("ssh", "").split()),
+        here=spaces.pop(here) if here in spaces else _space(here, {}),
+        others=spaces,
+        paths={int(inode): path for inode, path, _ in ways},
+        named={int(inode): who for inode, _, who in ways},
+        containers=tuple(_found(row) for row in texts.get("containers", "").splitlines()),
+        records={name.removeprefix("record."): _record(name, text) for name, text in sorted(texts.items())
+                 if name.startswith("record.")},
+        users=users,
+        kernel=frozenset(texts.get("kernel", "").split()),
+    )  # fmt: skip
+
+
+def _space(inode: int, texts: Mapping[str, str]) -> Space:
+    sysctls: dict[str, dict[str, str]] = {}
+    for path, value in _pairs(texts.get(f"sysctl.{inode}", "")).items():
+        *_, family, _, name, key = path.split("/")
+        sysctls.setdefault(name, {})[f"{family}.{key}"] = value
+    routes6 = _json(texts, "route6", inode)
+    for each in routes6:  # `default` without a gateway would be taken for IPv4's
+        each |= {"dst": "::/0"} if each.get("dst") == "default" else {}
+    return Space(
+        inode=inode,
+        links=tuple(_json(texts, "addr", inode)),
+        routes=(*_json(texts, "route4", inode), *routes6),
+        rules=(*_json(texts, "rule4", inode), *_json(texts, "rule6", inode)),
+        sysctls=sysctls,
+        rdma=_pairs(texts.get(f"rdma.{inode}", "")),
+        verbs={path.split("/")[4]: value for path, value in _pairs(texts.get(f"verbs.{inode}", "")).items()},
+    )
+
+
+def _json(texts: Mapping[str, str], name: str, inode: int) -> list[dict[str, Any]]:
+    try:
+        found = read_json(texts.get(f"{name}.{inode}") or "[]")
+    except ValueError:
+        raise ConvergeError(f"`ip -j` gave no JSON ({name})", remedy="iproute2 from 5.0 on is needed") from None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """grep's ``PATH:VALUE``."""
+    return {path: value.strip() for path, _, value in (row.partition(":") for row in text.splitlines())}
+
+
+def _found(row: str) -> Found:
+    engine, id_, name, pod, pid, state, netns, memlock, nodes = [*row.split("\t"), *[""] * 9][:9]
+    numbers = (int(word) if word.isdigit() else 0 for word in (pid, netns))
+    return Found(engine, id_, name, pod, next(numbers), state, next(numbers), memlock,
+                 tuple(node for node in nodes.split(",") if node))  # fmt: skip
+
+
+def _record(name: str, text: str) -> Record:
+    try:
+        return Record.model_validate_json(text)
+    except ValidationError as e:
+        where = f"/var/lib/gpuready/attached/{name.removeprefix('record.')}.json"
+        raise ConvergeError(
+            f"{where} is no record of gpuready's: {e.errors()[0]['msg']}",
+            remedy="move it away, and look at what it names",
+        ) from None

@@ -1,0 +1,182 @@
+"""Images as files: OCI layouts (a directory or a tar) and what ``docker save`` and ``podman save`` write.
+
+Sources: OCI image specification (image layout, index, manifest); the Docker Image Specification v1.2 (manifest.json).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import posixpath
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from gpuready.core.documents import read_json
+from gpuready.cuda.facts import ImageFacts
+from gpuready.cuda.versions import Version
+from gpuready.tools.compat.image import facts_of
+from gpuready.tools.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
+
+_MOST_LAYERS = 512
+_MOST_FILES = 100_000
+_MOST_LINKS = 8
+_LARGEST_JSON = 4_000_000
+_INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+
+
+class Files:
+    """The files of an archive or of a layout directory, by name; nothing outside of it."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file as a stream; raises ImageError."""
+        raise NotImplementedError
+
+    def has(self, name: str) -> bool:
+        """Is there such a file?"""
+        raise NotImplementedError
+
+    def json(self, name: str) -> Any:
+        """A file's JSON, bounded; raises ImageError."""
+        with self.open(name) as file:
+            data = file.read(_LARGEST_JSON + 1)
+        if len(data) > _LARGEST_JSON:
+            raise ImageError(f"{name} has more than {_LARGEST_JSON // 1_000_000} MB")
+        try:
+            return read_json(data, _LARGEST_JSON)
+        except ValueError as e:
+            raise ImageError(f"{name} is no JSON: {e}") from None
+
+
+class _Directory(Files):
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+
+    def _path(self, name: str) -> Path:
+        path = (self._root / name).resolve()
+        if not path.is_relative_to(self._root):
+            raise ImageError(f"{name} lies outside of the layout")
+        return path
+
+    def has(self, name: str) -> bool:
+        return self._path(name).is_file()
+
+    def open(self, name: str) -> IO[bytes]:
+        try:
+            return self._path(name).open("rb")
+        except OSError as e:
+            raise ImageError(f"{name}: {e.strerror or e}") from None
+
+
+class _Archive(Files):
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+        self._members = {posixpath.normpath(member.name): member for member in itertools.islice(tar, _MOST_FILES)}
+
+    def has(self, name: str) -> bool:
+        return posixpath.normpath(name) in self._members
+
+    def open(self, name: str) -> IO[bytes]:
+        at = posixpath.normpath(name)
+        for _ in range(_MOST_LINKS):
+            member = self._members.get(at)
+            if member is None:
+                raise ImageError(f"there is no {name} in it")
+            file = self._tar.extractfile(member) if member.isreg() else None
+            if file is not None:
+                return file
+            if member.issym():  # an old docker save links equal layers to one
+                at = posixpath.normpath(posixpath.join(posixpath.dirname(at), member.linkname))
+            elif member.islnk():
+                at = posixpath.normpath(member.linkname)
+        raise ImageError(f"{name} is no file")
+
+
+def read_archive(path: Path, reference: str = "", machine: str = "amd64", cuda: Version | None = None) -> ImageFacts:
+    """The facts of an image in a file or directory; ``reference`` chooses among several. Raises ImageError.
+
+    ``cuda`` counts where the image names none.
+    """
+    with _opened(path) as files:
+        config, layers = _found(files, reference, machine)
+        if len(layers) > _MOST_LAYERS:
+            raise ImageError(f"an image of {len(layers)} layers")
+        return facts_of(environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Files]:
+    if path.is_dir():
+        yield _Directory(path)
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            file: IO[bytes] = stack.enter_context(path.open("rb"))
+            if not _is_plain(path):  # members are read in the manifest's order, so a packed archive is unpacked first
+                copy = stack.enter_context(tempfile.TemporaryFile())
+                shutil.copyfileobj(cast(IO[bytes], Counted(unpacked(file), MOST_BYTES)), copy, 1 << 20)
+                file = cast(IO[bytes], copy)
+            file.seek(0)
+            tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:", tarinfo=Bounded))
+            files = _Archive(tar)
+        except ImageError:
+            raise
+        except OSError as e:
+            raise ImageError(e.strerror or str(e)) from None
+        except Exception as e:  # decompressors and tarfile have many of them, and each means the same
+            raise ImageError(f"it is no image archive: {e or type(e).__name__}") from None
+        yield files
+
+
+def _is_plain(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4)[:2] not in (b"\x1f\x8b", b"\x28\xb5", b"\xfd7")
+
+
+def _found(files: Files, reference: str, machine: str) -> tuple[str, list[str]]:
+    """The names of the configuration and of the layers, the lowest first."""
+    try:
+        if files.has("manifest.json"):
+            return _of_docker(files.json("manifest.json"), reference)
+        if files.has("index.json"):
+            return _of_index(files, files.json("index.json"), reference, machine)
+    except (KeyError, TypeError, AttributeError, IndexError) as e:
+        raise ImageError(f"its manifest lacks what it must have: {type(e).__name__}: {e}") from None
+    raise ImageError("it has neither manifest.json (docker save) nor index.json (OCI layout)")
+
+
+def _of_docker(manifest: Any, reference: str) -> tuple[str, list[str]]:
+    chosen = [one for one in manifest if reference in (one.get("RepoTags") or [])] if reference else manifest
+    if len(chosen) != 1:
+        names = ", ".join(tag for one in manifest for tag in one.get("RepoTags") or ["(no name)"])
+        raise ImageError(f"there are {len(chosen)} images {reference} in it".replace("  ", " ") + f"; all: {names}")
+    return chosen[0]["Config"], list(chosen[0]["Layers"])
+
+
+def _of_index(files: Files, index: Any, reference: str, machine: str, depth: int = 0) -> tuple[str, list[str]]:
+    entries = [one for one in index["manifests"] if "vnd.docker.reference.type" not in (one.get("annotations") or {})]
+    named = [one for one in entries if reference and reference in (one.get("annotations") or {}).values()]
+    fitting = [one for one in named or entries if (one.get("platform") or {}).get("architecture", machine) == machine]
+    chosen = fitting or named or entries
+    if len(chosen) != 1 or depth > 3:
+        raise ImageError(f"there are {len(chosen)} images for {machine} in it")
+    manifest = files.json(_blob(chosen[0]["digest"]))
+    if chosen[0].get("mediaType") in _INDEXES or "manifests" in manifest:
+        return _of_index(files, manifest, "", machine, depth + 1)
+    return _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
+
+
+def _blob(digest: str) -> str:
+    kind, _, value = digest.partition(":")
+    if not kind.isalnum() or not value.isalnum():
+        raise ImageError(f"{digest!r} is no digest")
+    return f"blobs/{kind}/{value}"
+
+
+def environment(config: Any) -> dict[str, str]:
+    """The variables of an image's configuration."""
+    values = ((config.get("config") or {}).get("Env") or []) if isinstance(config, dict) else []
+    return dict(text.partition("=")[::2] for text in values if isinstance(text, str))

@@ -1,0 +1,73 @@
+"""An image on a node, as templates/tools/compat/images.sh.j2 told of it: its configuration, pieces of its libcudas."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Mapping
+from typing import BinaryIO, cast
+
+from gpuready.core.documents import read_json
+from gpuready.core.errors import brief
+from gpuready.cuda.facts import ImageFacts
+from gpuready.cuda.versions import Version
+from gpuready.tools.compat.archive import environment
+from gpuready.tools.compat.image import COMPAT, facts_of
+from gpuready.tools.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
+from gpuready.tools.compat.note import NoteError, note_of
+
+_PIECES = dict[int, bytes]
+
+
+def node_image(answer: Mapping[str, object] | None, cuda: Version | None = None) -> ImageFacts:
+    """The facts out of one record of ``NodeState.active``; without facts it says why."""
+    if answer is None or "unknown" in answer:
+        return ImageFacts(None, str((answer or {}).get("unknown", "the image was not looked at")))
+    text = str(answer.get("out", "")).strip()
+    if answer.get("rc"):
+        return ImageFacts(None, brief(text.splitlines()[-1]) if text else f"exit {answer['rc']}")
+    try:
+        return _facts(text, cuda)
+    except (ValueError, binascii.Error, TypeError) as e:
+        return ImageFacts(None, f"what the node said of it is not understood: {e}")
+
+
+def _facts(text: str, cuda: Version | None) -> ImageFacts:
+    env: dict[str, str] = {}
+    entries: dict[str, Entry] = {}
+    pieces: dict[str, _PIECES] = {}
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "env":
+            env = environment({"config": {"Env": read_json(rest)}})
+        elif word == "config":
+            env = environment(read_json(base64.b64decode(rest, validate=True)))
+        elif word == "path":
+            entries[rest.strip("./")] = Entry()
+        elif word == "file":
+            pieces.setdefault(rest, {})
+        elif word == "odd":
+            name, _, why = rest.partition(" ")
+            entries[f"{COMPAT}/{name}"] = Entry(odd=why)
+        elif word == "piece":
+            name, at, data = rest.split(" ")
+            pieces.setdefault(name, {})[int(at)] = base64.b64decode(data, validate=True)
+    for name, parts in pieces.items():
+        entries.setdefault(f"{COMPAT}/{name}", _library(parts))
+    return facts_of(env, Tree(entries), cuda)
+
+
+def _library(parts: _PIECES) -> Entry:
+    """The pieces at their places in a sparse file are enough of an ELF file to read its notes."""
+    with tempfile.TemporaryFile() as file:
+        for at, data in parts.items():
+            if at > LARGEST_LIBRARY:
+                raise ImageError(f"a piece of a library at {at}")
+            file.seek(at)
+            file.write(data)
+        file.seek(0)
+        try:
+            return Entry(note=note_of(cast(BinaryIO, file)))
+        except NoteError as e:
+            return Entry(odd=str(e))

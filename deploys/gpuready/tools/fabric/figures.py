@@ -1,0 +1,117 @@
+"""What the tools print, as figures: rping, perftest (ib_write_bw, ib_read_lat), nccl-tests' table.
+
+Formats: librdmacm/examples/rping.c; perftest's text rows (its JSON is none before 24.01); nccl-tests' src/util.cu and
+doc/PERFORMANCE.md. A row that is not there is None: the tool's exit status alone proves nothing (rping exits 0 when its
+peer goes away in the middle).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpuready.core.errors import brief
+
+_NUMBER = r"[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
+_PING = re.compile(r"^ping data: rdma-ping-(\d+):", re.M)
+_BANDWIDTH = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t\r]*$", re.M)
+_LATENCY = re.compile(r"^[ \t]*(\d+)[ \t]+(\d+)" + rf"[ \t]+({_NUMBER})" * 7 + r"[ \t\r]*$", re.M)
+_COLLECTIVE = re.compile(
+    r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\w+)[ \t]+(\w+)[ \t]+(-?\d+)[ \t]+"
+    rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
+    re.M,
+)
+#: Decoration of perftest's output and what rping says on every way out: no part of a complaint.
+_NOISE = re.compile(
+    r"^(-+|.*RDMA_(Write|Read) (BW|Latency) Test.*|.*(Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|"
+    r"ibv_wr\* API|CQ Moderation|Link type|Mtu |GID index|Max inline|rdma_cm QPs|Data ex\. method|TX depth|"
+    r"Outstand).*:.*|"
+    r"\s*WARNING: BW peak won't be measured.*|\*+|.*Device not recognized to implement inline feature.*|"
+    r"\s*(local|remote) address:.*|\s*GID:.*|.*Waiting for client.*|.*Please run the same command.*|.*#bytes.*|"
+    r"ping data:.*|server ping data:.*|.*DISCONNECT EVENT.*|.*wait for RDMA_READ_ADV state 10.*|Terminated|)$"
+)
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """A row of ib_write_bw with --report_gbits: message size in bytes, iterations, average in Gbit/s."""
+
+    size: int
+    iterations: int
+    average: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A row of ib_read_lat: message size in bytes, iterations, and microseconds."""
+
+    size: int
+    iterations: int
+    typical: float
+    average: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A row of nccl-tests, out of place: bytes, microseconds, GB/s; ``wrong`` is None when not checked."""
+
+    size: int
+    time: float
+    algbw: float
+    busbw: float
+    wrong: int | None
+
+
+def pings(text: str) -> int:
+    """How many pings came back in order, counted from 0 (rping -v)."""
+    seen = [int(number) for number in _PING.findall(text)]
+    return len(seen) if seen == list(range(len(seen))) else 0
+
+
+def bandwidth(text: str) -> Bandwidth | None:
+    """The last row of ib_write_bw. Its peak column is always 0.00 with -D, so the average counts."""
+    rows = _BANDWIDTH.findall(text)
+    return Bandwidth(int(rows[-1][0]), int(rows[-1][1]), float(rows[-1][3])) if rows else None
+
+
+def latency(text: str) -> Latency | None:
+    """The last row of ib_read_lat -n: min, max, typical, average, deviation, 99 % and 99.9 %."""
+    rows = _LATENCY.findall(text)
+    if not rows:
+        return None
+    size, iterations, _, _, typical, average, _, p99, _ = rows[-1]
+    return Latency(int(size), int(iterations), float(typical), float(average), float(p99))
+
+
+def collective(text: str) -> Collective | None:
+    """The last row of nccl-tests' table."""
+    rows = _COLLECTIVE.findall(text)
+    if not rows:
+        return None
+    size, _, _, _, _, time, algbw, busbw, wrong = rows[-1]
+    return Collective(int(size), float(time), float(algbw), float(busbw), int(wrong) if wrong.isdecimal() else None)
+
+
+def all_reduce_busbw(algbw: float, ranks: int) -> float:
+    """Bus bandwidth of an all-reduce from its algorithm bandwidth (same unit): 2(n-1)/n of it crosses each link."""
+    return algbw * 2 * (ranks - 1) / ranks
+
+
+def network(log: str) -> str:
+    """Which transport NCCL's log names: ``NET/IB ...``, ``Socket``, or nothing where it says none.
+
+    With NCCL_DEBUG=INFO; a plugin's InfiniBand transport calls itself IBext.
+    """
+    if re.search(r"Using network Socket|via NET/Socket", log):
+        return "Socket"
+    device = re.search(r"NET/IB\w* ?: Using \[0\](\S+)", log)
+    used = re.search(r"Using network (IB\w*)|via NET/(IB\w*)", log)
+    return f"NET/IB {device[1]}" if device and used else ""
+
+
+def complaint(text: str) -> str:
+    """What a tool said that is neither a figure nor decoration, in its last lines."""
+    told = [line.strip() for line in text.splitlines() if not _NOISE.match(line[:1000])]
+    rows = [line for line in told if line and not _BANDWIDTH.match(line) and not _LATENCY.match(line)]
+    return brief("; ".join(list(dict.fromkeys(rows))[-4:]), 400)

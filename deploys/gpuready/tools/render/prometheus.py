@@ -1,0 +1,51 @@
+"""For Prometheus: which exporters the hosts of an inventory have and where, and the alert rules.
+
+The ports are dcgm-exporter's and node_exporter's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuready.components.monitoring.spec import address
+from gpuready.core import resources
+from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.hosts import HostEntry
+
+DCGM_PORT, NODE_PORT = 9400, 9100
+
+
+def scrape_configs(entries: Sequence[HostEntry]) -> str:
+    """A ``scrape_configs`` section, YAML: the RDMA exporter, node_exporter where it takes the file, dcgm-exporter."""
+    rdma = [_listener(entry) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
+    node = [_target(entry, NODE_PORT) for entry in entries if entry.spec.monitoring.rdma_exporter == "textfile"]
+    dcgm = [_target(entry, DCGM_PORT) for entry in entries if entry.spec.hardware.gpus != "none"]
+    jobs = {"rdma": rdma, "node": node, "dcgm": dcgm}
+    return resources.document(
+        "tools/render/prometheus-scrape.yml", jobs={job: targets for job, targets in jobs.items() if targets}
+    )
+
+
+def unreachable(entries: Sequence[HostEntry]) -> tuple[str, ...]:
+    """Hosts whose exporter only the host itself reaches."""
+    return tuple(
+        entry.name
+        for entry in entries
+        if entry.spec.monitoring.rdma_exporter == "service"
+        and address(entry.spec.monitoring.listen)[0] in ("127.0.0.1", "::1")
+    )
+
+
+def rules() -> str:
+    """Alert rules, YAML."""
+    return resources.document("tools/render/prometheus-rules.yml")
+
+
+def _listener(entry: HostEntry) -> str:
+    host, port = address(entry.spec.monitoring.listen)
+    return _target(entry, port, "" if host in ("0.0.0.0", "::", "127.0.0.1", "::1") else host)
+
+
+def _target(entry: HostEntry, port: int, listens: str = "") -> str:
+    host = listens or ("localhost" if entry.name == LOCAL else entry.connection.address)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

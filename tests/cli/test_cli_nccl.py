@@ -1,0 +1,266 @@
+"""``gpuready nccl`` over recorded states: settings, ports, launch lines, and what is wrong with a host."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuready.cli.app import run
+from gpuready.components.nccl import torch
+from gpuready.state.model import Driver, File, NodeState
+from gpuready.state.network import NetDevice, Network
+from tests.network.gid_tables import sysfs
+from tests.report.test_report_document import VALIDATOR
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def node(
+    number: int, *, device: str = "mlx5_0", index: int = 3, gpus: int = 8, conf: str = "", **port: Any
+) -> NodeState:
+    """A node with one port at 10.0.0.NUMBER beside a management network."""
+    gids = ["1 fe80::1 v2 ens1", f"{index} 10.0.0.{number} v2 ens1"]
+    network = Network(
+        devices={
+            "eno1": NetDevice(addresses=(f"192.0.2.{number}/24",)),
+            "ens1": NetDevice(addresses=(f"10.0.0.{number}/24",), speed=100000),
+        },
+        default=("eno1",),
+    )
+    return NodeState(
+        rdma=sysfs(device, "1", **{"gids": gids, **port}),
+        network=network,
+        driver=Driver(gpus=tuple(f"0000:{n:02x}:00.0" for n in range(gpus)), module_version="580.159.04"),
+        files={"/etc/nccl.conf": File(text=conf, mode=0o644, uid=0, gid=0, mtime=1)} if conf else {},
+    )
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    def _cli(states: dict[str, NodeState], *args: str, spec: Any = None) -> tuple[int, str, str]:
+        inventory, recorded = tmp_path / "hosts.yaml", tmp_path / "states.json"
+        hosts = {name: {"ansible_host": "127.0.0.1"} for name in states}
+        inventory.write_text(
+            yaml.safe_dump({"all": {"hosts": hosts, "vars": {"gpuready": spec or {}}}}, sort_keys=False)
+        )
+        found = {name: {"state": state.model_dump(mode="json")} for name, state in states.items()}
+        recorded.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": found}))
+        code = run(["nccl", "-i", str(inventory), "--state", str(recorded), *args])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return _cli
+
+
+def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
+    code, out, err = cli({f"n{number}": node(number) for number in (1, 2, 3)})
+    assert (code, err) == (0, "")
+    assert "settings of n[1-3]\n    NCCL_IB_HCA==mlx5_0:1\n    NCCL_IB_ADDR_RANGE=10.0.0.0/24\n" in out
+    assert "    n2  mlx5_0:1  RoCE  GID 3  10.0.0.2 on ens1  100 Gb/s\n" in out
+    assert "note   n[1-3]: NCCL 2.21 or newer is assumed" in out
+    assert out.endswith("OK, 3 hosts probed\n")
+
+
+def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:
+    """A port that is down keeps its address and its place in NCCL_IB_HCA, and nobody reaches it."""
+    up, other = node(1), node(2)
+    dead = sysfs("mlx5_1", "1", gids=["3 10.0.1.1 v2 ens2"], state="DOWN")
+    network = up.network
+    assert isinstance(network, Network)
+    devices = {**network.devices, "ens2": NetDevice(addresses=("10.0.1.1/24",), speed=100000)}
+    renamed = {path.replace("mlx5_0", "mlx5_2"): text for path, text in up.rdma.items()}
+    first = up.model_copy(
+        update={"rdma": {**dead, **renamed}, "network": network.model_copy(update={"devices": devices})}
+    )
+    code, out, _ = cli({"n1": first, "n2": other}, "--launch", spec={"nccl": {"subnets": ["10.0.0.0/16"]}})
+    assert code == 0, out
+    assert "--master-addr 10.0.0.1 " in out and "10.0.1.1 --master-port" not in out
+
+
+def test_the_document_is_valid_and_complete(cli: Cli) -> None:
+    code, out, _ = cli({"n1": node(1), "n2": node(2)}, "--launch", "--output", "json", "--", "train.py", "-x")
+    found = json.loads(out)
+    VALIDATOR.validate(found)
+    assert (code, found["verb"], found["exit_code"]) == (0, "nccl", 0)
+    told = found["hosts"]["n2"]["nccl"]
+    assert told["variables"]["NCCL_IB_HCA"] == "=mlx5_0:1"
+    (port,) = told["ports"]
+    assert (port["port"], port["gid_index"], port["address"], port["refused"]) == ("mlx5_0:1", 3, "10.0.0.2", "")
+    assert told["launch"]["rank"] == 1
+    assert told["launch"]["argv"] == shlex.split(
+        "torchrun --nnodes 2 --node-rank 1 --nproc-per-node 8 --master-addr 10.0.0.1 --master-port 29500 train.py -x"
+    )
+    assert told["launch"]["environment"] == {**told["variables"], torch.VARIABLE: "3"}
+
+
+@pytest.mark.parametrize("output", ["jsonl", "junit"])
+def test_other_documents_are_whole(cli: Cli, output: str) -> None:
+    code, out, _ = cli({"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"])}, "--output", output)
+    assert code == 3
+    if output == "jsonl":
+        assert [json.loads(line).get("host") for line in out.splitlines()] == ["n1", "n2", None]
+    else:
+        assert 'failures="0" errors="1"' in out or 'failures="1"' in out
+
+
+def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
+    states = {"a": node(1), "b": node(2, device="rocep1s0", index=5), "c": node(3, gpus=4)}
+    code, out, _ = cli(states, "--launch", "--master-port", "40000", "--async-error-handling", "1")
+    assert code == 0
+    line = next(each.strip() for each in out.splitlines() if "--node-rank 1" in each)
+    assert line == (
+        "NCCL_IB_HCA='=rocep1s0:1' NCCL_IB_ADDR_RANGE=10.0.0.0/24 NCCL_IB_ROCE_VERSION_NUM=2 "
+        "NCCL_SOCKET_IFNAME='=ens1' TORCH_NCCL_ASYNC_ERROR_HANDLING=1 torchrun --nnodes 3 --node-rank 1 "
+        "--nproc-per-node 8 --master-addr 10.0.0.1 --master-port 40000 YOUR_SCRIPT.py"
+    )
+    assert "NCCL_IB_HCA is =rocep1s0:1, and not the same on all hosts" in out
+    assert "hosts differ in their number of processes" in out
+    assert "port 40000 is one that Linux takes for connections" in out
+    assert all(f"  {value}  {what}\n" in out for value, what in torch.VALUES.items())
+    assert "before PyTorch 2.2: NCCL_ASYNC_ERROR_HANDLING" in out
+
+
+def test_a_line_is_what_a_shell_takes(cli: Cli, tmp_path: Path) -> None:
+    spec = {"nccl": {"extra": {"NCCL_X": "a 'b' $c"}}}
+    _, out, _ = cli({"n1": node(1)}, "--launch", "--", "my train.py", "--name", "it's", spec=spec)
+    line = next(each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
+    stand_in = tmp_path / "torchrun"
+    stand_in.write_text('#!/bin/sh\nprintf \'%s|\' "$NCCL_IB_HCA" "$NCCL_X" "$@"\n')
+    stand_in.chmod(0o755)
+    for shell in filter(shutil.which, ("sh", "bash", "zsh")):
+        done = subprocess.run(
+            [shell, "-c", f"PATH={tmp_path}:$PATH; {line}"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith("=mlx5_0:1|a 'b' $c|--nnodes|1|")
+        assert done.stdout.endswith("|my train.py|--name|it's|")
+
+
+def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
+    said = (
+        "NCCL_IB_HCA==mlx5_0:1\nNCCL_IB_ADDR_RANGE=10.0.0.0/24\nNCCL_IB_ROCE_VERSION_NUM=2\nNCCL_SOCKET_IFNAME==ens1\n"
+    )
+    _, out, _ = cli({"n1": node(1, conf=said), "n2": node(2, conf=said.replace("ens1", "ens9"))}, "--launch")
+    first, second = (each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
+    assert first.startswith("TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun")
+    assert second.startswith("NCCL_IB_HCA='=mlx5_0:1' ")
+    assert "note   n1: NCCL's settings come from /etc/nccl.conf, which a container does not see" in out
+
+
+def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli: Cli) -> None:
+    states = {"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"]), "n3": NodeState()}
+    code, out, _ = cli(states, "--launch")
+    assert code == 3
+    assert "torchrun --nnodes" not in out
+    assert "FAILED  n2: no RDMA port of this node is the fabric's (mlx5_0:1: its netdev has no address" in out
+    assert "FAILED  n3: there is no RDMA device on this node" in out
+    assert "no launch lines: each rank is needed" in out
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "args", "part"),
+    [
+        (node(1, gpus=0), {}, (), "the driver lists no GPU; say how many processes: --nproc-per-node N"),
+        (node(1, gpus=7), {"hardware": {"gpus": 8}}, (), "7 of 8 GPUs are there"),
+        (
+            node(1, layer="InfiniBand", gids=["0 fe80::1 v1 -"]),
+            {},
+            (),
+            "no port of rank 0 that is up has an IP address; say where it listens: --master-addr ADDRESS",
+        ),
+    ],
+)
+def test_no_line_without_its_facts(cli: Cli, state: NodeState, spec: Any, args: tuple[str, ...], part: str) -> None:
+    code, out, _ = cli({"n1": state}, "--launch", *args, spec=spec)
+    assert (code, part in out, "torchrun --nnodes" in out) == (3, True, False), out
+
+
+def test_what_is_said_takes_the_place_of_facts(cli: Cli) -> None:
+    state = node(1, gpus=0, layer="InfiniBand", gids=["0 fe80::1 v1 -"])
+    code, out, _ = cli({"n1": state}, "--launch", "--nproc-per-node", "2", "--master-addr", "gpu01.example.com")
+    assert code == 0
+    assert "--nproc-per-node 2 --master-addr gpu01.example.com --master-port 29500" in out
+
+
+def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
+    other = node(2)
+    assert isinstance(other.network, Network)
+    far = {**other.network.devices, "ens1": NetDevice(addresses=("10.9.0.2/24",))}
+    moved = other.model_copy(update={
+        "network": other.network.model_copy(update={"devices": far}),
+        "rdma": sysfs("mlx5_0", "1", gids=["3 10.9.0.2 v2 ens1"]),
+    })  # fmt: skip
+    _, out, _ = cli({"n1": node(1), "n2": moved}, "--launch")
+    assert "n2: its fabric (10.9.0.0/24) does not hold the master's address 10.0.0.1: there must be a route" in out
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("conf", "NCCL_IB_HCA==mlx5_0:1\nNCCL_IB_GID_INDEX=3\nNCCL_SOCKET_IFNAME==ens1\nNCCL_X=a b\n"),
+        (
+            "env",
+            "export NCCL_IB_HCA='=mlx5_0:1'\nexport NCCL_IB_GID_INDEX=3\nexport NCCL_SOCKET_IFNAME='=ens1'\n"
+            "export NCCL_X='a b'\n",
+        ),
+        (
+            "docker",
+            "--env NCCL_IB_HCA==mlx5_0:1 --env NCCL_IB_GID_INDEX=3 --env NCCL_SOCKET_IFNAME==ens1 --env 'NCCL_X=a b'\n",
+        ),
+        (
+            "k8s",
+            '- name: NCCL_IB_HCA\n  value: "=mlx5_0:1"\n- name: NCCL_IB_GID_INDEX\n  value: "3"\n'
+            '- name: NCCL_SOCKET_IFNAME\n  value: "=ens1"\n- name: NCCL_X\n  value: "a b"\n',
+        ),
+    ],
+)
+def test_only_the_variables(cli: Cli, form: str, text: str) -> None:
+    spec = {"nccl": {"version": "2.18.5", "extra": {"NCCL_X": "a b"}}}
+    assert cli({"n1": node(1), "n2": node(2)}, "--format", form, spec=spec) == (0, text, "")
+    if form == "k8s":
+        assert yaml.safe_load(text)[0] == {"name": "NCCL_IB_HCA", "value": "=mlx5_0:1"}
+    if form == "env":
+        done = subprocess.run(["sh", "-c", f'{text}printf %s "$NCCL_IB_HCA,$NCCL_X"'], capture_output=True, check=True)
+        assert done.stdout == b"=mlx5_0:1,a b"
+
+
+def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_path: Path) -> None:
+    states = {"a": node(1), "b": node(2, device="irdma0"), "c": NodeState()}
+    code, out, err = cli(states, "--format", "conf", "--output", f"json:{tmp_path / 'out.json'}")
+    assert code == 3
+    assert out.startswith("# a\nNCCL_IB_HCA==mlx5_0:1\n")
+    assert "\n# b\nNCCL_IB_HCA==irdma0:1\n" in out
+    assert "error: c: there is no RDMA device on this node" in err
+    assert "note: b: NCCL_IB_HCA is =irdma0:1, and not the same on all hosts" in err
+    VALIDATOR.validate(json.loads((tmp_path / "out.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        (("--format", "env", "--launch"), "--format prints to stdout"),
+        (("--format", "env", "--output", "json"), "--format prints to stdout"),
+        (("--", "train.py"), "are for --launch"),
+        (("--master-port", "80"), "80"),
+        (("--launch", "--master-addr", "a b"), "neither an address nor a name"),
+        (("--format", "yaml"), "yaml"),
+    ],
+)
+def test_usage(cli: Cli, args: tuple[str, ...], part: str) -> None:
+    code, _, err = cli({"n1": node(1)}, *args)
+    assert (code, part in err) == (64, True), err
+
+
+def test_a_host_without_a_state_is_not_attempted(cli: Cli, tmp_path: Path) -> None:
+    cli({"n1": node(1), "n2": node(2)})
+    states = json.loads((tmp_path / "states.json").read_text())
+    del states["hosts"]["n2"]
+    (tmp_path / "states.json").write_text(json.dumps(states))
+    assert run(["nccl", "-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "states.json"), "--launch"]) == 6

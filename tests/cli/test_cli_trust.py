@@ -1,0 +1,145 @@
+"""Host keys: shown, stored, compared; a changed one is never replaced unasked, and no other line is touched."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+from paramiko.hostkeys import HostKeys
+
+from gpuready.cli.app import run
+from gpuready.cli.hostkey import target
+from gpuready.core.errors import UnreachableError
+from gpuready.inventory.hosts import Connection
+from gpuready.operations.knownhosts import KnownHosts
+
+OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"
+
+
+class Server:
+    """An SSH server that shows its key and lets nobody in."""
+
+    def __init__(self) -> None:
+        self.key: paramiko.PKey = paramiko.ECDSAKey.generate()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def name(self) -> str:
+        return f"[127.0.0.1]:{self.port}"
+
+    @property
+    def line(self) -> str:
+        return f"{self.name} {self.key.get_name()} {self.key.get_base64()}\n"
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            transport = paramiko.Transport(client)
+            transport.add_server_key(self.key)
+            transport.start_server(event=threading.Event(), server=paramiko.ServerInterface())
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    return tmp_path / "ssh" / "known_hosts"
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, server: Server, known: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "hosts.yaml"
+    path.write_text(
+        "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {}\n    ansible_host: 127.0.0.1\n"
+        f"    ansible_port: {server.port}\n    ansible_ssh_common_args: -o UserKnownHostsFile={known}\n"
+    )
+    return str(path)
+
+
+def test_a_new_key_is_shown_and_stored_once(
+    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trust", "-i", hosts, "--yes"]) == 0
+    told = capsys.readouterr().out
+    assert f"gpu01  new      {server.name}  ecdsa-sha2-nistp256 {server.key.fingerprint}" in told
+    assert told.endswith("1 key stored\n")
+    assert known.read_text() == server.line
+    assert known.stat().st_mode & 0o777 == 0o600 and known.parent.stat().st_mode & 0o777 == 0o700
+    assert run(["trust", "-i", hosts, "--yes"]) == 0
+    assert "known" in capsys.readouterr().out and known.read_text() == server.line
+
+
+def test_a_hashed_name_is_recognised(hosts: str, server: Server, known: Path) -> None:
+    known.parent.mkdir()
+    known.write_text(server.line.replace(server.name, HostKeys.hash_host(server.name)))
+    before = known.read_text()
+    assert run(["trust", "-i", hosts, "--yes"]) == 0
+    assert known.read_text() == before
+
+
+@pytest.mark.fault("host-key-changed")
+def test_a_changed_key_is_refused_and_replaced_only_when_asked(
+    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known.parent.mkdir()
+    marker = "@cert-authority * ssh-ed25519 AAAA\n"
+    before = f"# mine\n{OTHER}{server.line.replace(server.name, 'friend,' + server.name)}{marker}"
+    known.write_text(before)
+    server.key = paramiko.ECDSAKey.generate()
+    assert run(["trust", "-i", hosts, "--yes"]) == 4
+    told = capsys.readouterr()
+    assert "CHANGED" in told.out and "it was not touched" in told.err and known.read_text() == before
+    assert run(["trust", "-i", hosts, "--yes", "--replace"]) == 0
+    assert known.read_text() == before.replace("friend," + server.name, "friend") + server.line
+
+
+def test_a_revoked_key_is_never_stored(hosts: str, server: Server, known: Path) -> None:
+    known.parent.mkdir()
+    known.write_text(f"@revoked {server.line}")
+    assert run(["trust", "-i", hosts, "--yes", "--replace"]) == 4
+    assert known.read_text() == f"@revoked {server.line}"
+
+
+def test_a_file_without_a_last_newline(tmp_path: Path) -> None:
+    path = tmp_path / "known_hosts"
+    path.write_text(OTHER.rstrip())
+    key = paramiko.ECDSAKey.generate()
+    KnownHosts(path).add("h", key)
+    assert path.read_text() == f"{OTHER}h {key.get_name()} {key.get_base64()}\n"
+
+
+def test_unreachable_is_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "hosts.yaml"
+    path.write_text("all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
+    assert run(["trust", "-i", str(path), "--yes"]) == 4
+    assert "lab1  UNREACHABLE" in capsys.readouterr().out
+
+
+def test_where_to_ask_follows_the_ssh_configuration(tmp_path: Path) -> None:
+    config = "Host gpu*\n  HostName 10.0.0.9\n  Port 2200\n  UserKnownHostsFile /k /l\nHost far\n  ProxyJump bastion\n"
+    found = target(Connection("gpu01", config=config))
+    assert (found.name, found.known_hosts) == ("[10.0.0.9]:2200", Path("/k"))
+    assert target(Connection("gpu01", port=22, config=config)).name == "10.0.0.9"
+    own = Connection("gpu01", config=config, options=(("UserKnownHostsFile", "/mine"),))
+    assert target(own).known_hosts == Path("/mine")
+    for behind in (Connection("far", config=config), Connection("x", jump="bastion")):
+        with pytest.raises(UnreachableError, match="behind bastion"):
+            target(behind)

@@ -1,0 +1,258 @@
+"""The command line: exit codes, one clear message, and a valid result on every way out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpuready.catalogue import BY_ID
+from gpuready.cli.app import run
+from gpuready.node import NODE
+from gpuready.report.schema import result_schema
+from tests.lab import scale
+
+VALIDATOR = jsonschema.Draft202012Validator(result_schema())
+HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """One host, on a port where nothing listens."""
+    path = tmp_path / "hosts.yaml"
+    path.write_text(HOSTS)
+    return path
+
+
+def gpuready(*argv: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run the console script without a terminal."""
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": "deploys"} | more.pop("env", {})
+    command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", *map(str, argv)]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=scale.seconds(120),
+        check=False,
+        **more,
+    )
+
+
+USAGE: tuple[tuple[list[str], str], ...] = (
+    ([], "Missing command"),
+    (["plan"], "no inventory: -i is missing"),
+    (["verify"], "no inventory: -i is missing"),
+    (["probe"], "no inventory: -i is missing"),
+    (["apply", "--yes"], "no inventory: -i is missing"),
+    (["trust", "--yes"], "no inventory: -i is missing"),
+    (["plan", "--bogus"], "--bogus"),
+    (["--bogus", "plan"], "--bogus"),
+    (["plan", "surplus", "-i", "HOSTS"], "surplus"),
+    (["pln", "-i", "HOSTS"], "did you mean 'plan'?"),
+    (["status", "-i", "HOSTS"], "not yet in this release"),
+    (["fabric"], "no inventory: -i is missing"),
+    (["fabric", "-i", "HOSTS", "--pairs", "some"], "--pairs some"),
+    (["fabric", "-i", "HOSTS", "--tests", "rpign"], "did you mean 'rping'?"),
+    (["plan", "-i", "HOSTS", "--output", "svg:x.svg"], "one of human, json, jsonl, junit"),
+    (["plan", "-i", "HOSTS", "--only", "dokcer"], "did you mean 'docker'?"),
+    (["plan", "-i", "HOSTS", "--skip", "kernel"], "no component 'kernel'"),
+    (["plan", "-i", "HOSTS", "--only", "docker", "--skip", "docker"], "leave no component"),
+    (["plan", "-i", "HOSTS", "--output", "html"], "not yet in this release"),
+    (["plan", "-i", "HOSTS", "--output", "jsn"], "did you mean 'json'?"),
+    (["plan", "-i", "HOSTS", "--output", "junit:/nonexistent/r.xml"], "cannot write"),
+    (["plan", "-i", "HOSTS", "--output", "junit:/"], "it is a directory"),
+    (["plan", "-i", "HOSTS", "--output", "junit:"], "missing"),
+    (["plan", "-i", "HOSTS", "--output", "human", "--output", "jsonl"], "only one"),
+    (["plan", "-i", "HOSTS", "--host-keys", "no"], "strict"),
+    (["plan", "-i", "HOSTS", "--parallel", "0"], "--parallel"),
+    (["verify", "-i", "HOSTS", "--detailed-exitcode"], "--detailed-exitcode"),
+    (["apply", "-i", "HOSTS"], "needs --yes"),
+    (["apply", "-i", "HOSTS", "--yes", "--state", "s.json"], "--state"),
+    (["apply", "-i", "HOSTS", "--yes", "--allow-disruption", "all"], "reboot"),
+    (["apply", "-i", "HOSTS", "--yes", "--batch", "0"], "--batch 0: no batch size"),
+    (["plan", "-i", "HOSTS", "--batch", "half"], "--batch half: no batch size"),
+    (["apply", "-i", "HOSTS", "--yes", "--max-fail", "-1"], "--max-fail -1: no number of hosts"),
+    (["plan", "-i", "HOSTS", "--max-fail", "1"], "--max-fail"),
+    (["trust", "-i", "HOSTS"], "needs --yes"),
+    (["rdma"], "Missing command"),
+    (["rdma", "list"], "no inventory: -i is missing"),
+    (["rdma", "move", "lab1", "-i", "HOSTS"], "move"),
+    (["rdma", "attach", "-i", "HOSTS", "--container", "c", "--device", "d"], "HOST"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--device", "mlx5_0"], "--container"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c"], "--device DEV, or --netdev IF"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--device", "mlx5_0"], "needs --yes"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "-v", "--device", "d", "--yes"], "--container -v"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--device", "../d", "--yes"], "--device ../d"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--netdev", "a b", "--yes"], "--netdev a b"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--engine", "lxc", "--netdev", "d"], "docker"),
+    (["rdma", "detach", "lab1", "-i", "HOSTS", "--yes"], "--container NAME, --device DEV or --netdev IF"),
+    (["rdma", "detach", "lab1", "-i", "HOSTS", "--device", "mlx5_0"], "needs --yes"),
+    (["explain", "libcuda.ldcach"], "did you mean 'libcuda.ldcache'?"),
+    (["schema", "reslt"], "result"),
+)
+
+
+@pytest.mark.parametrize(("argv", "words"), USAGE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_usage_errors_are_64_and_valid_json(
+    argv: list[str], words: str, inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [str(inventory) if word == "HOSTS" else word for word in argv]
+    assert run(argv) == 64
+    told = capsys.readouterr()
+    assert words in told.err and told.err.startswith("error: ") and "Traceback" not in told.err
+    assert told.out == "" or argv[0] == "probe" or "jsonl" in argv
+    assert run([*argv, "--output=json"]) == 64
+    found = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    assert found["error"]["kind"] == "usage" and found["exit_code"] == 64 and found["hosts"] == {}
+
+
+BAD_INVENTORIES = (
+    ("all: {hosts: {a: {gpuready: {hardware: {gpuz: 8}}}}}\n", "gpuz"),
+    ("all: {hosts: {}}\n", "no hosts"),
+    ("all:\n\thosts: {}\n", "hosts.yaml"),
+    ("", "hosts.yaml"),
+)
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_INVENTORIES)
+@pytest.mark.parametrize("verb", ["plan", "verify", "probe", "apply"])
+def test_bad_inventories_are_5(
+    verb: str, text: str, words: str, inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory.write_text(text)
+    code = run([verb, "-i", str(inventory), "--output", "json", *(["--yes"] if verb == "apply" else [])])
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    VALIDATOR.validate(found)
+    assert (code, found["exit_code"], found["verb"]) == (5, 5, verb)
+    assert words in found["error"]["message"] and words in told.err
+
+
+def test_nothing_matched_is_5(inventory: Path) -> None:
+    assert run(["plan", "-i", str(inventory), "--limit", "lab9"]) == 5
+    assert run(["plan", "-i", str(inventory.with_name("other.yaml"))]) == 5
+
+
+def test_errors_reach_every_output(inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inventory.write_text(BAD_INVENTORIES[0][0])
+    forms = ("json", "jsonl", "junit", "human")
+    assert run(["verify", "-i", str(inventory), *(f"--output={form}:{tmp_path}/r.{form}" for form in forms)]) == 5
+    assert capsys.readouterr().out == ""
+    VALIDATOR.validate(json.loads((tmp_path / "r.json").read_text()))
+    for form in forms:
+        assert "gpuz" in (tmp_path / f"r.{form}").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["hosts.yaml", "r.human", "r.json", "r.jsonl", "r.junit"]
+
+
+def test_unreachable_is_4(inventory: Path, tmp_path: Path) -> None:
+    done = gpuready("plan", "-i", inventory, "--output", "json", "--output", f"human:{tmp_path}/plan.txt")
+    found = json.loads(done.stdout)
+    VALIDATOR.validate(found)
+    assert done.returncode == 4 and found["hosts"]["lab1"]["outcome"] == "unreachable"
+    assert "lab1  connect" in done.stderr and "UNREACHABLE" in (tmp_path / "plan.txt").read_text()
+
+
+def test_a_bug_of_ours_is_70_with_its_traceback_on_stderr_only(
+    inventory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuready.cli.options.load", lambda *sources, **options: 1 / 0)
+    assert run(["plan", "-i", str(inventory), "--output", "json"]) == 70
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    VALIDATOR.validate(found)
+    assert found["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
+    assert "Traceback" in told.err
+
+
+def test_ctrl_c_before_anything_began(
+    inventory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*sources: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpuready.cli.options.load", interrupt)
+    assert run(["verify", "-i", str(inventory), "--output", "json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    assert (found["verb"], found["error"]["kind"]) == ("verify", "interrupted")
+
+
+@pytest.mark.parametrize("verb", ["", "plan", "apply", "verify", "probe", "trust", "explain", "schema", "render"])
+def test_help_shows_examples_and_exit_codes(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*filter(None, [verb]), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "\n    gpuready " in text and "130" in text and "interrupted" in text
+    assert "status" not in text
+
+
+def test_version_names_the_engine_without_loading_it() -> None:
+    done = gpuready("--version")
+    assert done.returncode == 0
+    assert [part.split()[0] for part in done.stdout.split(",")] == ["gpuready", "pyinfra", "paramiko"]
+
+
+def test_color_is_only_where_it_is_wanted(inventory: Path) -> None:
+    assert "\x1b" not in gpuready("plan", "-i", inventory).stdout
+    assert "\x1b[31m" in gpuready("plan", "-i", inventory, "--color", "always").stdout
+    assert "\x1b" not in gpuready("plan", "-i", inventory, "--color", "never", env={"CLICOLOR_FORCE": "1"}).stdout
+
+
+@pytest.mark.fault("closed-streams")
+def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
+    command = (
+        f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'; echo code $? >&2"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=scale.seconds(60), check=False
+    )
+    assert "code 4" in done.stderr
+    assert "Broken" not in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.fault("full-output")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", "plan", "-i", str(inventory)]
+        lost = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=scale.seconds(60), check=False
+        )
+    assert lost.returncode == 4 and "not written to stdout" in lost.stderr and "Traceback" not in lost.stderr
+
+
+def test_explain_lists_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain"]) == 0
+    listed = capsys.readouterr().out
+    for name in (*BY_ID, *(item.name for item in NODE)):
+        assert f"  {name} " in listed
+    for name in BY_ID:
+        assert run(["explain", name]) == 0
+        told = capsys.readouterr().out
+        assert all(f"\n  {word}" in told for word in ("cause", "confirm", "fix"))
+    assert run(["explain", "docker"]) == 0
+    assert "gpuready apply -i INVENTORY --only docker" in capsys.readouterr().out
+
+
+def test_schemas_are_schemas(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "result"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(result_schema()))
+    assert run(["schema"]) == 0
+    jsonschema.Draft7Validator.check_schema(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.fault("closed-streams")
+def test_closed_streams_are_no_bug(inventory: Path) -> None:
+    command = f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'"
+    for closed in ("2>&-", ">&-", "<&- >&- 2>&-"):
+        assert (
+            subprocess.run(["sh", "-c", f"{command} {closed}"], stdout=subprocess.DEVNULL, check=False).returncode == 4
+        )

@@ -1,0 +1,100 @@
+"""What ``containerd config dump`` says for some files: the rules of 1.6, 1.7 and 2.1, over their own recorded defaults.
+
+The system tests ask the real ones; test_containerd_model.py beside this holds the model to answers that they gave.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from posixpath import dirname, join
+from typing import Any
+
+import tomli_w
+from gpuready.documents import toml_values
+
+CONFIG = "/etc/containerd/config.toml"
+_DEFAULTS = Path(__file__).parents[2] / "data" / "containerd"
+_OLD, _NEW = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"
+
+
+def dump(version: str, files: Mapping[str, str]) -> str:
+    """The dump of containerd ``version`` (1.6, 1.7, 2.1) with these files (path -> text)."""
+    found = toml_values((_DEFAULTS / f"{version}.toml").read_text("utf-8"))
+    modern = version.startswith("2")
+    read = _read(files)
+    given: dict[str, Any] = {}
+    for _, document in read:
+        for key, value in document.items():
+            if key == "plugins":
+                for name, table in value.items():
+                    _section(given.setdefault("plugins", {}), _renamed(name, modern), table, modern)
+            elif key != "version":
+                given[key] = value
+    for name, table in given.pop("plugins", {}).items():
+        section = found["plugins"].setdefault(name, {})
+        if not modern and "runtimes" in table.get("containerd", {}):
+            section["containerd"]["runtimes"] = {}
+        _over(section, copy.deepcopy(table))
+    _over(found, given)
+    found["imports"] = (
+        [pattern for _, d in read for pattern in d.get("imports", [])] if modern else [p for p, _ in read]
+    )
+    return tomli_w.dumps(found)
+
+
+def cri(text: str) -> dict[str, Any]:
+    """What a containerd answers through CRI that was started with that dump, as NodeState has it."""
+    whole = toml_values(text)
+    old = whole["version"] < 3
+    section = whole["plugins"][_OLD if old else _NEW]
+    own = section["containerd"]
+    runtimes, default = dict(own["runtimes"]), own["default_runtime_name"]
+    if old and own["untrusted_workload_runtime"]["runtime_type"]:
+        runtimes["untrusted"] = own["untrusted_workload_runtime"]
+    if old and own["default_runtime"]["runtime_type"]:
+        runtimes["default"], default = own["default_runtime"], "default"
+    return {
+        "default_runtime": default,
+        "runtimes": {
+            name: {"runtime_type": table.get("runtime_type", ""), "options": table.get("options", {})}
+            for name, table in runtimes.items()
+        },
+        "enable_cdi": section.get("enable_cdi"),
+        "cdi_spec_dirs": section.get("cdi_spec_dirs", ()),
+    }
+
+
+def _read(files: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    pending, done = [CONFIG] if CONFIG in files else [], []
+    while pending:
+        path = pending.pop(0)
+        document = toml_values(files[path])
+        done.append((path, document))
+        for pattern in document.get("imports", []):
+            pending += sorted(p for p in files if fnmatchcase(p, join(dirname(path), pattern)))
+    return done
+
+
+def _renamed(name: str, modern: bool) -> str:
+    if modern:
+        return _NEW if name == _OLD else name
+    return _OLD if name == "cri" else name
+
+
+def _section(plugins: dict[str, Any], name: str, table: dict[str, Any], modern: bool) -> None:
+    """A section of a later file: laid over the earlier one, or in its place."""
+    if modern and name in plugins:
+        _over(plugins[name], table)
+    else:
+        plugins[name] = copy.deepcopy(table)
+
+
+def _over(base: dict[str, Any], top: Mapping[str, Any]) -> None:
+    for key, value in top.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            _over(base[key], value)
+        else:
+            base[key] = value

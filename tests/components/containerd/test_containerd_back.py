@@ -1,0 +1,188 @@
+"""containerd's way back: from every closed case to the very files from before; what the user wrote since stays."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import pytest
+
+from gpuready.components.containerd.component import Containerd
+from gpuready.components.containerd.files import CONFIG, leaves
+from gpuready.components.containerd.removal import OURS
+from gpuready.components.containerd.state import effective
+from gpuready.core.component import compare
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Cri, NodeState, Unknown
+from tests.components.cases import Case, cases, spec_of, state_of
+from tests.components.closing import KEPT, after, close
+from tests.components.containerd import containerdmodel
+
+CASES = [c for c in cases() if c.component == "containerd" and c.data.get("diff") and "error" not in c.data]
+# The file is given back only by who changed it; without a change of the file nothing is ours.
+WRITTEN = [c for c in CASES if set(c.data["diff"]) - {"containerd.running", "containerd.runtimes.runc.runtime_type"}]
+
+
+def contents(state: NodeState) -> dict[str, str]:
+    return {path: file.text for path, file in state.files.items() if not path.startswith(KEPT)}
+
+
+def meaning(state: NodeState) -> dict[tuple[str, ...], object]:
+    return {k: v for k, v in leaves(effective(str(state.containerd)).whole).items() if k[0] != "imports"}
+
+
+def applied(case: Case) -> tuple[NodeSpec, NodeState, NodeState]:
+    spec, before = spec_of(case), state_of(case)
+    closed = close(Containerd(), spec, before, compare(Containerd(), spec, before).diff)
+    return spec, before, after(Containerd(), spec, before, closed)
+
+
+def withdrawn(spec: NodeSpec, state: NodeState) -> NodeState:
+    found = compare(Containerd(), spec, state, original=True)
+    assert found.diff and not found.error
+    closed = close(Containerd(), spec, state, found.diff)
+    assert "containerd-stage" not in [step.name for step in closed.steps]
+    return after(Containerd(), spec, state, closed)
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=str)
+def test_the_very_files_come_back(case: Case) -> None:
+    spec, before, state = applied(case)
+    left = withdrawn(spec, state)
+    assert contents(left) == contents(before)
+    assert meaning(left) == meaning(before)
+    assert not Containerd().original(spec, left)
+    assert not [path for path in left.files if path.startswith(KEPT)]
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=str)
+def test_what_the_user_wrote_since_stays(case: Case) -> None:
+    spec, before, state = applied(case)
+    if CONFIG not in state.files:
+        pytest.skip("nothing to edit")
+    edited = state.files[CONFIG].model_copy(update={"text": f"# mine\n{state.files[CONFIG].text}"})
+    left = withdrawn(spec, state.model_copy(update={"files": state.files | {CONFIG: edited}}))
+    assert left.files[CONFIG].text.startswith("# mine\n")
+    assert "nvidia" not in left.files[CONFIG].text or "nvidia" in contents(before).get(CONFIG, "")
+    assert meaning(left) == meaning(before)
+    assert not Containerd().original(spec, left)
+
+
+def test_a_node_that_gpuready_never_touched_has_no_way_back() -> None:
+    for case in CASES:
+        assert not Containerd().original(spec_of(case), state_of(case))
+
+
+def test_a_default_that_the_user_changed_since_is_his() -> None:
+    case = next(c for c in CASES if "nvidia as the default runtime" in c.title)
+    spec, _, state = applied(case)
+    text = state.files[CONFIG].text.replace('default_runtime_name = "nvidia"', 'default_runtime_name = "runc"')
+    edited = state.model_copy(
+        update={
+            "files": state.files | {CONFIG: state.files[CONFIG].model_copy(update={"text": text})},
+            "containerd": str(state.containerd).replace(
+                'default_runtime_name = "nvidia"', 'default_runtime_name = "runc"'
+            ),
+        }
+    )
+    assert "containerd.default_runtime_name" not in Containerd().original(spec, edited)
+    assert 'default_runtime_name = "runc"' in withdrawn(spec, edited).files[CONFIG].text
+
+
+@pytest.mark.parametrize(
+    "answer", [Unknown(unknown="containerd: exit 1: bad TOML"), "version = ["], ids=["none", "odd"]
+)
+def test_what_cannot_be_read_is_no_proof_that_nothing_is_ours(answer: str | Unknown) -> None:
+    spec, before, state = applied(next(c for c in WRITTEN if CONFIG in state_of(c).files))
+    blind = compare(Containerd(), spec, state.model_copy(update={"containerd": answer}), original=True)
+    assert blind.error and not blind.diff
+    never = compare(Containerd(), spec, before.model_copy(update={"containerd": answer}), original=True)
+    assert not never.error and not never.applies
+
+
+OTHER = """version = 2
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+options = {BinaryName = "/opt/was"}
+"""
+RUNC = OTHER.partition('\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]')[0]
+CRI = '[plugins."io.containerd.grpc.v1.cri"'
+
+
+def node(config: str, **containerd: Any) -> Case:
+    runs = {"version": "1.7", "config": config}
+    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": containerd or "auto"}},
+                                           "state": {"containerd": runs}})  # fmt: skip
+
+
+def edited(state: NodeState, old: str, new: str) -> NodeState:
+    assert old in state.files[CONFIG].text
+    return with_files(state, {CONFIG: state.files[CONFIG].text.replace(old, new, 1)})
+
+
+def with_files(state: NodeState, texts: dict[str, str]) -> NodeState:
+    files = state.files | {path: state.files[CONFIG].model_copy(update={"text": t}) for path, t in texts.items()}
+    dump = containerdmodel.dump("1.7", {path: f.text for path, f in files.items() if path.startswith("/etc/")})
+    running = Cri.model_validate(containerdmodel.cri(dump))  # the engine was started again since
+    return state.model_copy(update={"files": files, "containerd": dump, "cri": running})
+
+
+def test_a_program_that_the_user_chose_since_is_his() -> None:
+    spec, _, state = applied(node(OTHER))
+    mine = edited(state, "/usr/bin/nvidia-container-runtime", "/opt/mine")
+    assert not Containerd().original(spec, mine)
+    assert '"/opt/was"' in withdrawn(spec, state).files[CONFIG].text
+
+
+def test_what_the_user_switched_on_himself_since_stays() -> None:
+    spec, _, state = applied(node(RUNC))
+    left = withdrawn(spec, edited(state, "version = 2\n", f"version = 2\n{CRI}]\nenable_cdi = true\n"))
+    assert "enable_cdi = true" in left.files[CONFIG].text
+    assert "nvidia" not in left.files[CONFIG].text
+
+
+def test_a_runtime_that_came_with_us_goes_whole_and_from_the_default_too() -> None:
+    spec, _, state = applied(node(RUNC))
+    mine = edited(state, "version = 2\n", f'version = 2\n{CRI}.containerd]\ndefault_runtime_name = "nvidia"\n')
+    program = 'BinaryName = "/usr/bin/nvidia-container-runtime"\n'
+    left = withdrawn(spec, edited(mine, program, f'{program}Root = "/r"\n'))
+    assert "nvidia" not in left.files[CONFIG].text
+
+
+def test_a_default_of_ours_that_is_exchanged_stays_ours_until_that_is_done() -> None:
+    spec, _, state = applied(node(RUNC, default_runtime=True))
+    off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})
+    closed = close(Containerd(), off, state, compare(Containerd(), off, state).diff)
+    between = re.search(r"BETWEEN=(\S+);", closed.script("containerd"))
+    assert between
+    record = state.files[OURS].model_copy(update={"text": base64.b64decode(between[1]).decode()})
+    cut = state.model_copy(update={"files": state.files | {OURS: record}})
+    assert Containerd().original(spec, cut) == Containerd().original(spec, state)
+
+
+LATER = {"/etc/containerd/conf.d/later.toml": RUNC}
+
+
+def test_what_a_later_file_hides_is_not_forgotten() -> None:
+    spec, _, state = applied(node(f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'))
+    hidden = with_files(state, LATER)
+    found = compare(Containerd(), spec, hidden, original=True)
+    assert f"{CONFIG} still has from gpuready" in found.error and next(iter(LATER)) in found.error
+    again = compare(Containerd(), spec, hidden)
+    assert again.diff and not again.error
+    applied_again = after(Containerd(), spec, hidden, close(Containerd(), spec, hidden, again.diff))
+    assert compare(Containerd(), spec, applied_again, original=True).error
+    by_hand = with_files(applied_again, {CONFIG: f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'})
+    assert "nvidia" not in withdrawn(spec, by_hand).files[next(iter(LATER))].text
+
+
+def test_a_record_that_is_lost_stops_both_ways() -> None:
+    spec, _, state = applied(node(RUNC))
+    lost = state.model_copy(update={"files": state.files | {OURS: state.files[OURS].model_copy(update={"text": "{"})}})
+    for back in (False, True):
+        assert f"{OURS} cannot be read" in compare(Containerd(), spec, lost, original=back).error

@@ -1,0 +1,184 @@
+"""The way back of the driver's hold, and the steps of its installation that no case file can answer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver
+from gpuready.components.repository.component import SOURCE, Repository
+from gpuready.core import resources
+from gpuready.core.component import Reply, compare
+from gpuready.core.errors import ConvergeError
+from gpuready.core.ledger import KEPT
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from tests.components.cases import Case, spec_of, state_of
+from tests.lab import scale
+
+KERNEL = "6.12.48+deb13-amd64"
+FRESH: dict[str, Any] = {
+    "os": {"id": "debian"},
+    "have": ["apt-get"],
+    "kernel": KERNEL,
+    "boots": {"installed": [KERNEL]},
+}
+INSTALL = {"driver": {"policy": "install", "version": "550.163.01", "flavor": "open"}}
+NAMES = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms")
+MADISON = "".join(f" {name} | 550.163.01-2 | http://x trixie/non-free amd64 Packages\n" for name in NAMES)
+MADISON += f"headers {KERNEL}\n"
+
+
+def built(spec: dict[str, Any], state: dict[str, Any]) -> tuple[NodeSpec, NodeState]:
+    case = Case("driver", "here", "", {"spec": spec, "state": state})
+    return spec_of(case), state_of(case)
+
+
+def test_remove_goes_back_to_the_holds_of_before() -> None:
+    held = {"version": "550.163.01-2", "held": True}
+    files = {
+        BEFORE: "libcuda1 hold\nlibnvidia-ml1 free\nnvidia-smi free\n",
+        UNATTENDED: "ours\n",
+        f"{KEPT}{UNATTENDED}.absent": "",
+    }
+    spec, state = built({}, FRESH | {"packages": {"libcuda1": held, "libnvidia-ml1": held}, "files": files})
+    found = compare(Driver(), spec, state, original=True)
+    assert {c.key: (c.actual, c.expected) for c in found.diff} == {
+        "driver.libnvidia-ml1.held": (True, False),
+        f"driver.files.{UNATTENDED}": ("gpuready's, edited since", None),
+    }
+    (step,) = Driver().converge(found.diff, spec, state)
+    assert "\nhold unhold libnvidia-ml1\n" in step.script
+    assert f"\nrestore {UNATTENDED} ''\n" in step.script and "\nhold hold" not in step.script
+    assert step.script.endswith('rm -f "$BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
+
+
+def test_what_the_hold_wrote_is_not_the_repositorys_to_take_back() -> None:
+    files = dict.fromkeys((UNATTENDED, "/etc/apt/apt.conf.d/90gpuready-reconverge", SOURCE), "ours\n")
+    spec, state = built({}, FRESH | {"files": files | {f"{KEPT}{path}.absent": "" for path in files}})
+    assert list(Repository().original(spec, state)) == [f"repository.files.{SOURCE}"]
+
+
+def test_an_installation_is_asked_judged_done_and_held() -> None:
+    installed = "".join(f"{name}\t550.163.01-2\n" for name in (*NAMES, "nvidia-alternative")) + "dkms\t3.2\n"
+    simulated = "".join(f"Inst {name} (550.163.01-2 x [amd64])\n" for name in NAMES)
+    spec, state = built(INSTALL, FRESH)
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    assert next(going).name == "driver-available"
+    simulate = going.send(Reply(0, MADISON))
+    assert (simulate.name, simulate.survives) == ("driver-simulate", False), "it changes nothing"
+    assert "install libcuda1=550.163.01-2 libnvidia-ml1=550.163.01-2" in simulate.script
+    install = going.send(Reply(0, f"{simulated}Remv nvidia-kernel-dkms [550.163.01-2]\n"))
+    assert (install.name, install.summary) == ("driver-install", "install driver 550.163.01, remove nvidia-kernel-dkms")
+    hold = going.send(Reply(0, installed))
+    assert hold.name == "driver-hold"
+    wanted = "hold hold " + " ".join(sorted((*NAMES, "nvidia-alternative")))
+    assert wanted in hold.script.splitlines(), "what came along is held, too; dkms is not the driver's"
+    with pytest.raises(StopIteration):
+        going.send(Reply(0, ""))
+
+
+def test_nothing_is_installed_when_apt_would_do_more() -> None:
+    spec, state = built(INSTALL, FRESH)
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    next(going)
+    going.send(Reply(0, MADISON))
+    with pytest.raises(ConvergeError, match="apt would remove gdm3 as well; nothing was changed"):
+        going.send(Reply(0, "Remv gdm3 [48.0-2]\n"))
+
+
+def sh(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False, timeout=scale.seconds(30))
+
+
+LOADED = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "gdrdrv", "nvidia_peermem")
+
+
+def load(sys: Path, modprobe: str = "", rmmod: str = "") -> subprocess.CompletedProcess[str]:
+    """The script that reloads the module, on these directories in place of the kernel's modules."""
+    for name in LOADED:
+        (sys / name).mkdir()
+    (sys / "nvidia/version").write_text("535.1.1\n")
+    kernel = f"""
+rmmod() {{ case $1 in "{rmmod}") echo "rmmod: $1 is in use" >&2; return 1 ;; esac; rm -r "{sys}/$1"; }}
+modprobe() {{
+  m=$(echo "$1" | tr - _); case $m in "{modprobe}") return 1 ;; esac
+  mkdir "{sys}/$m" && {{ [ $m != nvidia ] || echo 550.1.1 >"{sys}/$m/version"; }} && echo $m >>"{sys}/order"
+}}
+"""
+    script = resources.script("driver/load", version="550.1.1", stuck=str(sys / "d/stuck"), work=())
+    script = script.replace("/sys/module", str(sys)).replace("/run/systemd/system", "/nonexistent")
+    return sh(kernel + script.replace("idle restart gpu", ":").replace("command -v nvidia-modprobe", "false"))
+
+
+def test_a_reload_brings_back_every_module_that_it_took_out(tmp_path: Path) -> None:
+    done = load(tmp_path)
+    assert done.returncode == 0, done.stderr
+    order = (tmp_path / "order").read_text().split()
+    assert sorted(order) == sorted(LOADED)
+    assert order.index("nvidia_modeset") < order.index("nvidia_drm"), "which needs it"
+
+
+def test_a_module_that_does_not_come_back_is_named(tmp_path: Path) -> None:
+    done = load(tmp_path, modprobe="gdrdrv")
+    assert (done.returncode, "were loaded before, are not: gdrdrv (" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_reload_that_ends_halfway_brings_back_what_it_took_out(tmp_path: Path) -> None:
+    done = load(tmp_path, rmmod="nvidia_uvm")
+    assert (done.returncode, "nvidia_uvm cannot be unloaded" in done.stderr) == (77, True), done.stderr
+    assert all((tmp_path / name).is_dir() for name in LOADED)
+
+
+TRANSACTION = """
+die() {{ echo "$*" >&2; exit 1; }}
+T={there}; JUDGED=fine; N=0
+would() {{ cat "$T/would"; }}
+install() {{ N=$((N+1)); echo "$N $* $LOCK" >>"$T/log"; case $N in {installs} esac; }}
+record_holds() {{ :; }}
+idle() {{ :; }}
+patient() {{ :; }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("installs", "said", "log"),
+    [
+        ('2) echo "E: Could not get lock /var/lib/dpkg/lock-frontend"; return 100 ;;', "", 3),
+        ("1) echo other >$T/would ;;", "changed while the packages were fetched; nothing was changed", 1),
+        (
+            '2) echo "E: Could not get lock"; echo other >$T/would; return 100 ;;',
+            "no package was changed, run again",
+            2,
+        ),
+        ('2) echo "E: Sub-process dpkg returned an error code (1)"; return 100 ;;', "apt-get install failed", 2),
+    ],
+)
+def test_apt_does_what_was_judged_however_long_it_waits(installs: str, said: str, log: int, tmp_path: Path) -> None:
+    spec, state = built(INSTALL, FRESH)
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    next(going)
+    going.send(Reply(0, MADISON))
+    script = going.send(Reply(0, "Inst nvidia-smi (550.163.01-2 x [amd64])\n")).script
+    assert "nvidia-fabricmanager" not in script
+    lines = script.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("judged()"))
+    last = next(i for i, line in enumerate(lines) if line == 'cat "$T/said" >&2')
+    part = [line for line in lines[first : last + 1] if not line.startswith(("same ", "put "))]
+    (tmp_path / "would").write_text("fine\n")
+    done = sh(TRANSACTION.format(there=tmp_path, installs=installs) + "\n".join(part))
+    assert (done.returncode, said in done.stderr) == (1 if said else 0, True), done.stderr
+    assert len((tmp_path / "log").read_text().splitlines()) == log
+
+
+def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> None:
+    spec, state = built(INSTALL, FRESH | {"driver": {"pci": ["0000:07:00.0 0x068000 0x22a3"]}})
+    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
+    next(going)
+    going.send(Reply(0, f"{MADISON} nvidia-fabricmanager | 550.163.01-1 | http://x cuda amd64 Packages\n"))
+    script = going.send(Reply(0, "")).script
+    assert script.index("install --download-only") < script.index("systemctl enable nvidia-fabricmanager")
+    assert '[ "$v" != 550.163.01 ] || systemctl start nvidia-fabricmanager' in script

@@ -1,0 +1,339 @@
+"""Which packages a driver is installed as, whether apt would do only that, and what is refused before apt is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuready.components.driver import install as driverinstall
+from gpuready.components.driver.recipes import Wanted, available, choose, judge, names
+from gpuready.core.component import NotComparable
+from gpuready.core.errors import ConvergeError
+from gpuready.gpu.facts.boots import Module
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import OS, Driver, NodeState, Package
+from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages
+
+KERNEL = "6.8.0-90-generic"
+DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
+
+
+def debian(**fields: Any) -> Wanted:
+    return Wanted(**{"os": "debian", "version": "550.163.01", "flavor": "open", **fields})
+
+
+def ubuntu(**fields: Any) -> Wanted:
+    return Wanted(**{"os": "ubuntu", "version": "580.95.05", "flavor": "open", "kernels": (KERNEL,), **fields})
+
+
+def there(version: str, *names: str) -> dict[str, list[str]]:
+    return {name: [version] for name in names}
+
+
+ARCHIVE = "580.95.05-0ubuntu0.24.04.2"
+UBUNTUS = there(
+    ARCHIVE, "nvidia-utils-580-server", "libnvidia-compute-580-server", "nvidia-headless-no-dkms-580-server-open",
+    "nvidia-headless-580-server-open", "nvidia-dkms-580-server-open",
+)  # fmt: skip
+SIGNED = there("6.8.0-90.91", f"linux-modules-nvidia-580-server-open-{KERNEL}")
+NVIDIAS = there("580.95.05-0ubuntu1", "nvidia-utils-580", "libnvidia-compute-580", "nvidia-headless-580-open",
+                "nvidia-dkms-580-open")  # fmt: skip
+HEADERS = there("6.8.0-90.91", f"linux-headers-{KERNEL}")
+
+
+def test_madison_is_read() -> None:
+    text = " libcuda1 | 550.163.01-2 | http://x trixie/non-free amd64 Packages\n" * 2
+    text += "  libcuda1 | 535.247.01-1~deb12u1 | http://x bookworm/non-free amd64 Packages\nN: Unable\nheaders 6.1\n"
+    assert available(text) == {"libcuda1": ["550.163.01-2", "535.247.01-1~deb12u1"]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "has", "pins"),
+    [
+        (
+            debian(), there("550.163.01-2", *DEBIANS),
+            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
+             "nvidia-open-kernel-dkms=550.163.01-2"],
+        ),
+        (
+            debian(flavor="proprietary", installed=("libnvidia-encode1",), replaced=("nvidia-open-kernel-dkms",)),
+            there("550.163.01-2", *DEBIANS, "libnvidia-encode1"),
+            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
+             "nvidia-kernel-dkms=550.163.01-2", "libnvidia-encode1=550.163.01-2", "nvidia-open-kernel-dkms-"],
+        ),
+        (
+            debian(version="535.274.02", flavor="proprietary"),
+            there("550.163.01-2", *DEBIANS)
+            | there("535.274.02-1", "libnvidia-tesla-535-cuda1", "libnvidia-tesla-535-ml1", "nvidia-tesla-535-smi",
+                    "nvidia-tesla-535-kernel-dkms"),
+            ["libnvidia-tesla-535-cuda1=535.274.02-1", "libnvidia-tesla-535-ml1=535.274.02-1",
+             "nvidia-tesla-535-smi=535.274.02-1", "nvidia-tesla-535-kernel-dkms=535.274.02-1"],
+        ),
+        (
+            debian(installed=("libnvidia-tesla-535-cuda1", "libcuda1")), there("550.163.01-2", *DEBIANS)
+            | there("535.274.02-1", "libnvidia-tesla-535-cuda1"),
+            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
+             "nvidia-open-kernel-dkms=550.163.01-2", "libnvidia-tesla-535-cuda1-"],
+        ),
+        (
+            debian(version="580.95.05"), there("580.95.05-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms"),
+            ["nvidia-driver-cuda=580.95.05-1", "nvidia-kernel-open-dkms=580.95.05-1"],
+        ),
+        (
+            ubuntu(), UBUNTUS | SIGNED | NVIDIAS | HEADERS,
+            [f"nvidia-utils-580-server={ARCHIVE}", f"libnvidia-compute-580-server={ARCHIVE}",
+             f"nvidia-headless-no-dkms-580-server-open={ARCHIVE}", *SIGNED],
+        ),
+        (
+            ubuntu(), UBUNTUS | HEADERS,
+            [f"nvidia-utils-580-server={ARCHIVE}", f"libnvidia-compute-580-server={ARCHIVE}",
+             f"nvidia-headless-580-server-open={ARCHIVE}", f"nvidia-dkms-580-server-open={ARCHIVE}", *HEADERS],
+        ),
+        (
+            ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED | NVIDIAS | HEADERS,
+            [*(f"{name}=580.95.05-0ubuntu1" for name in NVIDIAS), *HEADERS],
+        ),
+        (
+            # Companions come from a build of their own, with another revision; what has none of that version goes.
+            ubuntu(maker="NVIDIA's repository", installed=("nvidia-imex-580", "cuda-drivers-580", "nvidia-utils-580",
+                   "libnvidia-fbc1-580")),
+            NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]}
+            | {"cuda-drivers-580": ["580.95.05-0ubuntu2", "580.95.05-0ubuntu1"]}
+            | there("580.105.08-0ubuntu1", "libnvidia-fbc1-580"),
+            [*(f"{name}=580.95.05-0ubuntu1" for name in (*NVIDIAS, "cuda-drivers-580")), *HEADERS,
+             "nvidia-imex-580=580.95.05-1", "libnvidia-fbc1-580-"],
+        ),
+        (
+            ubuntu(version="610.43.02", maker="NVIDIA's repository", fabric_manager=True),
+            there("610.43.02-1ubuntu1", "nvidia-utils", "libnvidia-compute", "nvidia-dkms-open", "libnvidia-nscq",
+                  "nvidia-fabricmanager") | HEADERS,
+            ["nvidia-utils=610.43.02-1ubuntu1", "libnvidia-compute=610.43.02-1ubuntu1",
+             "nvidia-dkms-open=610.43.02-1ubuntu1", *HEADERS, "nvidia-fabricmanager=610.43.02-1ubuntu1",
+             "libnvidia-nscq=610.43.02-1ubuntu1"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[str]) -> None:
+    assert list(choose(wanted, has, ())) == pins
+    assert {pin.partition("=")[0] for pin in pins if not pin.endswith("-")} <= set(names(wanted)), "apt was asked"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "has", "part"),
+    [
+        (debian(), {}, "the repositories have no driver"),
+        (debian(version="580.95.05"), there("550.163.01-2", *DEBIANS), "the repositories have 550.163.01"),
+        (debian(), there("550.163.01-2", *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
+        (debian(kernels=("6.12",)), there("550.163.01-2", *DEBIANS), "Debian: there is no linux-headers-6.12"),
+        (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so only signed modules count"),
+        (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "cannot be had"),
+        (debian(fabric_manager=True), there("550.163.01-2", *DEBIANS), "no fabric manager 550.163.01"),
+        (
+            debian(fabric_manager=True),
+            there("550.163.01-2", *DEBIANS, "libnvidia-nscq") | there("580.1.1-1", "nvidia-fabricmanager"),
+            "no fabric manager 550.163.01",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_had(wanted: Wanted, has: dict[str, list[str]], part: str) -> None:
+    with pytest.raises(ConvergeError, match="nothing was changed") as caught:
+        choose(wanted, has, ())
+    assert part in str(caught.value)
+
+
+OLD = packages("libcuda1", "nvidia-smi", version="535.247.01-1")
+FINE = """Remv nvidia-tesla-470-alternative [470.256.02-1]
+Inst libcuda1 [535.247.01-1] (550.163.01-2 Debian:13 [amd64])
+Inst nvidia-smi [535.247.01-1] (550.163.01-2 Debian:13 [amd64])
+Inst nvidia-modprobe [535.161.07-1] (570.133.07-1 Debian:13 [amd64])
+Inst dkms (3.2.2-1 Debian:13 [all])
+"""
+
+
+OLDER = f"linux-modules-nvidia-570-server-open-{KERNEL}"
+#: What a node with prebuilt modules of branch 570 is asked, and what apt would do about it (names as of Ubuntu 24.04).
+MOVED = f"""Remv linux-modules-nvidia-570-server-open-generic [6.8.0-90.91+1]
+Remv {OLDER} [6.8.0-90.91+1]
+Remv linux-signatures-nvidia-6.8.0-90-generic [6.8.0-90.91+1]
+Remv nvidia-kernel-common-570-server [570.195.03-0ubuntu0.24.04.1]
+Inst linux-objects-nvidia-580-server-{KERNEL} [6.8.0-90.91] (6.8.0-90.91+1 Ubuntu:24.04 [amd64])
+Inst nvidia-kernel-common-580-server ({ARCHIVE} Ubuntu:24.04 [amd64])
+"""
+
+
+def test_prebuilt_modules_follow_to_another_branch() -> None:
+    meta = "linux-modules-nvidia-580-server-open-generic"
+    has = UBUNTUS | SIGNED | {meta: ["6.8.0-91.92+1", "6.8.0-90.91+1"]}
+    old = ("linux-modules-nvidia-570-server-open-generic", OLDER)
+    wanted = ubuntu(prebuilt=old, release="24.04")
+    pins = choose(wanted, has, ())
+    assert set(pins) >= {*SIGNED, f"{meta}=6.8.0-90.91+1", *(f"{name}-" for name in old)}
+    assert meta in names(wanted), "apt was asked"
+    assert judge(MOVED, wanted, packages("nvidia-kernel-common-570-server", version="570.195.03-0ubuntu0.24.04.1"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "meta", "version", "taken"),
+    [
+        ("6.8.0-90-generic", "generic", "6.8.0-90.91+1", True),
+        ("6.14.0-33-generic", "generic-hwe-24.04", "6.14.0-33.33~24.04.1+1", True),
+        ("6.8.0-1012-aws", "aws", "6.8.0-1012.13", True),
+        ("6.8.0-1012-aws", "aws-lts-24.04", "6.8.0-1012.13", True),
+        ("6.8.0-9-generic", "generic", "6.8.0-90.91+1", False),
+        ("6.8.0-90-generic", "generic", "6.8.0-91.92+1", False),
+    ],
+)
+def test_the_next_kernel_has_its_module_and_none_is_brought_for_it(
+    kernel: str, meta: str, version: str, taken: bool
+) -> None:
+    name = f"linux-modules-nvidia-580-server-open-{meta}"
+    has = UBUNTUS | {f"linux-modules-nvidia-580-server-open-{kernel}": [version], name: [version]}
+    wanted = ubuntu(kernels=(kernel,), release="24.04")
+    assert (f"{name}={version}" in choose(wanted, has, ())) is taken
+    kept = ubuntu(kernels=(kernel,), release="24.04", prebuilt=(name,))
+    assert not [pin for pin in choose(kept, has, ()) if pin.startswith(name)], "what is there stays as it is"
+
+
+def test_prebuilt_modules_of_the_other_flavor_go() -> None:
+    closed = (f"linux-modules-nvidia-580-server-{KERNEL}", "linux-modules-nvidia-580-server-generic")
+    assert set(choose(ubuntu(prebuilt=closed), UBUNTUS | SIGNED, ())) >= {f"{name}-" for name in closed}
+    of = packages("nvidia-utils-580-server", maker=UBUNTU) | packages(*closed, version="6.8.0-90.91", maker=UBUNTU)
+    wanted = driverinstall.wanted(install(), bare(H200, of=of, os="ubuntu"))
+    assert (wanted.prebuilt, wanted.installed) == (tuple(sorted(closed)), ("nvidia-utils-580-server",))
+
+
+def test_an_installation_and_nothing_else_is_fine() -> None:
+    assert judge(FINE, debian(), OLD) == ("nvidia-tesla-470-alternative",), "what goes is told"
+    assert judge("", debian(), packages("libcuda1")) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("Remv gdm3 [48.0-2]", "apt would remove gdm3 as well"),
+        ("Purg nvidia-container-toolkit [1.20.0-1]", "remove nvidia-container-toolkit"),
+        ("Remv nvidia-mig-manager [0.10.0]", "remove nvidia-mig-manager"),
+        ("Remv nvidia-system-core [24.01-1]", "remove nvidia-system-core"),
+        ("Remv libnvidia-nscq", "remove libnvidia-nscq"),
+        ("Inst libc6 [2.36-9] (2.41-12 Debian:13 [amd64]) []", "move libc6 to 2.41-12"),
+        ("Inst nvidia-container-toolkit [1.20.0-1] (1.21.0-1 x [amd64])", "move nvidia-container-toolkit"),
+        ("Inst libnvidia-ml1 (560.35.03-1 x [amd64])", "beside 550.163.01 there would be libnvidia-ml1 560.35.03-1"),
+    ],
+)
+def test_anything_else_is_refused(line: str, part: str) -> None:
+    with pytest.raises(ConvergeError, match="nothing was changed") as caught:
+        judge(f"{FINE}{line}\n", debian(), OLD)
+    assert part in str(caught.value)
+
+
+def test_a_package_that_would_stay_behind_is_named() -> None:
+    with pytest.raises(ConvergeError, match=r"libnvidia-encode1 535\.247\.01-1"):
+        judge(FINE, debian(), OLD | packages("libnvidia-encode1", version="535.247.01-1"))
+
+
+# --- what is refused, and the flavor -----------------------------------------------------------------------------
+
+H200, B200, V100, T4, UNKNOWN = (
+    f"0000:00:06.0 0x030200 {each}" for each in ("0x2335", "0x2901", "0x1db4", "0x1eb8", "0xffff")
+)
+SWITCH = "0000:07:00.0 0x068000 0x22a3"
+
+
+def bare(*pci: str, of: dict[str, Package] | None = None, os: str = "debian", **fields: Any) -> NodeState:
+    """A node without a loaded driver."""
+    return node(of=of or {}, driver=Driver(pci=pci), os=OS(id=os), **fields)
+
+
+def install(version: str = "580.95.05", **driver: Any) -> NodeSpec:
+    return NodeSpec.model_validate({"driver": {"policy": "install", "version": version, **driver}})
+
+
+PREBUILT = Module(kernel=NOW, path=f"/lib/modules/{NOW}/kernel/nvidia-580srv/nvidia.ko", version="580.95.05")
+
+FRESH: dict[str, Any] = {"driver": Driver(pci=(H200,)), "os": OS(id="ubuntu")}
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "flavor"),
+    [
+        (bare(H200), install(), "open"),
+        (bare(H200), install("550.163.01"), "proprietary"),
+        (bare(B200), install("570.86.15"), "open"),
+        (bare(V100), install(), "proprietary"),
+        (bare(T4), install(), "open"),
+        (bare(T4, of=packages("nvidia-kernel-dkms")), install(), "proprietary"),
+        (bare(of=packages("nvidia-open-kernel-dkms")), install(), "open"),
+        (bare(H200), install(flavor="proprietary"), "proprietary"),
+        # Ubuntu's desktop packages with a prebuilt module, and no package but the module says it.
+        (bare(H200, of=packages("nvidia-driver-580-server", "nvidia-utils-580-server")), install(), "proprietary"),
+        (bare(H200, of=packages("nvidia-kernel-source-580-server-open")), install("550.163.01"), "open"),
+        (node(PREBUILT, of=packages("nvidia-utils-580"), **FRESH), install(), "proprietary"),
+        (node(PREBUILT, of={}, **FRESH), install(), "open"),
+    ],
+)
+def test_the_flavor_fits_the_gpu(state: NodeState, spec: NodeSpec, flavor: str) -> None:
+    assert driverinstall.expected(spec, state)["driver.module"] == flavor
+
+
+@pytest.mark.parametrize("b", ["-580", "-580-server", ""])
+def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
+    carries = [f"nvidia-{each}{b}" for each in ("kernel-source", "dkms", "headless", "headless-no-dkms")]
+    carries += [f"nvidia-driver{b}"] if b else []
+    neither = [f"nvidia-utils{b}", f"libnvidia-compute{b}", f"nvidia-kernel-common{b}", f"nvidia-compute-utils{b}"]
+    for now, other in ((carries, "open"), ([f"{name}-open" for name in carries], "proprietary")):
+        state = bare(H200, os="ubuntu", of=packages(*now, *neither, maker=UBUNTU))
+        wanted = driverinstall.wanted(install(flavor=other), state)
+        assert (set(wanted.replaced), set(wanted.installed)) == (set(now), set(neither))
+        there = {name: ["580.95.05-1"] for name in names(wanted)}
+        assert {f"{name}-" for name in now} <= {*choose(wanted, there, ())}
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "part"),
+    [
+        (bare(), install(), "say open or proprietary"),
+        (bare(UNKNOWN), install(), "say open or proprietary"),
+        (bare(B200), install(flavor="proprietary"), "Blackwell GPUs take the open module alone"),
+        (bare(V100), install(flavor="open"), "Volta GPUs take the proprietary module alone"),
+        (bare(V100), install("590.48.01"), "580 is the last branch for them"),
+        (bare(B200), install("550.163.01"), "570 is the first branch for them"),
+        (bare(H200, mounts=(MOUNTED,)), install(), "a mount"),
+        (bare(H200, have=("apt-get", "nvidia-uninstall")), install(), "nvidia-uninstall --silent first"),
+        (
+            bare(H200, of=packages("libcuda1") | packages("nvidia-driver-cuda", maker=NVIDIA)),
+            install(),
+            "are mixed here",
+        ),
+        (bare(H200, os="rhel"), install(), "knows Debian and Ubuntu"),
+        (bare(H200, secure_boot=True), install(), "Secure Boot is on"),
+    ],
+)
+def test_what_is_refused_before_anything_is_asked(state: NodeState, spec: NodeSpec, part: str) -> None:
+    with pytest.raises(NotComparable) as caught:
+        driverinstall.expected(spec, state)
+    assert part in str(caught.value)
+
+
+def test_secure_boot_takes_what_it_took_before_and_signed_modules() -> None:
+    signed = Module(kernel="6.12.48+deb13-amd64", path="/x", version="570.1.1", signer="key")
+    running = Driver(pci=(H200,), proc_version="570.1.1")
+    driverinstall.expected(install(), node(signed, of={}, driver=running, os=OS(id="debian"), secure_boot=True))
+    state = bare(H200, os="ubuntu", secure_boot=True)
+    driverinstall.expected(install(), state)
+    assert driverinstall.wanted(install(), state).signed
+
+
+def test_the_fabric_manager_comes_where_a_switch_or_an_older_one_is() -> None:
+    manager = packages("nvidia-fabricmanager-570", version="570.1.1-1", maker=NVIDIA)
+    of = packages("libcuda1", version="570.1.1-1")
+    for state in (bare(H200, SWITCH), bare(H200, of=of | manager)):
+        assert driverinstall.expected(install(), state)["driver.fabric-manager"] == "580.95.05"
+        assert driverinstall.wanted(install(), state).fabric_manager
+        assert "driver.fabric-manager" not in driverinstall.expected(install(fabric_manager="absent"), state)
+    assert "driver.fabric-manager" not in driverinstall.expected(install(), bare(H200))
+
+
+def test_the_driver_that_is_there_says_whose_packages_follow() -> None:
+    for maker, said in ((DEBIAN, "Debian"), (UBUNTU, "Ubuntu"), ("", "")):
+        assert driverinstall.wanted(install(), bare(H200, of=packages("libcuda1", maker=maker))).maker == said

@@ -1,0 +1,166 @@
+"""As whom an environment's Python is run, by the shell functions that decide it, on real files of several owners."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuready.components.wheels.state import environment
+from gpuready.core import resources
+from gpuready.core.records import Records
+from gpuready.core.records import unmarked as records
+from tests.lab import scale
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
+PACKAGES = "lib/python3.11/site-packages"
+ALICE = 12345
+
+
+@pytest.fixture
+def env() -> Iterator[Path]:
+    """A venv of root's in a directory that everybody may enter, its Python a program that says who runs it."""
+    with tempfile.TemporaryDirectory() as place:  # below /tmp, which is sticky
+        Path(place).chmod(0o755)
+        made = Path(place) / "env"
+        (made / PACKAGES / "torch").mkdir(parents=True)
+        (made / PACKAGES / "torch" / "__init__.py").touch()
+        (made / "bin").mkdir()
+        (made / "bin" / "python").write_text("#!/bin/sh\nid -u\n", "utf-8")
+        (made / "bin" / "python").chmod(0o755)
+        (made / "pyvenv.cfg").touch()
+        yield made
+
+
+def asked(env: Path, shell: str = "sh") -> str:
+    """Who ran its Python, or why nobody did."""
+    script = resources.script("wheels/env") + '\nif usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
+    words = [shell, "-c", script, "-", str(env)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("shell", [s for s in ("dash", "bash") if shutil.which(s)])
+def test_what_is_all_of_roots_is_run_by_root_and_what_is_anothers_by_that_one(env: Path, shell: str) -> None:
+    (env / "lib64").symlink_to("lib")
+    assert asked(env, shell) == "0"
+    link = env.parent / "train"
+    link.symlink_to("env")
+    assert asked(link, shell) == "0"
+    subprocess.run(["chown", "-R", str(ALICE), env], check=True)
+    assert asked(env, shell) == asked(link, shell) == str(ALICE)
+
+
+@pytest.mark.fault("foreign-environment")
+@pytest.mark.parametrize(
+    "path", [".", "bin", "bin/python", "lib", PACKAGES, f"{PACKAGES}/torch", f"{PACKAGES}/torch/__init__.py", ".."]
+)
+@pytest.mark.parametrize("mode", [0o2775, 0o757])
+def test_root_runs_nothing_where_another_may_write(env: Path, path: str, mode: int) -> None:
+    (env / path).chmod(mode)
+    assert f"others can change {(env / path).resolve()} (root:root, mode {mode:o})" in asked(env)
+
+
+def test_a_file_is_no_environment_and_the_one_that_is_meant_is_named(env: Path) -> None:
+    said = "is a file on this node; env names the directory of an environment"
+    assert asked(env / "bin/python") == f"{env}/bin/python {said}: {env}"
+    assert asked(env / "pyvenv.cfg") == f"{env}/pyvenv.cfg {said}"
+    assert asked(env / "none").startswith(f"there is no {env}/none on this node; make it first")
+
+
+def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None:
+    env.parent.chmod(0o1777)
+    assert asked(env) == "0"
+    (env / PACKAGES).chmod(0o1777)
+    assert f"others can change {env / PACKAGES} " in asked(env)
+
+
+@pytest.mark.fault("foreign-environment")
+@pytest.mark.parametrize("path", ["bin/python", "lib", f"{PACKAGES}/torch/__init__.py", ".."])
+def test_root_runs_nothing_that_is_anothers(env: Path, path: str) -> None:
+    os.chown(env / path, ALICE, 0)
+    assert f"others can change {(env / path).resolve()} " in asked(env)
+
+
+@pytest.mark.fault("foreign-environment")
+def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
+    theirs = env.parent / "alice"
+    (theirs / "bin").mkdir(parents=True)
+    shutil.move(env / "bin" / "python", theirs / "bin" / "python3.11")  # the file itself is root's
+    os.chown(theirs, ALICE, 0)
+    (env / "bin" / "python").symlink_to(theirs / "bin" / "python3.11")
+    assert f"others can change {theirs} " in asked(env)
+    (env / "bin" / "python").unlink()
+    shutil.move(theirs / "bin" / "python3.11", env / "bin" / "python")
+    assert asked(env) == "0"
+    # As pip writes it where somebody works on a package (pip install --editable).
+    (env / PACKAGES / "editable.pth").write_text(f"import site\n{theirs}\n", "utf-8")
+    assert f"others can change {theirs} " in asked(env)
+    (env / PACKAGES / "editable.pth").unlink()
+    (env / PACKAGES / "triton").symlink_to(theirs)
+    assert f"others can change {theirs} " in asked(env)
+    (env / PACKAGES / "triton").unlink()
+    # A link that is another's can lead elsewhere in a moment.
+    (env.parent / "link").symlink_to("env")
+    os.chown(env.parent / "link", ALICE, 0, follow_symlinks=False)
+    assert f"others can change {env.parent / 'link'} " in asked(env.parent / "link")
+
+
+# --- what hangs ---------------------------------------------------------------------------------------------------
+
+
+def within(limit: str, command: str) -> tuple[int, str]:
+    """Exit status and output of what is run with a limit, in seconds."""
+    script = (
+        resources.script("lib/within") + f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
+    )
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=scale.seconds(20), check=True)
+    rc, _, out = done.stdout.partition("\n")
+    return int(rc), out
+
+
+def test_what_is_run_with_a_limit_ends_by_itself_or_is_ended_with_all_that_it_started() -> None:
+    assert within("10", "sh -c 'echo said; echo more >&2; exit 3'") == (3, "said\nmore\n")
+    hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
+    rc, out = within("0.5", hang)
+    assert rc == 124
+    state, limit = Path(f"/proc/{int(out)}/stat"), scale.Limit(5)  # a signal that was sent takes its time
+    while state.exists() and state.read_text("utf-8").rpartition(")")[2].split()[0] != "Z":
+        assert not limit.over(), "it still runs"
+        time.sleep(0.02)
+
+
+def test_an_environment_that_hangs_is_told_of_and_the_next_one_is_asked(env: Path) -> None:
+    """A reader of a pipe without a writer waits for ever, like one of a file system whose server is gone."""
+    shutil.copytree(env, other := env.parent / "other")
+    os.mkfifo(env / PACKAGES / "hangs.pth")
+    script = resources.script("wheels/look", program="", environments=[(str(env), "{}"), (str(other), "{}")])
+    assert script.count("within 70 ") == 1
+    done = subprocess.run(
+        ["sh"],
+        input=script.replace("within 70 ", "within 1 "),
+        capture_output=True,
+        text=True,
+        timeout=scale.seconds(60),
+        check=True,
+    )
+    runs = Records(records(done.stdout)).runs
+    assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
+    assert runs["env1"] == (0, "0\n")
+    assert (runs["users0"], runs["users1"]) == ((0, ""), (0, ""))
+
+
+def test_processes_that_do_not_tell_what_they_use_count_as_users(env: Path) -> None:
+    script = resources.script("wheels/env") + 'using() { echo "python3 (pid 1)"; sleep 985; }\nenv_users "$1"\n'
+    assert script.count('within 40 "$u"') == 1
+    words = ["sh", "-c", script.replace('within 40 "$u"', 'within 0.5 "$u"'), "-", str(env)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(20), check=True)
+    told = environment(0, "{}", done.stdout).users
+    assert told[0] == "python3 (pid 1)" and "/proc gave no answer" in told[1]

@@ -1,0 +1,314 @@
+"""Nodes as the predictor takes them, and the matrix of hosts and images."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpuready.cli.app import run
+from gpuready.cuda.facts import Image
+from gpuready.cuda.host import gpus_of, hosts_of
+from gpuready.cuda.predict import predict
+from gpuready.report.schema import result_schema
+from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
+from tests.tools.compat.imagefiles import archive, docker_save, layer, library
+
+CONFIG = "/etc/nvidia-container-runtime/config.toml"
+DATA = Path(__file__).parents[1] / "data"
+SMI = (DATA / "h200" / "nvidia-smi-q-x.xml").read_text()
+
+
+def gpus(*models: tuple[str, str]) -> str:
+    """What nvidia-smi -q -x says of these (name, brand)."""
+    blocks = [
+        f'<gpu id="0{i}">\n<product_name>{name}</product_name>\n<product_brand>{brand}</product_brand>\n</gpu>'
+        for i, (name, brand) in enumerate(models)
+    ]
+    return "\n".join(["<nvidia_smi_log>", *blocks, "</nvidia_smi_log>"])
+
+
+def node(
+    driver: str = "460.80", toolkit: str = "1.20.0", config: str | None = None, smi: str | Unknown | None = SMI
+) -> NodeState:
+    files = {} if config is None else {CONFIG: File(text=config, mode=0o644, uid=0, gid=0, mtime=0)}
+    tools = {
+        "nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line=f"NVIDIA Container Toolkit CLI version {toolkit}")
+    }
+    return NodeState(driver=Driver(proc_version=driver, smi=smi), files=files, tools=tools if toolkit else {})
+
+
+LEGACY = (
+    '[nvidia-container-runtime]\nmode = "legacy"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "{}"\n'
+)
+AUTO = (
+    '[nvidia-container-runtime]\nmode = "auto"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "mount"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "config", "stack", "gate"),
+    [
+        ("1.20.0", None, "hook", False),
+        ("1.20.0", AUTO, "hook", False),  # auto is jit-cdi, which knows no cuda-compat-mode
+        ("1.20.0", '[nvidia-container-runtime]\nmode = "cdi"\n', "hook", False),
+        ("1.20.0", "[features]\ndisable-cuda-compat-lib-hook = true\n", "disabled", False),
+        ("1.20.0", LEGACY.format("ldconfig"), "ldconfig", True),
+        ("1.20.0", LEGACY.format("mount"), "mount", True),
+        ("1.20.0", LEGACY.format("hook"), "hook", True),
+        ("1.20.0", "[features]\ndisable-cuda-compat-lib-hook = true\n" + LEGACY.format("hook"), "disabled", True),
+        ("1.20.0", LEGACY.format("disabled"), "disabled", True),
+        ("1.17.8", None, "ldconfig", True),
+        ("1.17.8", AUTO, "mount", True),
+        ("1.17.8", '[nvidia-container-runtime]\nmode = "cdi"\n', "hook", False),
+        ("1.17.5", None, "hook", True),
+        ("1.17.4", None, "disabled", True),
+        ("1.17.4", "[features]\nallow-cuda-compat-libs-from-container = true\n", "mount", True),
+        ("1.17.3", None, "mount", True),
+    ],
+)
+def test_what_a_node_does_with_an_images_libcuda(toolkit: str, config: str | None, stack: str, gate: bool) -> None:
+    (found,), why = hosts_of(node(toolkit=toolkit, config=config))
+    assert (found.stack, found.gate, found.driver, why) == (stack, gate, (460, 80), "")
+    assert found.gpu.name == "NVIDIA H200"
+
+
+def test_a_driver_drives_what_nvidia_smi_lists_and_another_one_what_the_tables_say() -> None:
+    image = Image((11, 2, 2))
+    (real,), (asked,), (other,) = (hosts_of(node(), *what)[0] for what in ((), ("470.82.01",), ("", "NVIDIA H200")))
+    assert predict(real, image).verdict == "NATIVE"
+    assert [predict(host, image).verdict for host in (asked, other)] == ["NEEDS_DRIVER", "NEEDS_DRIVER"]
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (node(driver=""), "no nvidia driver is loaded"),
+        (node(driver="71.86"), "driver 71.86 is not known"),
+        (node(toolkit=""), "there is no NVIDIA Container Toolkit on this node"),
+        (node(config="mode ="), f"{CONFIG}: it is not valid TOML"),
+        (node(config='[nvidia-container-runtime]\nmode = "csv"\n'), "mode csv (Tegra) cannot be predicted"),
+    ],
+)
+def test_where_nothing_can_be_said(state: NodeState, why: str) -> None:
+    found, told = hosts_of(state)
+    assert found == ()
+    assert told.startswith(why)
+
+
+def test_the_toolkit_by_its_package() -> None:
+    state = node(toolkit="").model_copy(
+        update={"packages": {"nvidia-container-toolkit": Package(version="1.17.8-1", arch="amd64")}}
+    )
+    assert hosts_of(state)[0][0].toolkit == (1, 17, 8)
+
+
+def test_the_recorded_h200() -> None:
+    state = NodeState.model_validate_json(
+        (Path(__file__).parents[1] / "data/h200-mounted-driver/state.json").read_text()
+    )
+    (found,), _ = hosts_of(state)
+    assert (found.driver, found.toolkit, found.stack, found.gate) == ((580, 159, 4), (1, 20, 0), "hook", False)
+    assert found.gpu.kind == "datacenter"
+
+
+def test_gpus_by_brand_each_model_once() -> None:
+    (h200,) = gpus_of(node())
+    assert (h200.name, h200.kind, h200.brands, h200.capability) == ("NVIDIA H200", "datacenter", {"nvidia"}, "9.0")
+    two = gpus_of(node(smi=gpus(("NVIDIA L4", "NVIDIA"), ("NVIDIA L4", "NVIDIA"), ("Graphics Device", "GeForce"))))
+    assert [gpu.kind for gpu in two] == ["datacenter", "consumer"]
+    for silent in (None, Unknown(unknown="smi: exit 9"), "<nvidia_smi_log></nvidia_smi_log>"):
+        assert [gpu.kind for gpu in gpus_of(node(smi=silent))] == ["unknown"]
+
+
+# --- the matrix -------------------------------------------------------------------------------------------------------
+
+VALIDATOR = jsonschema.Draft202012Validator(result_schema())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Two hosts of an inventory and their states, two images."""
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text("all:\n  hosts:\n    gpu[01:03]:\n  vars: {gpuready: {}}\n")
+    consumer = gpus(("GeForce RTX 2080 Ti", "GeForce RTX"))
+    a100 = gpus(("NVIDIA A100-SXM4-80GB", "NVIDIA"))
+    states = {"gpu01": node(smi=a100), "gpu02": node(smi=consumer), "gpu03": node(smi=consumer)}
+    document = {
+        "schema": "gpuready/result/1",
+        "hosts": {name: {"state": state.model_dump(mode="json")} for name, state in states.items()},
+    }
+    (tmp_path / "states.json").write_text(json.dumps(document))
+    compat = {"usr/local/cuda": "cuda-11.3", "usr/local/cuda-11.3/compat/libcuda.so.465.19.01": library(None)}
+    env = {"CUDA_VERSION": "11.3.1", "NVIDIA_REQUIRE_CUDA": "cuda>=11.3"}
+    (tmp_path / "new.tar").write_bytes(archive(docker_save(env, [layer(compat)])))
+    (tmp_path / "old.tar").write_bytes(archive(docker_save({"CUDA_VERSION": "11.0.3"}, [])))
+    return {name: str(tmp_path / name) for name in ("hosts.yaml", "states.json", "new.tar", "old.tar")}
+
+
+def matrix(files: dict[str, str], *more: str) -> list[str]:
+    return ["compat", "-i", files["hosts.yaml"], "--state", files["states.json"], *more]
+
+
+def test_every_host_and_every_image(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])
+    assert run([*argv, "--output", "json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    verdicts = {name: [image["verdict"] for image in host["images"]] for name, host in found["hosts"].items()}
+    wrong = ["ERROR_804", "NATIVE"]
+    assert verdicts == {"gpu01": ["FORWARD", "NATIVE"], "gpu02": wrong, "gpu03": wrong}
+    assert found["hosts"]["gpu02"]["images"][0]["image"] == files["new.tar"]
+
+
+def test_the_table_for_people(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])) == 3
+    out = capsys.readouterr().out
+    assert f"gpu01       {'FORWARD':<{len(files['new.tar'])}}  NATIVE" in out
+    assert f"gpu[02-03]  {'ERROR_804':<{len(files['new.tar'])}}  NATIVE" in out
+    assert out.count("ERROR_804  ") == 2  # in the table, and told once for both hosts
+    assert f"{files['new.tar']} on gpu[02-03]: the image's libcuda 465.19.01" in out
+    assert "NOT OK: 4 of 6 images on hosts will run; exit 3" in out
+
+
+def test_all_is_well(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(matrix(files, "--image", files["old.tar"])) == 0
+    assert capsys.readouterr().out.rstrip().endswith("OK: 3 of 3 images on hosts will run")
+
+
+def test_an_image_by_its_facts_on_every_host(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*matrix(files, "--image-cuda", "11.3.1", "--compat-lib", "465.19.01"), "--output", "jsonl"]) == 3
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["images"][0]["verdict"] for line in lines[:-1]] == ["FORWARD", "ERROR_804", "ERROR_804"]
+
+
+def test_a_host_without_a_state(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path(files["hosts.yaml"]).write_text("all:\n  hosts:\n    gpu[01:04]:\n  vars: {gpuready: {}}\n")
+    assert run([*matrix(files, "--image", files["old.tar"]), "--output", "json"]) == 6
+    found = json.loads(capsys.readouterr().out)["hosts"]["gpu04"]
+    assert (found["outcome"], found["images"]) == ("not_attempted", [])
+    assert found["notes"] == ["the file has no state of this host"]
+
+
+def test_what_if(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
+    for given, verdicts in (
+        (["--driver", "465.19.01"], ["NATIVE", "NATIVE", "NATIVE"]),
+        (["--gpu", "NVIDIA A40"], ["FORWARD", "FORWARD", "FORWARD"]),
+    ):
+        assert run([*argv, *given]) == 0
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [line["images"][0]["verdict"] for line in lines[:-1]] == verdicts
+
+
+def test_an_image_on_a_described_host(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [
+        "compat",
+        "--driver",
+        "460.80",
+        "--gpu",
+        "GeForce RTX 2080 Ti",
+        "--image",
+        files["new.tar"],
+        "--output",
+        "json",
+    ]
+    assert run(argv) == 3
+    found = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    assert (found["verdict"], found["libcuda"]) == ("ERROR_804", "465.19.01")
+
+
+def test_an_image_without_cuda_is_no_verdict(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.tar"
+    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    assert run([*matrix(files, "--image", str(plain)), "--output", "json"]) == 3
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    (image,) = found["hosts"]["gpu01"]["images"]
+    assert (image["verdict"], image["certain"], image["fixes"]) == (None, False, [])
+    assert "says no CUDA_VERSION" in image["reason"]
+
+
+def test_the_cuda_of_an_image_that_does_not_say(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.tar"
+    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    for given, verdict in (("11.2", "NATIVE"), ("11.3", "MINOR"), ("12.4", "NEEDS_DRIVER")):
+        run([*matrix(files, "--image", str(plain), "--image-cuda", given), "--output", "json"])
+        assert json.loads(capsys.readouterr().out)["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
+
+
+def test_the_cuda_of_an_image_that_says_another_is_told(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3")) == 0
+    assert "  note   the image itself says CUDA 11.0.3, which counts, not 11.3\n" in capsys.readouterr().out
+    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")) == 0
+    assert "note" not in capsys.readouterr().out
+
+
+def test_what_is_not_known_is_called_so_and_says_what_to_do(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.tar"
+    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("UNKNOWN  the image says no CUDA_VERSION")
+    assert second == "  do     name its CUDA with --image-cuda, or give it as an archive: --image image.tar"
+    without = NodeState().model_dump(mode="json")
+    Path(files["states.json"]).write_text(
+        json.dumps({"schema": "gpuready/result/1", "hosts": {f"gpu0{i}": {"state": without} for i in (1, 2, 3)}})
+    )
+    assert run(matrix(files, "--image", files["old.tar"])) == 3
+    out = capsys.readouterr().out
+    assert "gpu[01-03]: no nvidia driver is loaded\n  do     say what the host shall have" in out
+    assert "0 of 3 images on hosts will run, 3 are UNKNOWN; exit 3 (it will not run, or that is not known)" in out
+
+
+def test_a_gate_that_nobody_asks_on_these_hosts(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(matrix(files, "--image-cuda", "11.0", "--require", "cuda>=12.9")) == 0
+    assert "  note   NVIDIA_REQUIRE_CUDA is not looked at here" in capsys.readouterr().out
+
+
+def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run(["compat", "--driver", "460.80", "--image", "docker://busybox"]) == 64
+    err = capsys.readouterr().err
+    assert "there is no skopeo on this machine" in err
+    assert "install skopeo, or docker save -o image.tar busybox, and --image image.tar" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["-i", "HOSTS", "--driver", "460", "--image-cuda", "11.3"], "--driver 460: no version"),
+        (["-i", "HOSTS", "--stack", "mount", "--image-cuda", "11.3"], "--inventory and --stack contradict each other"),
+        (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
+        (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
+        (["--driver", "460.80", "--image", "HOSTS"], "it is no image archive"),
+        (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
+        (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
+        (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : no version"),
+        (["-i", "HOSTS", "--image", "app:1", "--image-cuda", "12.7"], "no such CUDA toolkit is known"),
+        (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
+        (["-i", "HOSTS", "--image", "/nowhere/app.tar"], "--image /nowhere/app.tar: no such file"),
+        (["-i", "HOSTS", "--image", "app.tar"], "--image app.tar: no such file"),
+        (["--driver", "460.80", "--image", "./app"], "--image ./app: no such file"),
+        (["--driver", "460.80", "--image", "../app"], "--image ../app: no such file"),
+        (["--driver", "460.80", "--image", "bad ref!!"], "--image bad ref!!: neither a file nor a reference"),
+    ],
+)
+def test_contradictions(
+    more: list[str], message: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {"HOSTS": files["hosts.yaml"], "IMAGE": files["new.tar"]}
+    assert run(["compat", *(words.get(word, word) for word in more)]) == 64
+    assert message in capsys.readouterr().err

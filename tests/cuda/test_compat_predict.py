@@ -1,0 +1,396 @@
+"""The predictor: what was seen in the field, and what must hold for any host and any image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gpuready.cuda import tables
+from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated
+from gpuready.cuda.predict import Prediction, predict
+from gpuready.cuda.versions import Version, numbers
+from gpuready.tools.compat.answer import answer
+from gpuready.tools.compat.fixes import fixes, official
+from gpuready.tools.compat.note import read_note
+from tests.cuda.test_compat_require import FIRST, SECOND, THIRD
+
+#: The notes of two released libraries, as the container toolkit's tests have them.
+NOTES = {
+    "575.57.08": read_note(
+        '{"format":1,"CUDA version":"12.9","driver":[535,550,560,565,570,575],"device":[1,2,7,8,9,10,11,12,13,14]}'
+    ),
+    "590.44.01": read_note(
+        '{"format":1,"CUDA version":"13.1","driver":[535,550,570,575,580,590],"device":[1,2,7,8,9,10,11,12,13,14]}'
+    ),
+}
+
+
+def case(
+    driver: str,
+    gpu: str,
+    cuda: str,
+    library: str = "",
+    stack: str = "hook",
+    toolkit: str = "",
+    require: tuple[str, ...] = (),
+    noted: bool = False,
+) -> tuple[Host, Image]:
+    """A host and an image; ``noted``: the library has its real note."""
+    known = numbers(toolkit) if toolkit else None
+    libraries = (CompatLib(numbers(library), NOTES[library] if noted else None),) if library else ()
+    return (
+        Host(numbers(driver), tables.gpu(gpu), stack, known, gated(stack, known)),
+        Image(numbers(cuda), libraries, requires=require),
+    )
+
+
+#: driver, GPU, CUDA, library, stack, toolkit, requirements, noted -> verdict, certain
+FIELD = [
+    (case("450.102.04", "GeForce RTX 2080 Ti", "11.2.2", "460.32.03", "mount"), "ERROR_804", True),
+    (case("450.102.04", "GeForce RTX 2080 Ti", "11.1.1", "455.32.00", "mount"), "ERROR_804", True),
+    (case("450.102.04", "GeForce RTX 2080 Ti", "11.0.3", "450.51.06", "mount"), "NATIVE", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "mount", "1.4.0"), "ERROR_804", True),
+    (case("460.80", "GeForce GTX 1650", "11.3.1", "465.19.01", "mount"), "ERROR_804", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "ldconfig", "1.17.7"), "ERROR_804", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "hook"), "ERROR_804", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "hook", "1.20.0"), "ERROR_804", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "disabled"), "MINOR", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "disabled", "1.17.4"), "MINOR", True),
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "", "mount"), "MINOR", True),
+    (case("465.19.01", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "mount"), "NATIVE", True),
+    (case("470.42.01", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "mount"), "NATIVE", True),
+    (case("470.42.01", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "hook"), "NATIVE", True),
+    (case("465.19.01", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "none"), "NATIVE", True),
+    (case("570.211.01", "NVIDIA H100", "12.9.1", "575.57.08", "hook", "1.19.1", noted=True), "FORWARD", True),
+    (case("570.211.01", "NVIDIA H100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "FORWARD", True),
+    (case("570.211.01", "datacenter", "12.9.1", "575.57.08", "hook"), "FORWARD", True),
+    (case("525.147.05", "GeForce RTX 3060", "12.2.2", "535.104.05", "mount"), "ERROR_804", True),
+    (case("535.113.01", "GeForce GTX 1050 Ti", "12.4.1", "550.54.15", "mount"), "ERROR_804", True),
+    (case("440.33", "GeForce GTX 1080 Ti", "11.0.3", "450.51.06", "mount"), "ERROR_804", True),
+]
+
+DERIVED = [
+    # Without a container: whatever the loader takes first.
+    (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "none"), "ERROR_804", True),
+    (case("580.65.06", "NVIDIA H100", "12.9.1", "575.57.08", "none"), "ERROR_803", False),
+    # The floors of minor-version compatibility, and below them.
+    (case("450.80.02", "NVIDIA A100", "11.8.0"), "MINOR", True),
+    (case("450.36.06", "NVIDIA A100", "11.0.1"), "NATIVE", True),
+    (case("450.36.06", "NVIDIA A100", "11.1.1"), "NEEDS_DRIVER", True),
+    (case("525.60.13", "NVIDIA A100", "12.9.1"), "MINOR", True),
+    (case("525.53.01", "NVIDIA A100", "12.9.1"), "NEEDS_DRIVER", True),
+    (case("580.65.06", "NVIDIA A100", "13.3.0"), "MINOR", True),
+    (case("575.57.08", "NVIDIA A100", "13.0.0"), "NEEDS_DRIVER", True),
+    (case("418.39", "Tesla V100", "10.2"), "NEEDS_DRIVER", True),
+    (case("440.33", "Tesla V100", "10.2"), "NATIVE", True),
+    # A driver of a branch that came after the tables speaks at least what the newest known one does.
+    (case("700.10.01", "NVIDIA B200", "13.4.0"), "NATIVE", True),
+    # Branches that neither the matrix nor the note lists.
+    (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "hook"), "ERROR_803", False),
+    (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "mount", noted=True), "ERROR_803", True),
+    (case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "MINOR", True),
+    (case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.18.2", noted=True), "ERROR_803", True),
+    # A branch that has ended: the matrix forgot it, the images of that time admit it.
+    (case("450.102.04", "Tesla V100", "11.2.2", "460.32.03", "mount"), "FORWARD", True),
+    (case("550.54.15", "NVIDIA L4", "12.8.1", "570.124.06", "hook"), "FORWARD", True),
+    # A newer library of the same branch is taken by 1.20, which reads its note, and by nothing older.
+    (case("575.10.10", "NVIDIA H100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "FORWARD", True),
+    (case("575.10.10", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "ERROR_804", True),
+    (case("575.10.10", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.19.1", noted=True), "NATIVE", True),
+    (case("575.99.99", "NVIDIA H100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "NATIVE", True),
+    (case("590.44.01", "NVIDIA H100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True), "NATIVE", True),
+    # Workstation boards: only selected ones.
+    (case("535.54.03", "NVIDIA RTX A6000", "12.4.1", "550.54.15", "hook"), "FORWARD", False),
+    # Nobody knows it.
+    (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "hook"), "ERROR_804", False),
+    (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "disabled"), "MINOR", True),
+    # Drivers from before the GPU, and from after its last branch; of a GPU that nobody knows nothing is said.
+    (case("470.82.01", "NVIDIA H100", "11.4"), "NEEDS_DRIVER", True),
+    (case("535.54.03", "NVIDIA B200", "12.2"), "NEEDS_DRIVER", True),
+    (case("535.54.03", "NVIDIA GeForce RTX 5090", "12.2"), "NEEDS_DRIVER", True),
+    (case("580.65.06", "Tesla K80", "11.4"), "NEEDS_DRIVER", True),
+    (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), "NEEDS_DRIVER", True),
+    (case("470.82.01", "Tesla K80", "11.4"), "NATIVE", True),
+    (case("520.61.05", "NVIDIA H100", "11.8"), "NATIVE", True),
+    (case("470.82.01", "datacenter", "11.4"), "NATIVE", True),
+    (case("470.82.01", "Orin", "11.4"), "NATIVE", True),
+    # A libcuda that no longer knows what the driver still drives.
+    (case("470.82.01", "Tesla K80", "12.1", "530.30.02", "mount"), "ERROR_804", False),
+    (case("580.65.06", "Tesla V100", "13.1", "590.44.01", "hook"), "ERROR_804", False),
+    # The gate: evaluated in legacy mode, whatever becomes of libcuda, and never by CDI.
+    (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "ldconfig", "", (THIRD,)), "REFUSED", True),
+    (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "disabled", "", (THIRD,)), "REFUSED", True),
+    (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.17.8", (THIRD,)), "REFUSED", True),
+    (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.20.0", (THIRD,)), "ERROR_804", True),
+    (case("535.54.03", "GeForce RTX 4090", "12.9.1", "575.57.08", "none", "", (THIRD,)), "ERROR_804", True),
+    (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "ldconfig", "", (THIRD,)), "REFUSED", True),
+    (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", (THIRD,)), "ERROR_803", False),
+    (case("470.82.01", "GeForce RTX 3090", "11.8.0", "520.61.05", "mount", "", (SECOND,)), "ERROR_804", False),
+    (case("450.102.04", "GeForce RTX 2080 Ti", "11.2.2", "460.32.03", "mount", "", (FIRST,)), "ERROR_804", True),
+    (case("550.54.15", "NVIDIA L4", "12.4.1", "", "mount", "", ("cuda>=x",)), "REFUSED", True),
+    (case("550.54.15", "NVIDIA L4", "12.4.1", "", "mount", "", ("cuda>=12.4", "driver>=560")), "REFUSED", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "verdict", "certain"), FIELD)
+def test_what_was_seen(asked: tuple[Host, Image], verdict: str, certain: bool) -> None:
+    found = predict(*asked)
+    assert (found.verdict, found.certain) == (verdict, certain), found.reason
+
+
+@pytest.mark.parametrize(("asked", "verdict", "certain"), DERIVED)
+def test_what_follows(asked: tuple[Host, Image], verdict: str, certain: bool) -> None:
+    found = predict(*asked)
+    assert (found.verdict, found.certain) == (verdict, certain), found.reason
+
+
+def test_the_fixes_of_the_field_report_in_their_order() -> None:
+    host, image = case("450.102.04", "GeForce RTX 2080 Ti", "11.2.2", "460.32.03", "mount")
+    found = fixes(host, image, predict(host, image))
+    assert [(fix.do.split(" ")[0], fix.then.verdict) for fix in found] == [
+        ("raise", "NATIVE"),
+        ("set", "MINOR"),
+        ("build", "MINOR"),
+        ("take", "NATIVE"),
+    ]
+    assert "460.32.03 or newer; 580 is a branch supported until 2028-06" in found[0].do
+    assert 'cuda-compat-mode = "disabled"' in found[1].do
+    assert "CUDA 11.0 or older" in found[3].do
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "part"),
+    [
+        (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "mount", "1.4.0"), 1, "update the container"),
+        (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "hook"), 1, "disable-cuda-compat-lib-hook"),
+        (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "none"), 0, "out of LD_LIBRARY_PATH"),
+        (case("535.54.03", "NVIDIA H100", "13.0.0"), 1, "install cuda-compat-13-0 in the image"),
+        (case("535.54.03", "GeForce RTX 4090", "12.9.1", "", "ldconfig", "", (THIRD,)), 1, "NVIDIA_DISABLE_REQUIRE=1"),
+        (case("418.39", "Tesla V100", "13.1.0"), 0, "take an image of CUDA 10.1 or older"),  # no driver for both
+        (case("470.82.01", "NVIDIA H100", "11.4"), 0, "raise the driver to 520.61.05 or newer"),
+        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "raise the driver to 570.26 or newer"),
+        (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "raise the driver to 530.30.02 or newer"),
+        (case("580.65.06", "Tesla K80", "11.4"), 0, "take a driver of branch 470, such as 470.82.01, the last for Kep"),
+        (case("580.65.06", "Tesla K80", "12.4"), 0, "for Kepler GPUs, and take an image of CUDA 11.4 or older"),
+        (case("580.65.06", "Tesla K80", "11.4", "470.82.01", "none"), 0, "compat directory out of the linker's way"),
+        (case("367.48", "Tesla V100", "13.1"), 0, "branch 580, such as 580.95.05, the last for Volta GPUs"),
+    ],
+)
+def test_a_fix_for_each_case(asked: tuple[Host, Image], first: int, part: str) -> None:
+    assert part in fixes(*asked, predict(*asked))[first].do
+
+
+def test_a_newer_driver_is_only_spoken_of_where_it_helps() -> None:
+    for gpu, require, part in (
+        (
+            "NVIDIA A100",
+            "cuda>=12.9",
+            "condition: cuda>=12.9, please update your driver; driver 535.54.03 speaks CUDA 12",
+        ),
+        ("NVIDIA A100", "arch>=9.0", "condition: arch>=9.0; no newer driver makes NVIDIA A100 one that it admits, and"),
+        ("Orin", "brand=tesla,cuda>=12.9", "please update your driver"),
+    ):
+        found = predict(*case("535.54.03", gpu, "12.2", "", "ldconfig", "", (require,)))
+        assert found.verdict == "REFUSED"
+        assert part in found.reason
+
+
+def test_what_is_not_known_of_the_gpu_is_named() -> None:
+    for gpu, driver, require, part in (
+        ("Orin", "535.54.03", THIRD, "cannot be told: the GPU's brand is not known"),
+        ("GeForce RTX 3090", "470.82.01", SECOND, "the GPU's brand may be geforce or geforcertx"),
+        ("Orin", "535.54.03", "arch>=9.0", "the GPU's compute capability is not known"),
+        ("NVIDIA A100", "700.10.01", "cuda>=14.0", "told: the CUDA of so new a driver is not known"),
+    ):
+        found = predict(*case(driver, gpu, "11.4", "", "mount", "", (require,)))
+        assert (found.runs, found.certain) == (True, False)
+        assert found.notes[-1].endswith(part)
+
+
+def test_a_note_that_keeps_the_library_aside_is_told() -> None:
+    asked = case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
+    assert predict(*asked).notes[0] == (
+        "the image's libcuda 575.57.08 is left aside: its ELF note does not list branch 545"
+    )
+    for driver, toolkit in (("570.211.01", "1.20.0"), ("545.23.08", "1.18.2"), ("590.44.01", "1.20.0")):
+        found = predict(*case(driver, "NVIDIA A100", "12.9.1", "575.57.08", "hook", toolkit, noted=True))
+        assert not any("left aside" in note for note in found.notes)
+
+
+def test_several_libraries() -> None:
+    host, image = case("535.54.03", "GeForce RTX 4090", "12.4.1", "550.54.15", "hook")
+    image = replace(image, compat=(*image.compat, CompatLib(numbers("545.23.08"))))
+    assert predict(host, image).verdict == "MINOR"  # the hook warns and takes none
+    for stack in ("mount", "ldconfig"):
+        found = predict(replace(host, stack=stack), image)
+        assert (found.verdict, found.library) == ("ERROR_804", CompatLib(numbers("550.54.15")))
+
+
+def test_a_mounted_library_that_is_older_loses_the_soname() -> None:
+    host, image = case("550.54.15", "GeForce RTX 4090", "12.2.2", "535.104.05", "mount")
+    assert predict(host, image) == predict(replace(host, stack="disabled"), image)
+
+
+def test_an_image_that_looks_for_itself() -> None:
+    library = CompatLib(numbers("550.54.15"))
+    for gpu, verdict in (("NVIDIA A100", "FORWARD"), ("GeForce RTX 4090", "NEEDS_DRIVER"), ("Orin", "NEEDS_DRIVER")):
+        host, image = case("470.82.01", gpu, "12.4.1")
+        found = predict(host, replace(image, own_compat=(library,)))
+        assert (found.verdict, found.certain) == (verdict, verdict != "FORWARD")
+
+
+def test_what_a_compiler_no_longer_knows_is_said() -> None:
+    host, image = case("580.65.06", "Tesla V100", "13.0.0")
+    found = predict(host, image)
+    assert found.verdict == "NATIVE"
+    assert "CUDA 13 compiles nothing for Volta" in found.notes[0]
+    assert not predict(host, replace(image, cuda=(12, 9, 1))).notes
+
+
+def test_and_what_it_does_not_know_yet() -> None:
+    for gpu, cuda, first in (("NVIDIA B200", "11.4", "12.8"), ("NVIDIA H100", "11.7", "11.8"), ("A10", "10.2", "11.0")):
+        found = predict(*case("580.65.06", gpu, cuda))
+        assert found.verdict == "NATIVE"
+        assert f"CUDA {cuda} has no machine code for" in found.notes[0]
+        assert f"(the first was {first}): only what brings PTX runs" in found.notes[0]
+    for gpu, cuda in (("NVIDIA B200", "12.8"), ("NVIDIA L4", "11.0"), ("Tesla T4", "9.0"), ("Orin", "7.0")):
+        assert not predict(*case("580.65.06", gpu, cuda)).notes  # Ampere's code runs on Ada, Volta's on Turing
+
+
+def test_why_a_driver_does_not_drive_a_gpu_is_said() -> None:
+    found = predict(*case("580.65.06", "Tesla K80", "11.4"))
+    assert "580.65.06 has no support for Kepler GPUs: 470 is the last branch for them, and Tesla K80 is" in found.reason
+
+
+def test_the_worst_gpu_of_a_node_counts_and_a_fix_is_one_for_all() -> None:
+    host, image = case("535.54.03", "NVIDIA L4", "12.4.1", "550.54.15", "hook")
+    consumer = replace(host, gpu=tables.gpu("GeForce RTX 4090"))
+    pascal = replace(host, gpu=tables.gpu("Tesla P100"))
+    assert answer([host], image).runs
+    both = answer([host, consumer], image, "x")
+    assert both.found is not None
+    assert (both.image, both.found.verdict) == ("x", "ERROR_804")
+    newest = replace(image, cuda=(13, 1, 0), compat=(CompatLib(numbers("590.48.01")),))
+    assert any(fix.do.startswith("raise") for fix in answer([consumer], newest).fixes)
+    assert all(predict(fix.host, fix.image).runs for fix in answer([pascal, consumer], newest).fixes)
+
+
+# --- what holds for all ---------------------------------------------------------------------------------------------
+
+DRIVERS = sorted({*tables.toolkits().values(), *tables.floors().values(), numbers("450.102.04"), numbers("575.10.10"),
+                  numbers("525.53.01"), numbers("700.10.01")})  # fmt: skip
+NAMES = [
+    "GeForce RTX 4090",
+    "GeForce GTX 1080 Ti",
+    "NVIDIA RTX A6000",
+    "NVIDIA H100",
+    "Tesla V100",
+    "Orin",
+    "NVIDIA B200",
+    "Tesla K80",
+]
+LIBRARIES = [needs for needs in tables.toolkits().values() if needs[0] >= 384]
+
+
+@st.composite
+def notes(draw: st.DrawFn) -> Note | None:
+    branches = draw(st.none() | st.frozensets(st.sampled_from(sorted(tables.branches())), max_size=6))
+    return None if branches is None else Note("", branches)
+
+
+@st.composite
+def images(draw: st.DrawFn) -> Image:
+    libraries = st.builds(CompatLib, st.sampled_from(LIBRARIES), notes())
+    return Image(
+        draw(st.sampled_from(list(tables.toolkits()))),
+        tuple(draw(st.lists(libraries, max_size=2))),
+        tuple(draw(st.lists(libraries, max_size=1))),
+        tuple(draw(st.lists(st.sampled_from([FIRST, SECOND, THIRD, "cuda>=11.0"]), max_size=1))),
+    )
+
+
+@st.composite
+def hosts(draw: st.DrawFn) -> Host:
+    stack = draw(st.sampled_from(STACKS))
+    toolkit = draw(st.sampled_from([None, *map(numbers, ("1.4.0", "1.17.4", "1.17.5", "1.17.8", "1.18.2", "1.20.0"))]))
+    assume(toolkit is None or not cannot_be(stack, toolkit))
+    gpu = tables.gpu(draw(st.sampled_from(NAMES)))
+    return Host(draw(st.sampled_from(DRIVERS)), gpu, stack, toolkit, gated(stack, toolkit))
+
+
+@given(hosts(), images())
+def test_a_fix_that_is_offered_never_fails(host: Host, image: Image) -> None:
+    found = predict(host, image)
+    ways = fixes(host, image, found)
+    assert not (found.runs and ways)
+    for fix in ways:
+        assert fix.then.runs
+        assert predict(fix.host, fix.image) == fix.then
+        first, last = tables.driver_branches(host.gpu.architecture)
+        assert first <= fix.host.driver[0] <= last
+        assert (fix.host, fix.image) != (host, image)
+
+
+@given(hosts(), images(), st.sampled_from(DRIVERS))
+def test_or_newer_is_true(host: Host, image: Image, newer: Version) -> None:
+    """A driver that is offered "or newer" may be any newer one that knows the GPU."""
+    for fix in fixes(host, image, predict(host, image)):
+        if " or newer" not in fix.do or "driver to" not in fix.do or newer < fix.host.driver:
+            continue
+        if host.gpu.newest_branch is None or newer[0] <= host.gpu.newest_branch:
+            assert predict(replace(fix.host, driver=newer), fix.image).runs, fix.do
+
+
+def test_or_newer_is_not_said_where_the_gate_lists_branches() -> None:
+    host, image = case("525.60.13", "NVIDIA RTX A6000", "12.2", "", "mount", "", (THIRD,))
+    first = fixes(host, image, predict(host, image))[0]
+    assert first.do == "raise the driver to 535.54.03"  # the gate names branch 535, and knows nothing of 545
+
+
+@given(hosts(), images(), st.sampled_from(DRIVERS))
+def test_a_newer_driver_breaks_nothing_that_used_the_drivers_own_libcuda(
+    host: Host, image: Image, newer: Version
+) -> None:
+    """NATIVE stays NATIVE and MINOR at least MINOR, unless a note lists the newer branch or the gate shuts.
+
+    A hook that reads notes may take the image's library on the newer branch only: see the test below.
+    """
+    assume(newer >= host.driver and host.stack != "none")
+    image = replace(image, requires=(), own_compat=(), compat=tuple(CompatLib(one.version) for one in image.compat))
+    before, after = predict(host, image), predict(replace(host, driver=newer), image)
+    if before.verdict in ("NATIVE", "MINOR") and not tables.no_support(host.gpu.architecture, newer[0]):
+        assert after.verdict in ("NATIVE", before.verdict), (before, after)
+
+
+def test_why_that_cannot_be_said_of_notes() -> None:
+    host, image = case("545.23.08", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
+    assert predict(host, image).verdict == "MINOR"
+    assert predict(replace(host, driver=numbers("550.54.15")), image).verdict == "ERROR_804"
+
+
+@given(hosts(), images())
+def test_an_unknown_gpu_and_a_consumer_one_never_work_by_forward_compatibility(host: Host, image: Image) -> None:
+    for name in ("Orin", "GeForce RTX 4090", ""):
+        found = predict(replace(host, gpu=tables.gpu(name)), image)
+        assert found.verdict != "FORWARD"
+        if found.library is not None:
+            assert not found.runs
+            assert found.certain is (name == "GeForce RTX 4090") or host.gate
+
+
+@given(hosts(), images())
+def test_every_prediction_says_why(host: Host, image: Image) -> None:
+    found: Prediction = predict(host, image)
+    assert found.reason
+    assert (found.library is None) or found.library in (*image.compat, *image.own_compat)
+
+
+@given(st.sampled_from(list(tables.toolkits())), st.sampled_from(NAMES), st.sampled_from(STACKS))
+def test_an_official_image_runs_on_its_own_driver(cuda: Version, name: str, stack: str) -> None:
+    image = official(cuda)
+    assume(not tables.no_support(tables.gpu(name).architecture, image.compat[0].version[0]))
+    host = Host(image.compat[0].version, tables.gpu(name), stack, None, gated(stack, None))
+    assert predict(host, image).verdict == "NATIVE"

@@ -1,0 +1,205 @@
+"""The compatibility tables: dated, with source, and free of contradictions among themselves."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+
+import pytest
+
+from gpuready.cuda import tables
+from gpuready.cuda.facts import stack_of
+from gpuready.cuda.versions import driver, numbers, padded
+
+FILES = sorted(path.stem for path in tables.DATA.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_says_its_date_and_its_source(name: str) -> None:
+    date, source = tables.dated(name)
+    assert datetime.date(2026, 1, 1) <= date <= datetime.date.today()
+    assert len(source) > 40
+
+
+def test_there_are_the_files_that_are_read() -> None:
+    assert FILES == ["branches", "container-toolkit", "forward", "gpus", "toolkits"]
+
+
+def test_a_newer_toolkit_never_needs_an_older_driver() -> None:
+    for (older, needs), (newer, more) in itertools.pairwise(tables.toolkits().items()):
+        assert padded(needs) <= padded(more), (older, newer)
+
+
+def test_a_newer_branch_never_speaks_an_older_cuda() -> None:
+    for (older, speaks), (newer, more) in itertools.pairwise(tables.branches().items()):
+        assert older < newer
+        assert speaks <= more
+
+
+def test_toolkits_and_branches_agree() -> None:
+    for cuda, needs in tables.toolkits().items():
+        assert needs[0] in tables.branches(), cuda
+        assert tables.newest_cuda(needs) == cuda[:2], cuda
+
+
+def test_a_floor_is_a_driver_of_the_first_toolkit_of_its_major_or_newer() -> None:
+    for major, floor in tables.floors().items():
+        first = min(cuda for cuda in tables.toolkits() if cuda[0] == major)
+        assert floor[0] == tables.toolkits()[first][0]
+        assert tables.newest_cuda(floor)[0] == major
+    assert {cuda[0] for cuda in tables.known_cuda() if cuda[0] >= 11} == set(tables.floors())
+
+
+def test_forward_compatibility_goes_from_older_branches_only() -> None:
+    known = [cuda for cuda in tables.known_cuda() if cuda >= (11, 0)]
+    rows = {cuda: tables.forward_branches(cuda) for cuda in known}
+    assert sum(bool(current) for current, _ in rows.values()) == 11
+    for cuda, lists in rows.items():
+        for branch in itertools.chain(*lists):
+            assert tables.newest_cuda((branch,)) < cuda, (cuda, branch)
+            assert branch in tables.branches()
+
+
+def test_the_matrix_only_loses_a_branch_when_it_reaches_its_own_cuda() -> None:
+    current = {cuda: tables.forward_branches(cuda)[0] for cuda in tables.known_cuda()}
+    for (older, has), (newer, more) in itertools.pairwise((c, b) for c, b in current.items() if b):
+        assert has <= more, (older, newer)
+
+
+def test_support_ends_in_the_future_of_the_data() -> None:
+    assert tables.supported_until() == {580: "2028-06", 595: "2027-03"}
+    assert all(re.fullmatch(r"20\d\d-\d\d", month) for month in tables.supported_until().values())
+
+
+@pytest.mark.parametrize(
+    ("cuda", "needs"),
+    [("11.2.2", "460.32.03"), ("11.2", "460.27.03"), ("12.4.9", "550.54.15"), ("13.3.1", "610.43.02")],
+)
+def test_the_driver_of_a_toolkit(cuda: str, needs: str) -> None:
+    assert driver(tables.bundled_driver(numbers(cuda))) == needs
+
+
+def test_a_cuda_that_does_not_exist() -> None:
+    with pytest.raises(KeyError):
+        tables.bundled_driver((12, 7))
+
+
+def test_versions_are_no_text() -> None:
+    assert numbers("450.102.04") > numbers("450.80.02")
+    assert driver(numbers("450.80.02")) == "450.80.02"
+    assert driver(numbers("460.80")) == "460.80"
+    for wrong in ("", "450.", "a", "1.2.3.4.5", "450.80.02-1", "٤٥٠.1"):
+        with pytest.raises(ValueError, match="no version"):
+            numbers(wrong)
+
+
+GPUS = {
+    "GeForce RTX 2080 Ti": ("consumer", "Turing", None),
+    "NVIDIA GeForce RTX 4090": ("consumer", "Ada", None),
+    "RTX 2080 Ti": ("consumer", "Turing", None),
+    "GeForce GTX 1080 Ti": ("consumer", "Pascal", 580),
+    "GTX 1650": ("consumer", "Turing", None),
+    "NVIDIA GeForce RTX 5090": ("consumer", "Blackwell", None),
+    "TITAN V": ("consumer", "Volta", 580),
+    "TITAN RTX": ("consumer", "Turing", None),
+    "Quadro RTX 6000": ("pro", "Turing", None),
+    "Quadro RTX 5000": ("pro", "Turing", None),
+    "Quadro RTX 4000": ("pro", "Turing", None),
+    "Quadro RTX 3000": ("pro", "Turing", None),
+    "NVIDIA RTX 5000 Ada Generation": ("pro", "Ada", None),
+    "NVIDIA RTX 2000 Ada Generation": ("pro", "Ada", None),
+    "GeForce GTX 750 Ti": ("consumer", "Maxwell", 580),
+    "GeForce GTX 780 Ti": ("consumer", "Kepler", 470),
+    "Quadro K2200": ("pro", "Maxwell", 580),
+    "Quadro K4200": ("pro", "Kepler", 470),
+    "NVIDIA RTX A6000": ("pro", "Ampere", None),
+    "NVIDIA RTX 4000 SFF Ada Generation": ("pro", "Ada", None),
+    "NVIDIA RTX 6000 Ada Generation": ("pro", "Ada", None),
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": ("pro", "Blackwell", None),
+    "NVIDIA T1000": ("pro", "Turing", None),
+    "Quadro P4000": ("pro", "Pascal", 580),
+    "Tesla V100-SXM2-32GB": ("datacenter", "Volta", 580),
+    "Tesla P100-PCIE-16GB": ("datacenter", "Pascal", 580),
+    "Tesla K80": ("datacenter", "Kepler", 470),
+    "Tesla M60": ("datacenter", "Maxwell", 580),
+    "Tesla T4": ("datacenter", "Turing", None),
+    "NVIDIA A100-SXM4-80GB": ("datacenter", "Ampere", None),
+    "NVIDIA A10G": ("datacenter", "Ampere", None),
+    "NVIDIA H100 80GB HBM3": ("datacenter", "Hopper", None),
+    "NVIDIA H200": ("datacenter", "Hopper", None),
+    "NVIDIA GH200 480GB": ("datacenter", "Hopper", None),
+    "NVIDIA L40S": ("datacenter", "Ada", None),
+    "NVIDIA L4": ("datacenter", "Ada", None),
+    "NVIDIA B200": ("datacenter", "Blackwell", None),
+    "NVIDIA GB300": ("datacenter", "Blackwell", None),
+    "GRID A100X-20C": ("datacenter", "Ampere", None),
+    "NVIDIA GB10": ("unknown", "", None),
+    "Orin": ("unknown", "", None),
+    "": ("unknown", "", None),
+}
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_what_a_gpu_is(name: str) -> None:
+    found = tables.gpu(name)
+    assert (found.kind, found.architecture, found.newest_branch) == GPUS[name]
+
+
+def test_an_architecture_begins_with_a_driver_that_speaks_its_first_cuda() -> None:
+    data = tables._load("gpus")
+    made = {rule["name"] for rule in data["architectures"]}
+    for key in ("oldest_branch", "newest_branch", "oldest_toolkit", "newest_toolkit", "open_module"):
+        assert set(data[key]) <= made, key
+    assert set(data["oldest_toolkit"]) == set(data["oldest_branch"])
+    for name, first in data["oldest_toolkit"].items():
+        assert numbers(first) <= tables.newest_cuda(tables.driver_branches(name)[:1]), name
+
+
+@pytest.mark.parametrize(
+    ("architecture", "branch", "why"),
+    [
+        ("Hopper", 470, "no support for Hopper GPUs: 520 is the first branch for them"),
+        ("Kepler", 580, "no support for Kepler GPUs: 470 is the last branch for them"),
+        ("Kepler", 470, ""),
+        ("Blackwell", 570, ""),
+        ("Blackwell", 700, ""),
+        ("", 346, ""),
+    ],
+)
+def test_which_branches_drive_it(architecture: str, branch: int, why: str) -> None:
+    assert tables.no_support(architecture, branch) == why
+
+
+def test_the_brand_goes_before_the_name() -> None:
+    assert tables.gpu("NVIDIA H200", "NVIDIA").brands == {"nvidia"}
+    assert tables.gpu("Graphics Device", "GeForce RTX").kind == "consumer"
+    assert tables.gpu("Graphics Device", "NVIDIA RTX").kind == "pro"
+    assert tables.gpu("Graphics Device", "N/A").kind == "unknown"
+
+
+def test_every_brand_has_a_kind_its_number_and_a_word() -> None:
+    brands = tables._load("gpus")["brands"]
+    assert sorted(brand["nvml"] for brand in brands.values()) == list(range(1, 17))
+    assert {brand["kind"] for brand in brands.values()} == {"consumer", "pro", "datacenter"}
+    words = {brand["word"] for brand in brands.values()}
+    for rule in tables._load("gpus")["names"]:
+        assert set(rule["brands"]) <= words, rule
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "stack"),
+    [
+        ("1.4.0", "mount"),
+        ("1.17.3", "mount"),
+        ("1.17.4", "disabled"),
+        ("1.17.5", "hook"),
+        ("1.17.6", "hook"),
+        ("1.17.7", "ldconfig"),
+        ("1.17.8", "ldconfig"),
+        ("1.18.0", "hook"),
+        ("1.20.0", "hook"),
+    ],
+)
+def test_what_a_toolkit_does_by_itself(toolkit: str, stack: str) -> None:
+    assert stack_of(numbers(toolkit)) == stack

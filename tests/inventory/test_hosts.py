@@ -1,0 +1,384 @@
+"""Whose hosts: gpuready connects only to hosts that somebody chose, and changes none that may not be a GPU node."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpuready.catalogue import BY_ID, CATALOGUE, concerning
+from gpuready.cli.app import run
+from gpuready.core.check import undecided
+from gpuready.core.errors import SpecErrors
+from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, load
+from gpuready.operations import door
+from gpuready.report.exitcode import exit_code
+from gpuready.report.human import human
+from gpuready.report.run import HostRun, Run
+from gpuready.report.schema import result_schema
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import Driver, NodeState
+from tests.report.test_report_runs import STATE
+from tests.state.probe_answers import h200
+
+VALIDATOR = jsonschema.Draft202012Validator(result_schema())
+Capture = pytest.CaptureFixture[str]
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "hosts.yaml").write_text(text)
+    return str(folder / "hosts.yaml")
+
+
+def names(found: Hosts) -> tuple[list[str], list[str]]:
+    return [host.name for host in found.chosen], [host.name for host in found.skipped]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("all: {hosts: {a: {gpuready: {}}, b: }}", ["a"]),
+        ("all: {hosts: {a: {gpuready: }, b: }}", ["a"]),
+        ("all: {hosts: {a: {gpuready: {hardware: {gpus: 8}}}, b: {rack: 1}}}", ["a"]),
+        ("all: {hosts: {b: }, children: {g: {hosts: {a: }, vars: {gpuready: {}}}}}", ["a"]),
+        ("all: {hosts: {b: }, children: {g: {children: {k: {hosts: {a: }}}, vars: {gpuready: {}}}}}", ["a"]),
+        ("all: {hosts: {a: , b: }, vars: {gpuready: {}}}", ["a", "b"]),
+    ],
+)
+def test_a_value_chooses_a_host_also_an_empty_or_inherited_one(text: str, chosen: list[str], tmp_path: Path) -> None:
+    found = load([written(tmp_path, text)])
+    assert names(found) == (chosen, [name for name in ("b",) if name not in chosen])
+    assert all(host.reason == UNCHOSEN for host in found.skipped)
+
+
+def test_a_value_beside_the_inventory_chooses_a_host(tmp_path: Path) -> None:
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars" / "a.yml").write_text("gpuready: {}\n")
+    assert names(load([written(tmp_path, "all: {hosts: {a: , b: }}")])) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("source", ["a,", "root@a", "a:22,", "@local"])
+def test_the_command_line_chooses_a_host_by_its_name(source: str, tmp_path: Path) -> None:
+    inventory = written(tmp_path, "all: {hosts: {a: {ansible_user: ops}, b: }}")
+    named = "@local" if source == "@local" else "a"
+    chosen, skipped = names(load([inventory, source]))
+    assert chosen == [named] and "b" in skipped
+    assert load([source]).chosen[0].name == named
+
+
+@pytest.mark.parametrize("limit", ["a", "a,b", "all", "g"])
+def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
+    inventory = written(tmp_path, "g: {hosts: {a: , b: }}\nk: {hosts: {c: {gpuready: {}}}}")
+    if limit == "all":
+        assert names(load([inventory], limit=[limit])) == (["c"], ["a", "b"])
+        return
+    with pytest.raises(NothingChosen) as caught:
+        load([inventory], limit=[limit])
+    assert caught.value.exit_code == 5 and "a" in {host.name for host in caught.value.skipped}
+    assert names(load([inventory, "a,"], limit=[limit]))[0] == ["a"]
+
+
+WRONG = {
+    "ansible_become_password: hunter2": "ansible_become_password: not supported",
+    "ansible_connection: local": "ansible_connection: not accepted; given 'local'",
+    "ansible_user: '{{ who }}'": "gpuready evaluates no templates",
+    "ansible_host: !vault x": "gpuready has no vault",
+    "ansible_ssh_extra_args: -W x": "-W is not understood",
+    "ansible_ssh_args: -o ProxyCommand=x": "ProxyCommand runs a command",
+}
+
+
+@pytest.mark.parametrize("row", WRONG)
+def test_what_is_wrong_with_a_skipped_host_is_a_note_and_with_a_chosen_one_an_error(row: str, tmp_path: Path) -> None:
+    rows = f"all:\n  hosts:\n    good: {{gpuready: {{}}}}\n    other:\n      {row}\n"
+    found = load([written(tmp_path, rows)])
+    assert names(found) == (["good"], ["other"]) and found.chosen[0].notes == ()
+    (note,) = found.skipped[0].notes
+    assert WRONG[row] in note and "hosts.yaml:5: " in note and "hunter2" not in note
+    with pytest.raises(SpecErrors) as caught:
+        load([written(tmp_path, f"{rows}      gpuready: {{}}\n")])
+    assert str(caught.value) == note
+
+
+class Listener:
+    """Two ports that count who knocks."""
+
+    def __init__(self) -> None:
+        self.sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        self.ports = [one.getsockname()[1] for one in self.sockets]
+        self.knocks = 0
+        self._stop, self._told = socket.socketpair()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with selectors.DefaultSelector() as waiting:
+            for one in (*self.sockets, self._told):
+                waiting.register(one, selectors.EVENT_READ)
+            while True:
+                for key, _ in waiting.select():
+                    if key.fileobj is self._told:
+                        return
+                    client, _ = key.fileobj.accept()  # type: ignore[union-attr]
+                    self.knocks += 1
+                    client.close()
+
+    def close(self) -> None:
+        self._stop.send(b"x")
+        self._thread.join()
+        for one in (*self.sockets, self._stop, self._told):
+            one.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    one = Listener()
+    yield one
+    one.close()
+
+
+def nobodys(folder: Path, listener: Listener, more: str = "") -> str:
+    """db01 and web01, which listen, and which nobody chose."""
+    rows = [
+        f"    {name}: {{ansible_host: 127.0.0.1, ansible_port: {port}}}\n"
+        for name, port in zip(("db01", "web01"), listener.ports, strict=True)
+    ]
+    return written(folder, f"all:\n  hosts:\n{''.join(rows)}{more}")
+
+
+def gpuready(*runs: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    """Exit code and document of each run, with the real engine, in a process of its own."""
+    code = (
+        "import contextlib, io, json, sys\nfrom gpuready.cli.app import run\n"
+        "for argv in json.loads(sys.argv[1]):\n"
+        "    with contextlib.redirect_stdout(io.StringIO()) as out:\n        code = run([*argv, '--output', 'json'])\n"
+        "    print(json.dumps([code, json.loads(out.getvalue())]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(runs)], capture_output=True, text=True, timeout=300, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+ONLINE: list[list[str]] = [
+    ["plan"], ["apply", "--yes"], ["verify"], ["probe"], ["remove", "--yes"], ["nccl"], ["fabric"], ["docker-args"],
+    ["compat", "--image-cuda", "12.4.1"], ["rdma", "list"],
+]  # fmt: skip
+
+
+@pytest.mark.fault("whose-hosts")
+def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(tmp_path: Path, listener: Listener) -> None:
+    inventory = nobodys(tmp_path, listener)
+    runs = gpuready(*([*verb, "-i", inventory] for verb in ONLINE))
+    assert len(runs) == len(ONLINE)
+    for code, found in runs:
+        VALIDATOR.validate(found)
+        assert code == found["exit_code"] == 5
+        assert {name: (h["outcome"], h["reason"], h["execs"]) for name, h in found["hosts"].items()} == {
+            "db01": ("skipped", UNCHOSEN, 0),
+            "web01": ("skipped", UNCHOSEN, 0),
+        }
+        assert found["error"]["kind"] == "inventory"
+        assert "db01, web01: no gpuready value in the inventory" in found["error"]["message"]
+        assert "`gpuready: {}`" in found["error"]["remedy"] and "-i gpu01," in found["error"]["remedy"]
+    assert listener.knocks == 0
+
+
+def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, capsys: Capture) -> None:
+    inventory = nobodys(tmp_path, listener)
+    assert run(["trust", "--yes", "-i", inventory]) == run(["render", "prometheus", "-i", inventory]) == 5
+    inventory = nobodys(tmp_path, listener, "    gpu01: {gpuready: {monitoring: {}}, ansible_port: 1}\n")
+    capsys.readouterr()
+    assert run(["render", "prometheus", "-i", inventory]) == 0
+    told = capsys.readouterr()
+    assert "db01" not in told.out and "skipped  db01,web01: no gpuready value in the inventory" in told.err
+    assert run(["trust", "--yes", "-i", inventory]) == 4
+    assert "skipped  db01,web01" in capsys.readouterr().err
+    assert listener.knocks == 0
+
+
+def test_the_plain_door_leaves_them_alone(tmp_path: Path, capsys: Capture) -> None:
+    inventory = written(tmp_path, "all: {hosts: {db01: , gpu01: {gpuready: {}}}}\n")
+    assert [name for name, _ in door.hosts(inventory)] == ["gpu01"]
+    assert "skipped  db01: no gpuready value in the inventory" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="no host is chosen\ndb01: no gpuready value"):
+        door.hosts(written(tmp_path, "all: {hosts: {db01: }}\n"))
+
+
+CHOSEN = "    gpu01: {gpuready: {hardware: {gpus: none}}}\n"
+
+
+def test_a_listener_counts(tmp_path: Path, listener: Listener) -> None:
+    inventory = nobodys(tmp_path, listener, "  vars: {gpuready: {}}\n")
+    ((code, _),) = gpuready(["plan", "-i", inventory])
+    assert code == 4
+    assert listener.knocks > 1
+
+
+def states(folder: Path, **hosts: NodeState) -> str:
+    document = {
+        "schema": "gpuready/result/1",
+        "hosts": {name: {"state": state.model_dump(mode="json")} for name, state in hosts.items()},
+    }
+    (folder / "states.json").write_text(json.dumps(document))
+    return str(folder / "states.json")
+
+
+def asked(verb: str, inventory: str, recorded: str, capsys: Capture) -> tuple[int, dict[str, Any], str]:
+    """Exit code, result document, and the report for people."""
+    code = run([verb, "-i", inventory, "--state", recorded, "--output", "json"])
+    found = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(found)
+    assert run([verb, "-i", inventory, "--state", recorded]) == code == found["exit_code"]
+    return code, found, capsys.readouterr().out
+
+
+def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
+    tmp_path: Path, listener: Listener, capsys: Capture
+) -> None:
+    more = "    odd: {ansible_become_password: hunter2}\n    gpu01: {gpuready: {}}\n"
+    recorded = states(tmp_path, gpu01=h200())
+    code, found, text = asked("plan", nobodys(tmp_path, listener, more), recorded, capsys)
+    assert code == 0 and found["error"] is None
+    assert {name: host["outcome"] for name, host in found["hosts"].items()} == {
+        "gpu01": "would_change",
+        "db01": "skipped",
+        "web01": "skipped",
+        "odd": "skipped",
+    }
+    assert "ansible_become_password: not supported" in found["hosts"]["odd"]["notes"][0]
+    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  do     add `gpuready: {}`" in text
+    assert "note   odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
+    assert listener.knocks == 0
+
+
+def test_skipped_hosts_in_junit_and_json_lines(tmp_path: Path, listener: Listener, capsys: Capture) -> None:
+    recorded = states(tmp_path, gpu01=h200())
+    argv = ["plan", "-i", nobodys(tmp_path, listener, CHOSEN), "--state", recorded, "--output"]
+    assert run([*argv, "junit"]) == 0
+    junit = capsys.readouterr().out
+    assert junit.count(f'<skipped message="{UNCHOSEN}" />') == 2
+    assert run([*argv, "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["host"] for line in lines if line.get("outcome") == "skipped"] == ["db01", "web01"]
+
+
+# --- chosen, and no GPU is seen --------------------------------------------------------------------------------
+
+BARE = STATE.model_copy(update={"driver": Driver()})
+SILENT = "all: {hosts: {bare: , gpu01: }, vars: {gpuready: {}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("driver", "seen"),
+    [
+        ({}, False),
+        ({"pci": ("0000:00:06.0 0x030200 0x2335",)}, True),
+        ({"pci": ("0000:00:06.0 0x030000 0x1234",)}, True),
+        ({"pci": ("0000:00:06.0 0x068000 0x22a3",)}, False),
+        ({"gpus": ("0000:00:06.0",)}, True),
+        ({"nodes": ("/dev/nvidia0",)}, True),
+        ({"nodes": ("/dev/nvidiactl", "/dev/nvidia-uvm")}, False),
+        ({"smi": '<gpu id="00000000:00:06.0">'}, True),
+        ({"smi": "<attached_gpus>0</attached_gpus>"}, False),
+    ],
+)
+def test_how_a_gpu_is_seen(driver: dict[str, Any], seen: bool) -> None:
+    state = NodeState(driver=Driver(**driver))
+    assert bool(undecided(NodeSpec(), state)) is not seen
+    for gpus in ("none", 8):
+        assert not undecided(NodeSpec.model_validate({"hardware": {"gpus": gpus}}), state)
+
+
+def test_plan_does_nothing_where_no_gpu_is_seen_and_none_is_said(tmp_path: Path, capsys: Capture) -> None:
+    inventory, recorded = written(tmp_path, SILENT), states(tmp_path, bare=BARE, gpu01=h200())
+    code, found, text = asked("plan", inventory, recorded, capsys)
+    assert code == 0 and found["hosts"]["gpu01"]["outcome"] == "would_change"
+    bare = found["hosts"]["bare"]
+    assert (bare["outcome"], bare["components"], bare["checks"]) == ("skipped", [], [])
+    assert bare["reason"] == "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+    assert "skipped  bare: no NVIDIA GPU is seen" in text and "do     write hardware: {gpus: none}" in text
+
+
+def test_a_plan_of_such_hosts_alone_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:
+    inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}, db01: }}\n")
+    code, found, text = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
+    assert code == 0 and {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
+    assert text.endswith("\nnothing to do; 2 hosts skipped\n")
+
+
+def test_an_apply_of_such_hosts_alone_is_no_success() -> None:
+    def ran(verb: str, *outcomes: str) -> Run:
+        made = Run(verb, [HostRun(f"n{i}", outcome, reason="x") for i, outcome in enumerate(outcomes)])
+        made.leave_alone([Skipped("db01", UNCHOSEN)])
+        return made
+
+    none = ran("apply", "skipped", "skipped")
+    assert exit_code(none) == 5 and none.error is not None
+    assert str(none.error) == "apply did nothing: no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+    assert "gpus: none" in none.error.remedy and "3 hosts: all 3 skipped" in human(none, 5)
+    some = ran("apply", "skipped", "changed")
+    assert exit_code(some) == 0 and "1 host); 2 hosts skipped" in human(some, 0)
+    assert exit_code(ran("plan", "skipped")) == 0
+
+
+def test_verify_of_such_a_host_is_unknown(tmp_path: Path, capsys: Capture) -> None:
+    inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}}}\n")
+    code, found, text = asked("verify", inventory, states(tmp_path, bare=BARE), capsys)
+    bare = found["hosts"]["bare"]
+    assert code == 3 and bare["outcome"] == "ok" and bare["components"] == []
+    assert [(check["id"], check["status"]) for check in bare["checks"]] == [("gpu.count", "unknown")]
+    assert "set hardware: {gpus: none}" in text
+
+
+def test_where_the_spec_says_it_all_is_as_ever(tmp_path: Path, capsys: Capture) -> None:
+    inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {hardware: {gpus: none}}}}}\n")
+    code, found, _ = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
+    assert code == 0 and found["hosts"]["bare"]["outcome"] == "would_change"
+    assert concerning(NodeSpec(), h200()) == CATALOGUE
+
+
+# --- waivers ---------------------------------------------------------------------------------------------------
+
+
+def waiver(folder: Path, check: str, until: str = "2999-01-01", host: str = "*") -> str:
+    return written(
+        folder,
+        "all:\n  hosts: {gpu01: , gpu02: }\n  vars:\n    gpuready:\n      verify:\n        waive:\n"
+        f"          - reason: RMA\n            until: {until}\n            host: '{host}'\n"
+        f"            check: {check}\n",
+    )
+
+
+def test_a_waiver_for_no_check_is_an_error_at_its_line(tmp_path: Path, capsys: Capture) -> None:
+    recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
+    for verb in ("plan", "verify"):
+        assert run([verb, "-i", waiver(tmp_path, "gpu.cuont"), "--state", recorded]) == 5
+        told = capsys.readouterr().err
+        assert "hosts.yaml:10: verify.waive[0].check: no such check; given 'gpu.cuont'" in told
+        assert "did you mean 'gpu.count'?" in told
+    assert run(["plan", "-i", waiver(tmp_path, "gpu.count"), "--state", recorded]) == 0
+
+
+def test_every_check_can_be_waived(tmp_path: Path) -> None:
+    for name in BY_ID:
+        assert load([waiver(tmp_path, name)], check_ids=BY_ID).chosen
+
+
+def test_a_waiver_out_of_date_is_said(tmp_path: Path, capsys: Capture) -> None:
+    recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
+    inventory = waiver(tmp_path, "gpu.count", "2020-12-31", "*02")
+    for verb in ("plan", "verify"):
+        _, found, text = asked(verb, inventory, recorded, capsys)
+        note = f"{inventory}:7: the waiver of gpu.count ended on 2020-12-31"
+        assert note in found["hosts"]["gpu02"]["notes"] and note not in found["hosts"]["gpu01"]["notes"]
+        assert "the waiver of gpu.count ended on 2020-12-31" in text

@@ -1,0 +1,86 @@
+"""Slips with -i and in values that used to be taken silently, or to end nowhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuready.core.errors import InventoryError, SpecErrors
+from gpuready.inventory.hosts import load
+
+SHADOW = "root:*:19000:0:99999:7:::\ndaemon:$6$secret:19000:0:99999:7:::\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("010", "8"), ("1:30", "90"), ("0x10", "16"), ("0b11", "3"), ("1_000", "1000"), ("+010", "8"), ("1:30.5", "90.5")],
+)
+def test_a_number_that_yaml_reads_otherwise_is_refused(written: str, meant: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts.yaml"
+    path.write_text(
+        f"all:\n  hosts: {{a: }}\n  vars:\n    rack: {written}\n"
+        f"    gpuready:\n      hardware:\n        gpus: {written}\n"
+    )
+    with pytest.raises(SpecErrors) as caught:
+        load([str(path)])
+    told = f"{path}:7: hardware.gpus: YAML reads {written} as {meant}; allowed: {meant}, or quoted text"
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("written", ["8", "+8", "0", "-1", "1e3", "0.85", ".5"])
+def test_plain_numbers_are_what_they_say(written: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts.yaml"
+    path.write_text(f"all: {{hosts: {{a: {{gpuready: {{verify: {{thresholds: {{write_bw: {written}}}}}}}}}}}}}\n")
+    try:
+        assert load([str(path)])
+    except SpecErrors as e:
+        assert "YAML reads" not in str(e)
+
+
+def test_a_file_of_passwords_is_no_inventory_and_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text(SHADOW)
+    with pytest.raises(InventoryError, match="shadow: not an inventory") as caught:
+        load([str(tmp_path / "shadow")])
+    assert "secret" not in str(caught.value) and "root" not in str(caught.value).replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize("place", ["hosts.yaml", "group_vars/all.yml", "host_vars/a.yml", "inventory/10-hosts"])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(place: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
+    source = tmp_path / place
+    source.parent.mkdir(exist_ok=True)
+    source.unlink(missing_ok=True)
+    os.mkfifo(source)
+    code = "import sys\nfrom gpuready.inventory.hosts import load\nload([sys.argv[1]])"
+    where = tmp_path / ("inventory" if place.startswith("inventory") else "hosts.yaml")
+    done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and f"{source}: cannot be read: not a regular file" in done.stderr
+
+
+def test_a_limit_from_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
+    os.mkfifo(tmp_path / "limit")
+    with pytest.raises(InventoryError, match=f"^--limit @{tmp_path}/limit: cannot be read: not a regular file"):
+        load([str(tmp_path / "hosts.yaml")], limit=[f"@{tmp_path}/limit"])
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    code = "import sys\nfrom gpuready.inventory.hosts import load\nprint(load([sys.argv[1]]).chosen[0].name)"
+    command = f"'{sys.executable}' -c \"$0\" <(echo 'all: {{hosts: {{a: {{gpuready: {{}}}}}}}}')"
+    done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "a\n", done.stderr
+
+
+@pytest.mark.parametrize("place", ["inventory/again", "inventory/sub/again", "inventory/group_vars/all/again"])
+def test_a_directory_that_leads_back_into_itself_is_refused_once(place: str, tmp_path: Path) -> None:
+    link = tmp_path / place
+    link.parent.mkdir(parents=True)
+    (tmp_path / "inventory" / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
+    link.symlink_to(tmp_path / "inventory" / ("group_vars/all" if "group_vars" in place else ""))
+    with pytest.raises(InventoryError, match=f"^{link}: the link leads back") as caught:
+        load([str(tmp_path / "inventory")])
+    assert str(caught.value).count("again") == 1

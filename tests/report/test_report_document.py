@@ -1,0 +1,98 @@
+"""The result document is valid by its own schema on every way out, masked, and the same whoever renders it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gpuready.report.document import document
+from gpuready.report.render import render
+from gpuready.report.schema import result_schema
+from gpuready.state.model import NodeState
+from tests.report.test_report_runs import CODES, sample
+
+SCHEMA = result_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def part(name: str) -> jsonschema.Draft202012Validator:
+    """A validator of one of the schema's parts."""
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
+def test_json_is_valid_on_every_way_out(name: str, code: int) -> None:
+    text = render(sample(name), code, "json")
+    text.encode("ascii")
+    found = json.loads(text)
+    VALIDATOR.validate(found)
+    assert found["exit_code"] == code
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
+def test_jsonl_ends_in_a_summary(name: str, code: int) -> None:
+    *hosts, last = map(json.loads, render(sample(name), code, "jsonl").splitlines())
+    for line in hosts:
+        part("line").validate(line)
+    part("summary").validate(last)
+    assert [line["host"] for line in hosts] == [host.name for host in sample(name).hosts]
+
+
+def test_the_schema_is_strict() -> None:
+    found = document(sample("changed"), 0)
+    for where in (found, found["hosts"]["lab1"], found["hosts"]["lab1"]["components"][0]):
+        where["more"] = 1
+        assert not VALIDATOR.is_valid(found)
+        del where["more"]
+    VALIDATOR.validate(json.loads(json.dumps(found)))
+
+
+def test_what_design_4_promises_is_there() -> None:
+    found = document(sample("would-change"), 0)
+    assert found["schema"] == "gpuready/result/1"
+    one = found["hosts"]["gpu01"]
+    assert (one["outcome"], one["execs"], one["seconds"]) == ("would_change", 1, 0.4)
+    component: dict[str, Any] = one["components"][1]
+    assert component["disruption"] == "reload" and component["pending"] is False
+    assert component["diff"][0] == {
+        "key": "docker.runtimes.nvidia.path", "actual": None, "expected": "nvidia-container-runtime",
+    }  # fmt: skip
+    assert one["checks"][0]["status"] == "pass"
+    assert "state" not in one
+
+
+def test_an_error_names_kind_message_and_remedy() -> None:
+    assert document(sample("usage"), 64)["error"] == {
+        "kind": "usage", "message": "no inventory: -i is missing", "remedy": "gpuready plan -i hosts.yaml",
+    }  # fmt: skip
+    assert document(sample("interrupted"), 130)["error"]["kind"] == "interrupted"
+
+
+def test_gpu_checks_count_only_what_looked() -> None:
+    assert document(sample("converged"), 0)["gpu_checks"] == 0
+    assert document(sample("proven"), 0)["gpu_checks"] == 3
+    assert document(sample("converged"), 0)["level"] == "effective"
+    assert document(sample("usage"), 64)["level"] is None
+
+
+def test_a_probe_carries_a_masked_state_that_reads_back() -> None:
+    found = json.loads(render(sample("probed"), 0, "json"))
+    state = NodeState.model_validate(found["hosts"]["gpu01"]["state"])
+    assert state.masked
+    text = state.files["/etc/docker/daemon.json"].text
+    assert json.loads(text)["proxies"] == {"http-proxy": "http://***@proxy:3128"}
+    assert state.files["/etc/ld.so.conf.d/odd.conf"].data == b"/opt/caf\xe9/lib\n", "bytes that are no UTF-8 survive"
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "junit", "human"])
+def test_no_secret_leaves(form: str) -> None:
+    for name, code in CODES.items():
+        text = render(sample(name), code, form)
+        assert "s3cret" not in text and "hunter2" not in text

@@ -1,0 +1,146 @@
+"""The human report, word for word. After a wanted change, ``python tests/report/test_report_human.py`` updates it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuready.core.component import Comparison
+from gpuready.core.host_list import hostlist
+from gpuready.report.exitcode import exit_code
+from gpuready.report.human import human, problem
+from gpuready.report.run import ComponentRun
+from gpuready.report.text import printable
+from tests.report.test_report_runs import CODES, DOCKER, STUB, TOOLKIT, UNSEEN, host, run, sample
+
+GOLDEN = Path(__file__).parents[1] / "data" / "report"
+TOLD = (
+    "converged",
+    "proven",
+    "would-change",
+    "changed",
+    "failed",
+    "unreachable",
+    "pending",
+    "warnings",
+    "differs",
+    "uncomparable",
+    "probed",
+)
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_word_for_word(name: str) -> None:
+    assert printable(human(sample(name), CODES[name])) == (GOLDEN / f"{name}.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_colour_adds_nothing_but_colour(name: str) -> None:
+    plain = printable(human(sample(name), CODES[name]))
+    coloured = printable(human(sample(name), CODES[name], color=True))
+    assert _ANSI.sub("", coloured) == plain
+    assert "\x1b" not in plain and plain.endswith("\n")
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_ready_is_said_only_where_every_host_showed_a_gpu(name: str) -> None:
+    assert human(sample(name), CODES[name]).splitlines()[-1].startswith("ready") == (name in ("proven", "warnings"))
+
+
+def test_equal_diffs_are_told_once() -> None:
+    text = human(sample("would-change"), 0)
+    assert text.count("docker.runtimes.nvidia.path: (absent) -> nvidia-container-runtime") == 1
+    assert "docker: would change on gpu[01-03]" in text and "toolkit: would change on gpu[01-02]" in text
+
+
+def test_nothing_from_a_node_reaches_the_terminal_raw() -> None:
+    text = printable(human(sample("failed"), 1))
+    assert "evil \\x1b[2J\\x07 \\u202e name \\x80 https://***@repo/" in text
+    text.encode("utf-8")
+
+
+def test_the_last_line_of_a_clean_run_without_gpus() -> None:
+    assert human(sample("converged"), 0).splitlines()[-1] == "OK, 0 GPU checks (level effective, 2 hosts)"
+    assert "1 GPU check" not in human(run("apply", host("a")), 0)
+
+
+def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
+    last = human(run("plan", host("a", checks=(STUB,))), 0).splitlines()[-1]
+    assert last == "nothing to change, but 1 check fails; level config, 0 GPU checks"
+
+
+@pytest.mark.parametrize(
+    ("selected", "whose"),
+    [
+        (None, "anything of gpuready's"),
+        (frozenset({"wheels"}), "gpuready's wheels"),
+        (frozenset("fbcdae"), "gpuready's a, b, c, d and 2 more"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["plan", "remove"])  # as plan it is a dry run
+def test_the_end_of_a_remove_speaks_of_what_was_chosen(verb: str, selected: frozenset[str] | None, whose: str) -> None:
+    back = replace(run(verb, host("a", checks=())), back=True, selected=selected)
+    assert human(back, 0).splitlines()[-1] == f"OK, 1 host without {whose}"
+    more = replace(run("plan", host("a", "would_change", ComponentRun(TOOLKIT))), back=True, selected=selected)
+    assert human(more, 0).splitlines()[-1].startswith("1 host: 1 would change, nothing was changed")
+
+
+def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
+    half = ComponentRun(DOCKER, changed=True, pending="until idle", done=frozenset({"docker.live-restore"}))
+    shown = human(run("apply", host("a", "pending", half)), 7)
+    assert "docker: changed in part, the rest waits on a" in shown
+    assert "docker.live-restore: false -> true (done)\n" in shown
+    assert "docker.runtimes.nvidia.path: (absent) -> nvidia-container-runtime\n" in shown
+
+
+def test_a_remark_of_a_component_that_changes_nothing_is_a_note_of_its_hosts() -> None:
+    idle = ComponentRun(Comparison("reconverge", False, "no driver", notes=("nothing is done here: no driver",)))
+    shown = human(run("plan", host("a", "ok", idle), host("b", "ok", idle)), 0)
+    assert "note   a,b: reconverge: nothing is done here: no driver\n" in shown
+
+
+def test_unknown_counts_in_verify() -> None:
+    seen = run("verify", host("a", checks=(UNSEEN,)))
+    assert human(seen, exit_code(seen)).splitlines()[-1].startswith("NOT OK: 1 host: 1 CHECKS UNKNOWN;")
+
+
+def test_problem_keeps_every_line() -> None:
+    assert problem("a:1: x\na:2: y", "mend it") == "error: a:1: x\n  a:2: y\n  do     mend it\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["lab1"], "lab1"),
+        ([f"gpu{n:02}" for n in range(1, 17)], "gpu[01-16]"),
+        (["gpu9", "gpu10", "gpu12"], "gpu[9-10,12]"),
+        (["gpu09", "gpu10", "gpu100"], "gpu[09-10],gpu100"),
+        (["r1-gpu1.dc2.example", "r1-gpu2.dc2.example"], "r1-gpu[1-2].dc2.example"),
+        (["10.0.0.1", "10.0.0.2", "10.0.1.2"], "10.0.0.[1-2],10.0.1.2"),
+        (["b", "a", "b"], "b,a"),
+        (["gpu01a", "gpu02a", "gpu01"], "gpu[01-02]a,gpu01"),
+        (["node" + "9" * 30], "node" + "9" * 30),
+        ([], ""),
+    ],
+)
+def test_hostlist(names: list[str], folded: str) -> None:
+    assert hostlist(names) == folded
+
+
+def test_a_long_hostlist_ends() -> None:
+    names = ["".join(chr(97 + int(d)) for d in str(n)) for n in range(100)]
+    assert hostlist(names).endswith(" and 88 more")
+
+
+def test_clean_keeps_what_people_write() -> None:
+    assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for told in TOLD:
+        (GOLDEN / f"{told}.txt").write_text(printable(human(sample(told), CODES[told])), "utf-8")

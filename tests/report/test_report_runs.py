@@ -1,0 +1,275 @@
+"""Made-up runs, one for every way in which a run can end, and the exit code of each; other tests use them, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.core.component import Change, Comparison, Disruption
+from gpuready.core.errors import (
+    ConvergeError,
+    EngineError,
+    InventoryError,
+    SpecError,
+    SpecErrors,
+    UnreachableError,
+    UsageError,
+    Where,
+)
+from gpuready.report.exitcode import MEANING, ORDER, exit_code
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.state.model import OS, Container, Docker, Driver, File, NodeState, Unknown
+
+TOOLKIT = Comparison(
+    "toolkit",
+    True,
+    "GPU containers need it",
+    (
+        Change("toolkit.nvidia-container-toolkit", "1.18.2-1", "1.20.0-1"),
+        Change("toolkit.nvidia-container-toolkit.held", False, True),
+    ),
+    Disruption.recreate,
+    ("trainer (nvcr.io/nvidia/pytorch:26.01-py3)",),
+    ("its postinst runs systemctl daemon-reload",),
+)
+DOCKER = Comparison(
+    "docker",
+    True,
+    "Docker is on the node",
+    (
+        Change("docker.runtimes.nvidia.path", None, "nvidia-container-runtime"),
+        Change("docker.live-restore", False, True),
+    ),
+    Disruption.reload,
+)
+RESTART = Comparison(
+    "docker",
+    True,
+    "",
+    (Change("docker.running.default-shm-size", 67108864, 8589934592),),
+    Disruption.restart,
+    ("web (nginx)",),
+)
+BROKEN = Comparison(
+    "docker", True, "", error="/etc/docker/daemon.json: line 3 is no JSON; mend it by hand, it was not touched"
+)
+ABSENT = Comparison("docker", False, "no Docker on this node")
+SAME = Comparison("toolkit", True, "GPU containers need it")
+STATE = NodeState(
+    os=OS(id="debian", name="Debian GNU/Linux 13 (trixie)"),
+    kernel="6.12.48+deb13-amd64",
+    machine="x86_64",
+    init="systemd",
+    have=("apt-get", "systemctl"),
+    driver=Driver(proc_version="580.95.05", gpus=("0000:17:00.0",), pci=("0000:17:00.0 0x030200",)),
+    docker=Docker(
+        version="26.1.5",
+        runtimes={"runc": "runc", "nvidia": "nvidia-container-runtime"},
+        default_runtime="runc",
+        containers=(Container(id="4f", name="trainer", image="pytorch", gpu=True),),
+    ),
+    files={
+        "/etc/docker/daemon.json": File(
+            text='{"proxies": {"http-proxy": "http://joe:s3cret@proxy:3128"}}', mode=0o600, uid=0, gid=0, mtime=1
+        ),
+        "/etc/ld.so.conf.d/odd.conf": File(text="/opt/caf\udce9/lib\n", mode=0o644, uid=0, gid=0, mtime=1),
+    },
+)
+
+
+def check(id: str, verdict: Verdict, *, level: Level = Level.effective, gpu: bool = False) -> Judged:
+    """A verdict of a check that exists only here."""
+    return Judged(Check(id, level, "cause", "confirm", "fix", lambda spec, state: verdict, gpu=gpu), verdict)
+
+
+LDCACHE = check("libcuda.ldcache", passed("libcuda.so.1 is in the cache"))
+NO_RUNTIME = check("docker.runtime", fail("docker info lists runc, not nvidia", "apply"))
+RUNTIME = check("docker.runtime", passed("docker info lists nvidia"))
+NO_GPU = check("driver.loaded", skip("no NVIDIA GPU on this node"), gpu=True)
+LOADED = check("driver.loaded", passed("the nvidia module 580.95.05 is loaded"), gpu=True)
+COUNTED = check("gpu.count", passed("8 GPUs seen"), gpu=True)
+UNPINNED = check(
+    "gpu.count", warn("8 seen, and the spec does not say how many there are", "set hardware: {gpus: 8}"), gpu=True
+)
+UNSEEN = check("gpu.count", unknown("no GPU seen; one that fell off the bus leaves no trace"), gpu=True)
+STUB = check(
+    "libcuda.stub",
+    fail("the cache lists a stub", "take the directory out of ld.so.conf.d", "/usr/local/cuda/lib64/stubs/libcuda.so"),
+    level=Level.config,
+)
+DIFFERS = check(
+    "docker.config", fail("2 differences: docker.runtimes.nvidia.path, docker.live-restore"), level=Level.config
+)
+
+
+def host(
+    name: str,
+    outcome: str = "ok",
+    *items: ComponentRun,
+    checks: tuple[Judged, ...] = (LDCACHE, RUNTIME, NO_GPU),
+    error: Exception | None = None,
+    notes: tuple[str, ...] = (),
+) -> HostRun:
+    """One host; unless it was never reached, it has been probed."""
+    seen = outcome not in ("unreachable", "not_attempted")
+    assert error is None or isinstance(error, (UnreachableError, ConvergeError, EngineError))
+    return HostRun(
+        name, outcome, error, 1 if seen else 0, 0.4 if seen else 10.0, STATE if seen else None, list(items),
+        list(checks) if seen else [], list(notes),
+    )  # fmt: skip
+
+
+def run(verb: str, *hosts: HostRun, interrupted: bool = False) -> Run:
+    """A run of a second and a half."""
+    return Run(verb, list(hosts), interrupted=interrupted, seconds=1.5, probed="hosts.yaml")
+
+
+def _changes() -> list[ComponentRun]:
+    return [ComponentRun(TOOLKIT), ComponentRun(DOCKER)]
+
+
+ROLLED_BACK = ConvergeError(
+    "docker: dockerd did not answer within 60 s\n  Oct 06 10:00:01 failed to start daemon\n"
+    "the former daemon.json was put back",
+    remedy="journalctl -u docker -n 50",
+)
+NO_ROUTE = UnreachableError("10.0.0.4: no route to host", remedy="is it up, and is the address right?")
+HOSTILE = ConvergeError("evil \x1b[2J\x07 \u202e name \udc80 https://joe:s3cret@repo/ --password hunter2")
+
+
+def sample(name: str) -> Run:
+    """A fresh run by its name in :data:`CODES`."""
+    return {
+        "converged": lambda: run("apply", host("lab1", "ok", ComponentRun(SAME), ComponentRun(ABSENT)), host("lab2")),
+        "proven": lambda: run(
+            "verify", host("gpu01", checks=(LOADED, COUNTED, LDCACHE)), host("gpu02", checks=(LOADED,))
+        ),
+        "half-blind": lambda: run("verify", host("gpu01", checks=(LOADED, COUNTED)), host("gpu02")),
+        "would-change": lambda: run(
+            "plan",
+            host("gpu01", "would_change", *_changes(), checks=(LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN)),
+            host("gpu02", "would_change", *_changes(), checks=(LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN)),
+            host(
+                "gpu03", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(LDCACHE, DIFFERS, NO_RUNTIME)
+            ),
+        ),
+        "changed": lambda: run(
+            "apply", host("lab1", "changed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, changed=True))
+        ),
+        "failed": lambda: run(
+            "apply",
+            host(
+                "gpu01",
+                "failed",
+                ComponentRun(TOOLKIT, changed=True),
+                ComponentRun(DOCKER, error=ROLLED_BACK),
+                error=ROLLED_BACK,
+            ),
+            host(
+                "gpu02",
+                "failed",
+                ComponentRun(TOOLKIT, error=HOSTILE),
+                ComponentRun(DOCKER, attempted=False),
+                error=HOSTILE,
+            ),
+        ),
+        "unreachable": lambda: run(
+            "plan", host("gpu04", "unreachable", error=NO_ROUTE), host("gpu05", "not_attempted"), host("lab1")
+        ),
+        "pending": lambda: run(
+            "apply",
+            host(
+                "gpu01",
+                "pending",
+                ComponentRun(TOOLKIT, changed=True),
+                ComponentRun(RESTART, pending="until idle: class restart would hit web (nginx)"),
+                checks=(LDCACHE, DIFFERS),
+            ),
+        ),
+        "warnings": lambda: run(
+            "verify",
+            *(
+                host(f"gpu{n:02}", checks=(LOADED, UNPINNED, LDCACHE), notes=("ignored: ansible_pipelining",))
+                for n in range(1, 17)
+            ),
+        ),
+        "differs": lambda: run(
+            "verify",
+            host("gpu01", "would_change", *_changes(), checks=(DIFFERS, STUB, UNSEEN)),
+            host("gpu02", checks=(STUB,)),
+        ),
+        "uncomparable": lambda: run(
+            "plan",
+            host(
+                "gpu01", "would_change", ComponentRun(TOOLKIT), ComponentRun(BROKEN, error=ConvergeError(BROKEN.error))
+            ),
+        ),
+        "blind": lambda: run(
+            "verify", host("gpu01", "failed", ComponentRun(BROKEN, error=ConvergeError(BROKEN.error)))
+        ),
+        "probed": lambda: run("probe", host("gpu01", checks=())),
+        "host-bug": lambda: run("plan", host("gpu01", "failed", error=EngineError("KeyError: 'x'"))),
+        "usage": lambda: Run(
+            "plan", error=UsageError("no inventory: -i is missing", remedy="gpuready plan -i hosts.yaml")
+        ),
+        "no-verb": lambda: Run("", error=UsageError("Missing command")),
+        "spec": lambda: Run(
+            "apply",
+            error=SpecErrors([SpecError("unknown key", where=Where("hosts.yaml", 3), given="gpuz", near="gpus")]),
+        ),
+        "nothing": lambda: Run("plan", error=InventoryError("no host matches")),
+        "bug": lambda: Run("verify", error=EngineError("bug in gpuready: ValueError: x")),
+        "interrupted": lambda: Run("apply", interrupted=True),
+        "interrupted-late": lambda: run(
+            "apply",
+            host("gpu01", "changed", ComponentRun(DOCKER, changed=True)),
+            host("gpu02", "not_attempted"),
+            interrupted=True,
+        ),
+    }[name]()
+
+
+CODES = {
+    "converged": 0, "proven": 0, "half-blind": 0, "would-change": 0, "changed": 0, "failed": 1, "unreachable": 4,
+    "pending": 7, "warnings": 0, "differs": 3, "uncomparable": 1, "blind": 3, "probed": 0, "host-bug": 70, "usage": 64,
+    "no-verb": 64, "spec": 5, "nothing": 5, "bug": 70, "interrupted": 130, "interrupted-late": 130,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
+def test_exit_code(name: str, code: int) -> None:
+    assert exit_code(sample(name)) == code
+
+
+def test_plan_tells_changes_only_when_asked() -> None:
+    assert exit_code(sample("would-change"), detailed=True) == 2
+    assert exit_code(sample("converged"), detailed=True) == 0
+    assert exit_code(sample("uncomparable"), detailed=True) == 1
+
+
+def test_apply_fails_on_a_failed_check_but_not_on_an_unknown_one() -> None:
+    assert exit_code(run("apply", host("lab1", "changed", checks=(STUB,)))) == 3
+    assert exit_code(run("apply", host("lab1", "changed", checks=(UNSEEN,)))) == 0
+
+
+def test_the_worst_code_wins() -> None:
+    outcomes = [host("a", "not_attempted"), host("b", "unreachable", error=NO_ROUTE), host("c", "pending")]
+    assert exit_code(run("apply", *outcomes)) == 4
+    assert exit_code(run("apply", *outcomes, host("d", "failed", error=ROLLED_BACK))) == 1
+    assert exit_code(run("apply", outcomes[0], outcomes[2])) == 6
+    assert exit_code(run("apply", *outcomes, interrupted=True)) == 130
+
+
+def test_every_code_has_a_meaning() -> None:
+    assert set(ORDER) == set(MEANING)
+
+
+def test_unknown_is_shown_as_such() -> None:
+    blind = Comparison(
+        "toolkit",
+        True,
+        "",
+        (Change("toolkit.x", Unknown(unknown="dpkg is locked"), "1"),),
+        error="toolkit.x: dpkg is locked",
+    )
+    assert exit_code(run("verify", host("a", "failed", ComponentRun(blind)))) == 3

@@ -1,0 +1,132 @@
+"""The models: defaults, YAML's traps, and that nothing heavy is imported for them."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from gpuready.core.fields import LdsoDirectory
+from gpuready.spec.model import TOOLKIT_FLOOR, TOOLKIT_VERSION, DockerSpec, NodeSpec
+from gpuready.spec.not_yet import NOT_YET, allowed_now
+from gpuready.spec.schema_help import allowed_at, elsewhere, words_at
+from gpuready.spec.sizes import to_bytes
+
+
+def test_defaults_are_the_first_values_of_the_design() -> None:
+    spec = NodeSpec()
+    assert spec == NodeSpec.model_validate({}) == NodeSpec.model_validate(None)
+    assert (spec.hardware.gpus, spec.hardware.model, spec.hardware.nvswitch) == ("auto", None, "auto")
+    assert (spec.owners.driver, spec.owners.toolkit, spec.owners.runtime) == ("auto", "auto", "auto")
+    assert (spec.toolkit.version, spec.toolkit.hold) == (TOOLKIT_VERSION, True) == ("1.20.0", True)
+    assert spec.toolkit.repo.url == "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
+    assert spec.toolkit.repo.fingerprint == "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+    assert spec.toolkit.repo.proxy is None and spec.toolkit.floor_exception is None
+    assert (spec.driver.policy, spec.ldso, spec.memlock) == ("observe", "auto", "auto")
+    assert (spec.runtimes.docker, spec.runtimes.containerd, spec.runtimes.podman) == ("auto", "auto", "auto")
+    assert (spec.rdma.netns_mode, spec.reconverge.on_driver_change) == ("unmanaged", "report")
+    assert (spec.maintenance.restart, spec.maintenance.reboot, spec.maintenance.drain) == ("idle", "never", "none")
+    assert (spec.verify.level, spec.verify.image, spec.verify.waive) == ("effective", None, ())
+    assert DockerSpec() == DockerSpec(default_runtime=False, live_restore="auto", shm_size=None, cdi="auto")
+
+
+def test_default_toolkit_is_not_below_its_own_floor() -> None:
+    assert TOOLKIT_VERSION.split(".") >= TOOLKIT_FLOOR.split(".")
+
+
+def test_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        NodeSpec().ldso = "off"
+
+
+@pytest.mark.parametrize("off", [False, "off"])
+def test_yaml_takes_off_for_false(off: object) -> None:
+    spec = NodeSpec.model_validate({"ldso": off, "reconverge": {"on_driver_change": off}})
+    assert (spec.ldso, spec.reconverge.on_driver_change) == ("off", "off")
+
+
+def test_an_empty_heading_is_an_empty_mapping() -> None:
+    assert NodeSpec.model_validate({"toolkit": None, "verify": None}) == NodeSpec()
+    assert NodeSpec.model_validate({"runtimes": {"docker": None}}).runtimes.docker == DockerSpec()
+
+
+def test_values_are_normalised() -> None:
+    spec = NodeSpec.model_validate(
+        {
+            "ldso": ["/usr/local/nvidia/lib64/"],
+            "runtimes": {"docker": {"shm_size": "8G"}},
+            "toolkit": {"repo": {"fingerprint": "c95b 321b 61e8 8c18 09c4  f759 ddca e044 f796 ecb0"}},
+            "verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2027-01-31"}]},
+        }
+    )
+    assert spec.ldso == ("/usr/local/nvidia/lib64",)
+    assert isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.shm_size == "8g"
+    assert spec.toolkit.repo.fingerprint == NodeSpec().toolkit.repo.fingerprint
+    assert spec.verify.waive[0].until == datetime.date(2027, 1, 31) and spec.verify.waive[0].host == "*"
+    assert NodeSpec.model_validate(spec.model_dump(mode="json")) == spec
+
+
+@pytest.mark.parametrize(
+    ("version", "until", "good"),
+    [
+        ("1.19.1", None, True),
+        ("1.19.0", None, False),
+        ("1.9.9", None, False),
+        ("2.0.0", None, True),
+        ("1.18.2", datetime.date(2026, 11, 2), True),
+        ("1.18.2", datetime.date(2026, 11, 1), True),
+        ("1.18.2", datetime.date(2026, 10, 31), False),
+        ("1.20.0", datetime.date(2020, 1, 1), True),
+    ],
+)
+def test_floor(version: str, until: datetime.date | None, good: bool) -> None:
+    block = {"version": version, "floor_exception": {"reason": "old", "until": until} if until else None}
+    context = {"today": datetime.date(2026, 11, 1)}
+    if good:
+        assert NodeSpec.model_validate({"toolkit": block}, context=context).toolkit.version == version
+    else:
+        with pytest.raises(ValidationError, match="floor"):
+            NodeSpec.model_validate({"toolkit": block}, context=context)
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [("8g", 8 << 30), ("64M", 64 << 20), ("64mb", 64 << 20), ("1.5GiB", 3 << 29), ("10", 10), (7, 7), ("1 k", 1024)],
+)
+def test_sizes(size: object, count: int) -> None:
+    assert to_bytes(size) == count
+
+
+@pytest.mark.parametrize("size", ["", "g", "8x", "-1", -1, True, None, 1.5, "1e3", "٣g", "8g\n", "1..5g"])
+def test_no_sizes(size: object) -> None:
+    with pytest.raises(ValueError, match="no size"):
+        to_bytes(size)
+
+
+@pytest.mark.parametrize("missing", NOT_YET, ids=lambda missing: missing.path)
+def test_every_missing_part_is_a_place_of_the_model(missing) -> None:  # type: ignore[no-untyped-def]
+    *parent, name = missing.path.split(".")
+    assert name in words_at(NodeSpec, parent)
+    assert allowed_now(missing, NodeSpec)
+
+
+def test_words() -> None:
+    assert allowed_at(NodeSpec, ("hardware", "gpus")) == "auto | none | a number from 1"
+    assert allowed_at(NodeSpec, ("toolkit", "hold")) == "true | false"
+    assert allowed_at(NodeSpec, ("ldso", 3)).startswith("an absolute directory")
+    assert allowed_at(NodeSpec, ("verify", "waive", 0, "until")) == "a date, such as 2026-12-31"
+    assert allowed_at(NodeSpec, ("owners", "driver")) == "auto | host | operator | image"
+    assert words_at(NodeSpec, ("runtimes", "docker"))[:3] == ["auto", "absent", "default_runtime"]
+    assert elsewhere(NodeSpec, "docker") == ["runtimes.docker"]
+    assert elsewhere(NodeSpec, "nothing") == []
+    assert LdsoDirectory is not None
+
+
+def test_the_spec_costs_no_pyinfra() -> None:
+    heavy = "[m for m in sys.modules if m.split('.')[0] in ('pyinfra', 'pyinfra_cli', 'gevent', 'paramiko')]"
+    code = f"import sys, gpuready.inventory.hosts, gpuready.spec.schema; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,93 @@
+"""Another package manager at work: the scripts wait, bounded, and look again. apt and dpkg are stubs here."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpuready.core import resources
+
+#: What dpkg 1.20, 1.21 and 1.22 print when another one holds a lock.
+LOCKED = (
+    "dpkg: error: dpkg frontend lock is locked by another process",
+    "dpkg: error: dpkg frontend lock was locked by another process with pid 812",
+    "dpkg: error: dpkg database lock was locked by apt-get process with pid 812",
+)
+
+
+def run(tmp_path: Path, call: str, patience: int = 20, **stubs: str) -> subprocess.CompletedProcess[str]:
+    """One of the functions, with programs that are these scripts; `patience` in place of its 900 seconds."""
+    for name, text in stubs.items():
+        program = tmp_path / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\ncd {tmp_path}\n{text}\n")
+        program.chmod(0o755)
+    script = resources.script("lib/lib") + resources.script("lib/apt")
+    assert "PATH=/usr/local" in script and "900" in script
+    script = script.replace("PATH=/usr/local", f"PATH={tmp_path}:/usr/local").replace("900", str(patience))
+    script = script.replace("/var/lib/dpkg/updates", f"{tmp_path}/updates")
+    return subprocess.run(["sh"], input=script + call, capture_output=True, text=True, check=False, timeout=60)
+
+
+def at_work(locked: str, times: int) -> str:
+    """A dpkg beside another one, which ends after that many looks at its lock."""
+    return f"""case $1 in
+--audit) [ -e done ] || echo 'half-configured: slow' ;;
+--configure) echo x >>tries; [ "$(wc -l <tries)" -lt {times} ] || : >done; echo '{locked}' >&2; exit 2 ;;
+esac"""
+
+
+@pytest.mark.fault("D5")
+@pytest.mark.parametrize("locked", LOCKED)
+def test_a_package_that_another_dpkg_has_unpacked_is_waited_for(locked: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "mend_dpkg; echo went on", dpkg=at_work(locked, 2))
+    assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr
+    assert (tmp_path / "tries").read_text() == "x\nx\n" and "interrupted" not in done.stderr
+
+
+@pytest.mark.fault("D5")
+def test_nobody_is_waited_for_without_end(tmp_path: Path) -> None:
+    done = run(tmp_path, "mend_dpkg; echo went on", 2, dpkg=at_work(LOCKED[2], 1_000_000))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"another package manager is still at work after 2 s: {LOCKED[2]}\n"
+
+
+@pytest.mark.parametrize("updates", ["", "0001"])
+def test_a_dpkg_that_was_cut_off_is_finished_at_once(updates: str, tmp_path: Path) -> None:
+    (tmp_path / "updates").mkdir()
+    (tmp_path / "updates" / updates).touch()
+    dpkg = "case $1 in --audit) [ -e done ] || echo 'half-configured: cut' ;; --configure) : >done ;; esac"
+    done = run(tmp_path, "mend_dpkg; echo went on", 0, dpkg=dpkg)
+    assert (done.returncode, done.stdout, (tmp_path / "done").exists()) == (0, "went on\n", True), done.stderr
+
+
+def test_a_dpkg_that_cannot_be_finished_is_an_error_at_once(tmp_path: Path) -> None:
+    dpkg = "case $1 in --audit) echo bad ;; *) echo 'postinst of bad failed' >&2; exit 1 ;; esac"
+    done = run(tmp_path, "mend_dpkg; echo went on", dpkg=dpkg)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("postinst of bad failed\ndpkg was interrupted earlier"), done.stderr
+
+
+BUSY = "echo 'E: Could not get lock /var/lib/apt/lists/lock. It is held by process 812 (apt-get)'; exit 100"
+CLOCKS = {
+    "stands still": "echo 1000",
+    "jumps ahead": "echo x >>n; echo $(( $(wc -l <n) * 100000 ))",
+    "jumps back": "echo x >>n; echo $(( 9000000 - $(wc -l <n) * 100000 ))",
+}
+
+
+@pytest.mark.fault("clock-jump")
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_clock_that_jumps_changes_no_wait(clock: str, tmp_path: Path) -> None:
+    twice = f"echo x >>tries; [ $(wc -l <tries) -gt 2 ] || {{ {BUSY}; }}"
+    done = run(tmp_path, "apt_update && echo went on", date=CLOCKS[clock], apt_get=twice)
+    assert done.stdout == "went on\n", done.stderr
+    done = run(tmp_path, 'apt_update || echo "$why"', 2, date=CLOCKS[clock], apt_get=BUSY)
+    assert done.stdout.startswith("Could not get lock /var/lib/apt/lists/lock"), done.stderr
+
+
+def test_why_apt_failed_is_told_without_a_file(tmp_path: Path) -> None:
+    out = "printf '%s\\n' '  Could not resolve \\\\host' 'E: Some index files failed'; exit 100"
+    done = run(tmp_path, 'apt_update || echo "$why"', apt_get=out)
+    assert done.stdout == "Could not resolve \\host \n", done.stderr

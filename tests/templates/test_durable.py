@@ -1,0 +1,459 @@
+"""Files that are relied on (templates/lib/lib.sh.j2), cut at each call that writes, and with each such call failing.
+
+Whatever happens, the file is the old one or the new one, the original on record is the true one or none while the file
+is untouched, and the next run mends the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import fcntl
+import hashlib
+import multiprocessing
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpuready.core import resources
+from tests import cut
+
+#: Where a sync costs nothing: what counts is that it is asked for.
+_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+FIRST, SECOND, THIRD = "theirs\n" * 60000, "ours\n", "ours, too\n"
+
+
+def in_ci_or_skip(why: str | None) -> None:
+    """A machine that cannot show it skips, but not CI."""
+    if why and os.environ.get("CI") == "true":
+        pytest.fail(why)
+    if why:
+        pytest.skip(why)
+
+
+@dataclass(frozen=True)
+class Case:
+    """``before`` and ``body`` are shell; ``true`` is the file's first content, ``may`` what it may be after a cut."""
+
+    body: str
+    before: str = ""
+    true: str | None = FIRST
+    may: tuple[str | None, ...] = (FIRST, SECOND)
+    new: str | None = SECOND
+    #: What comes after the next run, to see that all is as it was.
+    back: str = 'restore "$F" "$THERE"'
+    linked: bool = False
+    #: How the last line of a run that failed begins.
+    words: str = r"^(cannot |what is in |\S+ cannot be written)"
+
+
+def _put(text: str) -> str:
+    return f'put "$F" "$(sha "$F")" {base64.b64encode(text.encode()).decode()}'
+
+
+def _again(body: str) -> str:
+    """The same in a transaction that fails."""
+    return f'TENTATIVE=1; {body}; undone "$F"'
+
+
+#: Where a transaction was undone nothing need be on record.
+_IF_RECORDED = 'at "$F"; ! recorded || restore "$F" "$THERE"'
+#: Who calls these says what is wrong.
+_ANY = "."
+
+
+_OURS = f"{_put(SECOND)}\n"
+CASES = {
+    "put": Case(_put(SECOND)),
+    "put through a linked parent": Case(_put(SECOND), linked=True),
+    "put where nothing was": Case(_put(SECOND), true=None, may=(None, SECOND)),
+    "put over ours": Case(_put(THIRD), _OURS, may=(SECOND, THIRD), new=THIRD),
+    "put, settled": Case(f'TENTATIVE=1; {_put(SECOND)}; settled "$F"', words=_ANY),
+    "put, undone": Case(_again(_put(SECOND)), new=FIRST, back=_IF_RECORDED, words=_ANY),
+    "put over ours, undone": Case(_again(_put(THIRD)), _OURS, may=(SECOND, THIRD), new=SECOND, words=_ANY),
+    "put where nothing was, undone": Case(
+        _again(_put(SECOND)), true=None, may=(None, SECOND), new=None, back=_IF_RECORDED, words=_ANY
+    ),
+    "drop": Case('drop "$F" "$(sha "$F")"', may=(FIRST, None), new=None),
+    "keep": Case('keep "$F"', may=(FIRST,), new=FIRST),
+    "lend": Case('lend "$F"', may=(FIRST,), new=FIRST),
+    "rewrite": Case(f'at "$F"; rewrite "$F" {base64.b64encode(SECOND.encode()).decode()}', back=":", words=_ANY),
+    "putback": Case('putback "$F" 1', _OURS, may=(SECOND, FIRST), new=FIRST),
+    "putback of nothing": Case('putback "$F" ""', _OURS, true=None, may=(SECOND, None), new=None),
+    "forget": Case('forget "$F"', f'{_OURS} putback "$F" 1\n', may=(FIRST,), new=FIRST, back=":", words=_ANY),
+    "record": Case(f'record "$F" {base64.b64encode(SECOND.encode()).decode()}', back=":", words=_ANY),
+    "record of nothing": Case('record "$F" ""', may=(FIRST, None), new=None, back=":", words=_ANY),
+}
+
+
+class Place:
+    """A scratch directory that stands for a node: the file, the record, and the script's head."""
+
+    def __init__(self, root: Path, case: Case) -> None:
+        self.root, self.case = root, case
+        self.kept = root / "var/lib/gpuready/backup"
+        self.folder = root / ("disk" if case.linked else "etc/docker")
+        self.folder.mkdir(parents=True)
+        self.kept.parent.mkdir(parents=True)
+        if case.linked:
+            (root / "etc").mkdir()
+            (root / "etc/docker").symlink_to(self.folder)
+        self.file = root / "etc/docker/daemon.json"
+        if case.true is not None:
+            self.file.write_text(case.true)
+            self.file.chmod(0o640)
+        head = resources.script("lib/lib")
+        assert "KEPT=/var/lib/gpuready/backup\n" in head
+        self.head = head.replace("KEPT=/var/lib", f"KEPT={root}/var/lib") + (
+            f"F={self.file}; THERE={'' if case.true is None else 1}\n"
+        )
+
+    def content(self) -> str | None:
+        return self.file.read_text() if self.file.exists() else None
+
+    def sh(self, body: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+        return subprocess.run([shell, "-c", self.head + body], capture_output=True, text=True, check=False)
+
+    def untrue(self) -> list[str]:
+        """What is not as it may be at any time."""
+        found, now = [], self.content()
+        if now not in self.case.may:
+            found.append(f"the file is {'not there' if now is None else repr(now[:40])}")
+        original, absent = (Path(f"{self.kept}{self.file}.{kind}") for kind in ("original", "absent"))
+        if original.exists() and original.read_text() != self.case.true:
+            found.append("the original is not the true one")
+        if absent.exists() and self.case.true is not None:
+            found.append("on record there was no file")
+        recorded = "record" not in self.case.body and "rewrite" not in self.case.body
+        if recorded and now != self.case.true and not (absent if self.case.true is None else original).exists():
+            found.append("the file is ours, and its original is not on record")
+        return found
+
+    def unmended(self) -> list[str]:
+        """The next run, and the way back: what of them fails or leaves something behind."""
+        found = []
+        ran = self.sh(self.case.body)
+        if ran.returncode or ran.stderr:
+            found.append(f"the next run: exit {ran.returncode}, {ran.stderr}")
+        if self.content() != self.case.new and "undone" not in self.case.body:
+            found.append("the next run did not bring the new file")
+        found += self.untrue()
+        back = self.sh(self.case.back)
+        if back.returncode or back.stderr:
+            found.append(f"the way back: exit {back.returncode}, {back.stderr}")
+        if self.case.back != ":":
+            if self.content() != self.case.true:
+                found.append("the way back did not bring the original")
+            elif self.case.true is not None and self.file.stat().st_mode & 0o777 != 0o640:
+                found.append(f"its mode is {self.file.stat().st_mode:o}")
+            if left := [str(path) for path in self.kept.rglob("*") if path.is_file()]:
+                found.append(f"left on record: {left}")
+        if left := [p.name for folder in (self.folder, self.kept) for p in folder.rglob(".gpuready*")]:
+            found.append(f"left: {left}")
+        return found
+
+
+def _tells(call: str) -> bool:
+    """Leave out what `put` alone shows for all: how a new file comes to be before it has its name."""
+    return not re.search(r"/\.gpuready-|^mkdir |^fsync .*/backup", call)
+
+
+def attempt(name: str, nth: int, error: int) -> tuple[bool, list[str]]:
+    """One cut, or one failure: was there an nth call, and what is wrong afterwards?"""
+    case = CASES[name]
+    with tempfile.TemporaryDirectory(prefix="gpuready-cut-", dir=_MEMORY) as scratch:
+        place = Place(Path(scratch), case)
+        if case.before:
+            assert place.sh(case.before).returncode == 0
+        done = cut.run(["sh", "-c", place.head + case.body], [scratch], nth, error, bool if name == "put" else _tells)
+        if not done.reached:
+            assert (done.code, done.said) == (0, ""), done
+            return False, place.untrue()
+        found = place.untrue()
+        if error:
+            if done.code == 0 and place.content() != case.new:
+                found.append("it says that it is done")
+            if done.code and not re.search(case.words, done.said.splitlines()[-1]):
+                found.append("it does not say what is wrong")
+        if error in (0, errno.ENOSPC):
+            found += place.unmended()
+        how = errno.errorcode[error] if error else "killed"
+        return True, [
+            f"{name}, {how} at {nth} ({done.calls[nth - 1]}): {each}; it said {done.said!r}" for each in found
+        ]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    """Two processes without threads, which is what a tracer needs."""
+    in_ci_or_skip(cut.unavailable())
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as made:
+        yield made
+
+
+@pytest.mark.fault("D4", "kill-inside-backup")
+@pytest.mark.parametrize("name", CASES)
+def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoolExecutor) -> None:
+    errors: tuple[int, ...] = (0, *cut.ERRORS) if name == "put" else (0, errno.ENOSPC)
+    if name in ("put through a linked parent", "put, settled"):  # they fail as put does
+        errors = (0,)
+    complaints: list[str] = []
+    for error in errors:
+        nth, ends = 1, False
+        while not ends:
+            for reached, found in pool.map(
+                attempt, *zip(*((name, n, error) for n in range(nth, nth + 8)), strict=True)
+            ):
+                ends = ends or not reached
+                complaints += found
+            nth += 8
+        assert nth > 8 or not ends
+    assert not complaints, "\n".join(complaints)
+
+
+# --- what a loss of power leaves ---
+
+
+@pytest.mark.fault("D4", "power-cut-unsynced-backup")
+@pytest.mark.parametrize("name", CASES)
+def test_what_has_a_name_is_on_disk_first_and_its_name_before_anything_hangs_on_it(name: str, tmp_path: Path) -> None:
+    """Content is synced before the rename, and the directory before the next rename: no order is left to the kernel."""
+    in_ci_or_skip(cut.unavailable())
+    case = CASES[name]
+    place = Place(tmp_path, case)
+    assert not case.before or place.sh(case.before).returncode == 0
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
+        calls = one.submit(cut.run, ["sh", "-c", place.head + case.body], [str(tmp_path)]).result().calls
+    pending: set[str] = set()  # directories of which a name is not on disk
+    unsynced: set[str] = set()  # files whose content is not on disk
+    renamed = [
+        n for n, call in enumerate(calls) if call.startswith("rename") and not call.endswith("/.gpuready.before")
+    ]
+    for n, call in enumerate(calls):
+        what, path = call.split(" ", 1)
+        if what == "fsync":
+            unsynced.discard(path)
+            pending.discard(path)
+        elif what in ("write", "copy_file_range"):
+            unsynced.add(path)
+        elif n in renamed:
+            assert not unsynced, f"{call}: {unsynced} may be empty after it"
+            # mv tries renameat2 first, and again renameat where something has the name.
+            assert pending <= {str(Path(path).parent)}, f"{call}: the name before it may be lost"
+            pending = {str(Path(path).parent)}
+    assert not pending and not unsynced, (pending, unsynced)
+
+
+# --- the original is the true one ---
+
+
+def place(tmp_path: Path, true: str | None = FIRST) -> Place:
+    return Place(tmp_path, Case(_put(SECOND), true=true))
+
+
+@pytest.mark.fault("D4")
+def test_a_damaged_original_is_refused_in_words(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    assert node.sh(node.case.body).returncode == 0
+    original = Path(f"{node.kept}{node.file}.original")
+    original.write_text(FIRST[:20])
+    done = node.sh('putback "$F" 1')
+    assert done.returncode == 1 and "is damaged (its hash is not the one on record)" in done.stderr
+    assert str(original) in done.stderr and node.content() == SECOND
+
+
+@pytest.mark.fault("D4")
+def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
+    """It has no hash, and lies under the name to which a link leads."""
+    case = Case(_put(THIRD), true=SECOND, linked=True)
+    node = Place(tmp_path, case)
+    record = Path(f"{node.kept}{node.folder}/daemon.json.original")
+    record.parent.mkdir(parents=True)
+    record.write_text(FIRST)
+    record.with_suffix(".ours").write_text(hashlib.sha256(SECOND.encode()).hexdigest() + "\n")
+    done = node.sh(f'{case.body}; is_ours "$F" || exit 9; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+    assert not [path for path in node.kept.rglob("*") if path.is_file()]
+
+
+@pytest.mark.fault("D4")
+def test_what_somebody_wrote_after_a_run_that_wrote_nothing_is_the_original(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
+    assert node.sh(f"TENTATIVE=1; {node.case.body}").returncode == 1
+    node.folder.joinpath(".gpuready.before").rmdir()
+    assert node.content() == FIRST
+    node.file.write_text("theirs, since\n")
+    done = node.sh(f'{node.case.body}; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", "theirs, since\n")
+
+
+@pytest.mark.fault("D4")
+def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(tmp_path: Path) -> None:
+    """Docker's writes the file more than once before it is settled; what is there after a cut is none of the user's."""
+    node = place(tmp_path)
+    between = base64.b64encode(THIRD.encode()).decode()
+    assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$t" {between}; exit 9').returncode == 9
+    assert node.content() == THIRD
+    done = node.sh(f'{node.case.body}; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+
+
+@pytest.mark.fault("D6", "linked-parent-directory")
+def test_a_link_that_leads_elsewhere_since_hides_no_record(tmp_path: Path) -> None:
+    node = Place(tmp_path, Case(_put(SECOND), linked=True))
+    assert node.sh(node.case.body).returncode == 0
+    moved = node.folder.rename(tmp_path / "moved")
+    (tmp_path / "etc/docker").unlink()
+    (tmp_path / "etc/docker").symlink_to(moved)
+    done = node.sh('is_ours "$F" || exit 9; restore "$F" 1')
+    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
+
+
+# --- kept, or refused before anything is touched ---
+
+
+def as_root() -> None:
+    in_ci_or_skip(None if os.geteuid() == 0 else "it takes root")
+
+
+def _entry(tag: int, allowed: int, who: int = 0xFFFFFFFF) -> bytes:
+    return struct.pack("<HHI", tag, allowed, who)
+
+
+_ACL = struct.pack("<I", 2) + _entry(1, 6) + _entry(2, 4, 12345) + _entry(4, 4) + _entry(16, 4) + _entry(32, 0)
+
+
+@pytest.mark.fault("D13", "xattrs-hard-links", "selinux-label")
+def test_attributes_stay_and_come_back(tmp_path: Path) -> None:
+    """Mode, owner, ACL, extended attributes. A kernel without SELinux shows its label as the attribute that it is."""
+    as_root()
+    node = place(tmp_path)
+    label = b"system_u:object_r:container_config_t:s0\0"
+    attributes = {"user.site": b"gpu rack 7", "system.posix_acl_access": _ACL}
+    if not Path("/sys/fs/selinux/enforce").exists():
+        attributes["security.selinux"] = label
+    os.chown(node.file, 12, 34)
+    for name, value in attributes.items():
+        os.setxattr(node.file, name, value)
+    before = node.file.stat()
+
+    def seen() -> dict[str, bytes]:
+        now = node.file.stat()
+        assert (now.st_mode, now.st_uid, now.st_gid) == (before.st_mode, 12, 34)
+        return {name: os.getxattr(node.file, name) for name in attributes}
+
+    assert node.sh(node.case.body).returncode == 0
+    assert (node.content(), seen()) == (SECOND, attributes)
+    assert node.sh('drop "$F" "$(sha "$F")"').returncode == 0 and node.content() is None
+    assert node.sh('restore "$F" 1').returncode == 0
+    assert (node.content(), seen(), node.file.stat().st_mtime) == (FIRST, attributes, before.st_mtime)
+
+
+def refused(node: Place, pattern: str, body: str = "") -> None:
+    """All files are asked before the first is touched; nothing of the file or beside it is another."""
+    other = node.file.with_name("other.json")
+    other.write_text("other\n")
+    script = f'G={other}; same "$G" "$(sha "$G")"; same "$F" "$(sha "$F")"; {body or node.case.body}'
+    before = {path: path.stat().st_mtime_ns for path in node.folder.iterdir()}
+    done = node.sh(script)
+    assert done.returncode == 1 and re.search(pattern, done.stderr.splitlines()[-1]), done
+    assert node.content() == FIRST
+    assert {path: path.stat().st_mtime_ns for path in node.folder.iterdir()} == before
+    assert not Path(f"{node.kept}{node.file}.original").exists()
+
+
+@pytest.mark.fault("D13", "xattrs-hard-links")
+def test_a_hard_link_is_refused(tmp_path: Path) -> None:
+    node = place(tmp_path)
+    os.link(node.file, tmp_path / "second")
+    refused(node, r"has another name \(a hard link\).*it was not touched")
+    (tmp_path / "second").unlink()
+    assert node.sh(node.case.body).returncode == 0
+
+
+@pytest.mark.fault("D13", "immutable-file")
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_an_immutable_file_or_directory_is_refused(tmp_path: Path, what: str) -> None:
+    """By the error that the flag gives (EPERM) everywhere, and by the flag itself where the file system has flags."""
+    in_ci_or_skip(cut.unavailable())
+    node = place(tmp_path)
+    opens = {"file": r"^openat \S+/daemon\.json$", "folder": r"^openat \S+/docker/\.gpuready-"}[what]
+    script = ["sh", "-c", f'{node.head}same "$F" "$(sha "$F")"']
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
+        done = one.submit(cut.run, script, [str(tmp_path)], 1, errno.EPERM, re.compile(opens).search).result()
+    refusals = [(done.code, done.said)]
+    flagged = os.geteuid() == 0 and _mark(getattr(node, what), 0x10)
+    try:
+        if flagged:
+            ran = node.sh(node.case.body)
+            refusals.append((ran.returncode, ran.stderr))
+    finally:
+        _mark(getattr(node, what), 0)
+    for code, said in refusals:
+        assert code == 1 and re.search("immutable.*it was not touched|immutable.*was not changed", said), said
+    assert node.content() == FIRST
+    assert node.sh(node.case.body).returncode == 0
+
+
+def _mark(path: Path, flags: int) -> bool:
+    """Set a file's flags as chattr(1) does; False where its file system has none."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, 0x40086602, struct.pack("l", flags))
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def mounted(node: Place, where: Path, options: str, body: str, then: str = "") -> subprocess.CompletedProcess[str]:
+    """The body where a directory is a file system of its own, in a mount namespace that ends with it."""
+    script = f"""set -e
+    cp -a {where} {where}.copy; mount -t tmpfs -o {options} tmpfs {where}; cp -a {where}.copy/. {where}; {then}
+    set +e
+    {node.head}{body}
+    """
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False, cwd=node.root
+    )
+
+
+@pytest.mark.fault("D13", "read-only-filesystem")
+@pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
+def test_a_read_only_file_system_is_refused(tmp_path: Path, where: str) -> None:
+    as_root()
+    node = place(tmp_path)
+    folder = tmp_path / where
+    body = f'( same "$F" "$(sha "$F")" ); echo "exit $?" >&2; ( {node.case.body} ); echo "exit $?" >&2; sha "$F" >&2'
+    done = mounted(node, folder, "mode=755", body, f"mount -o remount,ro {folder}")
+    said = done.stderr.splitlines()
+    assert [line for line in said if line.startswith("exit")] == ["exit 1", "exit 1"], done
+    assert len([line for line in said if "read-only" in line and re.search("was not (changed|touched)", line)]) == 2, (
+        done
+    )
+    assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()
+
+
+@pytest.mark.fault("D13", "inode-exhaustion")
+@pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
+def test_no_inodes_left_is_refused(tmp_path: Path, where: str) -> None:
+    as_root()
+    node = place(tmp_path)
+    folder = tmp_path / where
+    body = f'( room 1 {folder} ); ( same "$F" "$(sha "$F")" ); ( {node.case.body} ); sha "$F" >&2'
+    fill = f"n=0; while [ $n -lt 20 ]; do n=$((n+1)); true 2>/dev/null >{folder}/$n || break; done"
+    done = mounted(node, folder, "mode=755,nr_inodes=9", body, fill)
+    said = done.stderr.splitlines()
+    assert [line for line in said if line.endswith("has 0 inodes free, 64 are needed; nothing was changed")], done
+    assert len([line for line in said if "out of inodes" in line and "was not changed" in line]) == 2, done
+    assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()

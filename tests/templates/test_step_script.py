@@ -1,0 +1,128 @@
+"""templates/lib/step.sh.j2 and what its scripts share, tried here: one step at a time; who is a conmon."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuready.core import resources
+from gpuready.core.records import unmarked as records
+from tests.templates.test_durable import as_root
+
+WORDS = "a step of gpuready (first) still runs on this node, and its controller is gone; wait for it to end"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Begins a step here, without systemd, in scratch directories."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def _start(name: str, body: str, *, survives: bool = True) -> subprocess.Popen[str]:
+        script = resources.script("lib/step", id=f"{len(begun)}", step=name, body=body, survives=survives)
+        for old, new in (
+            ("/var/lib/gpuready/tx", f"{tmp_path}/tx"),
+            ("/run/gpuready.step.lock", f"{tmp_path}/lock"),
+            ("/run/systemd/system", f"{tmp_path}/none"),
+        ):
+            assert not survives or old in script
+            script = script.replace(old, new)
+        begun.append(subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True))
+        return begun[-1]
+
+    yield _start  # type: ignore[misc]
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def answer(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Exit status and the last line on stderr (or the reason) of a step."""
+    out, _ = process.communicate(timeout=60)
+    word, rc, *_, err = records(out)[0].split(" ")
+    assert word == "step"
+    return rc, base64.b64decode(err).decode().strip()
+
+
+@pytest.mark.fault("D13", "overlap-of-steps")
+@pytest.mark.parametrize("survives", [True, False])
+def test_another_step_is_refused_while_one_runs_after_its_controller_has_gone(
+    start: object, tmp_path: Path, survives: bool
+) -> None:
+    assert callable(start)
+    first = start("first", f"echo $$ >{tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done")
+    end = time.monotonic() + 30
+    while not (tmp_path / "began").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    first.kill()  # the session that waits for it: what it began goes on in a session of its own
+    first.communicate()
+    rc, why = answer(start("second", f": >{tmp_path}/second", survives=survives))
+    assert rc == "1" and why.startswith(WORDS) and not (tmp_path / "second").exists()
+    (tmp_path / "go").touch()
+    while not (tmp_path / "tx/0/rc").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    done = ("1", "")
+    while done[0] != "0" and time.monotonic() < end:  # the shell that held the lock needs a moment to be gone
+        done = answer(start("second", f": >{tmp_path}/second", survives=survives))
+    assert done == ("0", "") and (tmp_path / "second").exists()
+
+
+@pytest.mark.fault("D13", "overlap-of-steps")
+def test_what_a_step_leaves_running_holds_no_lock(start: object, tmp_path: Path) -> None:
+    assert callable(start)
+    assert answer(start("first", f"sleep 60 >/dev/null 2>&1 & echo $! >{tmp_path}/pid"))[0] == "0"
+    assert answer(start("second", "true")) == ("0", "")
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+
+
+@pytest.mark.fault("D13", "overlap-of-steps")
+def test_only_root_may_hold_the_lock_of_steps(start: object, tmp_path: Path) -> None:
+    assert callable(start)
+    assert answer(start("first", "true"))[0] == "0"
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.fault("D13", "false-conmon")
+def test_only_a_program_of_roots_is_a_conmon(tmp_path: Path) -> None:
+    """A process of any name may be called conmon: by its comm, by a copy of another program, in a container."""
+    as_root()
+    sleep = shutil.which("sleep") or ""
+    genuine, copy = tmp_path / "conmon", tmp_path / "user/conmon"
+    copy.parent.mkdir()
+    for path in (genuine, copy):
+        shutil.copy(sleep, path)
+    os.chown(copy, 12345, 12345)
+    renamed = (
+        "import ctypes, time; ctypes.CDLL(None).prctl(15, b'conmon', 0, 0, 0); print(1, flush=True); time.sleep(60)"
+    )
+    arguments = ["60", "-n", "name", "nvidia-container-runtime"]
+    began = []
+    try:
+        for path in (genuine, copy):
+            began.append(subprocess.Popen([str(path), "infinity"]))
+        began.append(subprocess.Popen(["python3", "-c", renamed, *arguments], stdout=subprocess.PIPE))
+        assert began[-1].stdout and began[-1].stdout.readline()
+        inside = ["unshare", "--fork", "--pid", "--kill-child", str(genuine), "infinity"]
+        began.append(subprocess.Popen(inside))
+        end, comm = time.monotonic() + 10, ""
+        while comm != "conmon\n" and time.monotonic() < end:
+            children = Path(f"/proc/{began[-1].pid}/task/{began[-1].pid}/children").read_text().split()
+            comm = Path(f"/proc/{children[0]}/comm").read_text() if children else ""
+        script = f"{resources.script('lib/lib')}\nconmons"
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+        assert [line.split() for line in done.stdout.splitlines() if str(tmp_path) in line] == [
+            [str(genuine), "infinity"]
+        ]
+        assert "nvidia-container-runtime" not in done.stdout and done.stderr == ""
+    finally:
+        for process in began:
+            process.kill()
+            process.wait()

@@ -1,0 +1,359 @@
+"""Templates: every value reaches the shell as one quoted word, whatever it holds; every template is used."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jinja2 import meta
+
+from gpuready.core import resources
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "templates"
+FILES = sorted(path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*") if path.is_file())
+SCRIPTS = [name.removesuffix(".sh.j2") for name in FILES if name.endswith(".sh.j2")]
+SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
+    [["busybox", "sh", "-n"]] if shutil.which("busybox") else []
+)
+#: Templates that are parts of others, with the values that their includers set.
+PARTS = {
+    "lib/answer": {},
+    "tools/compat/images": {},
+    "probe/container": {},
+    "probe/driver": {},
+    "lib/device-nodes": {},
+    "lib/leftovers": {},
+    "driver/apt": {},
+    "driver/record": {},
+    "lib/lib": {},
+    "lib/step-lock": {},
+    "lib/idle": {},
+    "tools/attach/netns": {},
+    "wheels/env": {},
+    "lib/within": {},
+    "lib/workspace": {"what": "part"},
+}
+NUMBERS = {"limit"}
+CANARY = "gpuready-canary"
+HOSTILE = [
+    f"'; : >{CANARY}; '",
+    f'"; : >{CANARY}; "',
+    f"$(: >{CANARY})",
+    f"`: >{CANARY}`",
+    f"a\n: >{CANARY}\nb",
+    f"\\'; : >{CANARY} #",
+    f"x' \"$(: >{CANARY})\" 'y",
+    "-n --help",
+    "*",
+    "~root ${HOME} $((1+1))",
+    "grün 世界 \u2028",
+    "",
+    "#",
+    "!!",
+    "\r\t\x07\x1b[0m",
+    "{{ 7 * 7 }}",
+]
+
+
+def variables(name: str) -> set[str]:
+    """What a template needs, its includes among it."""
+    environment = jinja2.Environment()
+    environment.filters["b64"] = str
+    source = (TEMPLATES / f"{name}.sh.j2").read_text()
+    found = meta.find_undeclared_variables(environment.parse(source))
+    for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
+        set_here = set(re.findall(r"{% set (\w+) =", source))
+        found |= variables(part) - set_here
+    return found
+
+
+def values(name: str, value: str) -> dict[str, Any]:
+    """``value`` for every variable, in the form that the template takes."""
+    lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
+    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels"}
+    found: dict[str, Any] = {}
+    for variable in variables(name):
+        if variable in lists:
+            found[variable] = [value, value]
+        elif variable in ("puts", "files"):
+            found[variable] = [(value, value, value)]
+        elif variable in ("drops", "environments"):
+            found[variable] = [(value, value)]
+        elif variable in NUMBERS:
+            found[variable] = 5
+        elif variable == "limits":
+            found[variable] = defaultdict(lambda: 5)
+        elif variable == "survives":
+            found[variable] = True
+        else:
+            found[variable] = value
+    return found
+
+
+def renderings(value: str) -> Iterator[tuple[str, str]]:
+    """All scripts with ``value`` in every place, as (name, text)."""
+    for name in SCRIPTS:
+        given = values(name, value)
+        yield name, resources.script(name, **given)
+        if "survives" in given:
+            yield f"{name} (cut off)", resources.script(name, **(given | {"survives": False}))
+
+
+def contexts(script: str, marker: str) -> list[str]:
+    """How the shell reads each place at which ``marker`` begins: code, double, single, comment or heredoc.
+
+    A small reader of POSIX shell quoting (XCU 2.2, 2.6); it knows what our templates use, and the tests below
+    prove it on examples.
+    """
+    found, stack, at, heredoc = [], ["code"], 0, ""
+    depth = [0]
+    while at < len(script):
+        here, rest = stack[-1], script[at:]
+        if rest.startswith(marker):
+            found.append(here)
+            at += len(marker)
+        elif here == "single":
+            if rest[0] == "'":
+                stack.pop()
+            at += 1
+        elif rest[0] == "\\":
+            at += 2
+        elif here == "double":
+            if rest.startswith("$("):
+                stack.append("code")
+                depth.append(0)
+                at += 2
+            elif rest.startswith("${"):
+                stack.append("braces")
+                at += 2
+            else:
+                if rest[0] == '"':
+                    stack.pop()
+                at += 1
+        elif here == "braces":
+            if rest[0] == "}":
+                stack.pop()
+            at += 1
+        else:
+            word = re.match(r"<<'(\w+)'", rest)
+            if word:
+                heredoc = word[1]
+                at += len(word[0])
+            elif rest[0] == "\n" and heredoc:
+                end = script.index(f"\n{heredoc}\n", at)
+                found += ["heredoc"] * script.count(marker, at, end)
+                at, heredoc = end + len(heredoc) + 1, ""
+            elif rest[0] == "#" and (at == 0 or script[at - 1] in " \t\n;&|("):
+                end = script.find("\n", at)
+                end = len(script) if end < 0 else end
+                found += ["comment"] * script.count(marker, at, end)
+                at = end
+            elif rest[0] in "'\"":
+                stack.append("single" if rest[0] == "'" else "double")
+                at += 1
+            elif rest.startswith("${"):
+                stack.append("braces")
+                at += 2
+            elif rest.startswith("$("):
+                stack.append("code")
+                depth.append(0)
+                at += 2
+            else:
+                if rest[0] == "(":
+                    depth[-1] += 1
+                elif rest[0] == ")":
+                    if depth[-1]:
+                        depth[-1] -= 1
+                    elif len(stack) > 1:
+                        stack.pop()
+                        depth.pop()
+                at += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo X", ["code"]),
+        ('echo "X"', ["double"]),
+        ("echo 'X'", ["single"]),
+        ('echo "a"X"b"', ["code"]),
+        ('echo "$(cat X "$(y "X")" X) X"', ["code", "double", "code", "double"]),
+        ("echo \\\" X \\' X", ["code", "code"]),
+        ('echo "\\"X"', ["double"]),
+        ("# it's X\necho X", ["comment", "code"]),
+        ("a=${b#c} X", ["code"]),
+        ('a="${b%%|*}" X', ["code"]),
+        ("$((1+(2))) X", ["code"]),
+        ("cat <<'E'\nit's X\nE\necho X", ["heredoc", "code"]),
+        ("( (a) ) X; f() { X; }", ["code", "code"]),
+    ],
+)
+def test_the_reader_of_contexts(script: str, expected: list[str]) -> None:
+    assert contexts(script, "X") == expected
+
+
+@pytest.mark.parametrize("name", [name for name, _ in renderings("x")])
+def test_no_value_stands_within_quotes_a_comment_or_a_heredoc(name: str) -> None:
+    marker = "gpureadymarker"
+    script = dict(renderings(marker))[name]
+    # What went through base64 is a word of harmless letters; it has a place like any other.
+    script = script.replace(base64.b64encode(marker.encode()).decode(), marker)
+    found = contexts(script, marker)
+    assert len(found) == script.count(marker), "the reader lost its way"
+    assert set(found) <= {"code"}
+    if set(values(name.split()[0], "")) - NUMBERS - {"survives"}:
+        assert found
+
+
+@pytest.mark.parametrize("value", [value for value in HOSTILE if value])
+def test_hostile_values_stand_in_the_script_as_one_quoted_word(value: str) -> None:
+    marker = "gpureadymarker"
+    plain = dict(renderings(marker))
+    coded, hostile = (base64.b64encode(v.encode()).decode() for v in (marker, value))
+    for name, script in renderings(value):
+        assert script == plain[name].replace(coded, hostile).replace(marker, shlex.quote(value))
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+@pytest.mark.parametrize("value", HOSTILE)
+def test_every_script_is_a_script(shell: list[str], value: str, tmp_path: Path) -> None:
+    for name, script in renderings(value):
+        done = subprocess.run(shell, input=script.encode(), capture_output=True, cwd=tmp_path, check=False)
+        assert (done.returncode, done.stderr) == (0, b""), name
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shell", [s for s in ("dash", "bash", "sh") if shutil.which(s)])
+def test_the_words_that_hold_a_value_are_what_they_say(shell: str, tmp_path: Path) -> None:
+    """Each such word of each script, taken out and handed to printf by a shell, with nothing else around it."""
+    marker = "gpureadymarker"
+    words = {w for _, script in renderings(marker) for w in re.findall(rf"[\w./=,:-]*{marker}[\w./-]*", script)}
+    assert len(words) > 3
+    for value in HOSTILE:
+        quoted = " ".join(word.replace(marker, shlex.quote(value)) for word in sorted(words))
+        assert said_by_a_shell(shell, quoted, tmp_path) == [word.replace(marker, value) for word in sorted(words)]
+    assert not list(tmp_path.iterdir())
+
+
+# --- quoting ---------------------------------------------------------------------------------------------------
+
+
+def said_by_a_shell(shell: str, words: str, tmp_path: Path) -> list[str]:
+    script = f"for w in {words}; do printf '%s\\036' \"$w\"; done"
+    done = subprocess.run([shell, "-c", script], capture_output=True, cwd=tmp_path, check=True)
+    return done.stdout.decode("utf-8", "surrogateescape").split("\x1e")[:-1]
+
+
+@pytest.mark.parametrize("shell", [s for s in ("dash", "bash", "sh") if shutil.which(s)])
+def test_a_shell_reads_back_what_was_given(shell: str, tmp_path: Path) -> None:
+    quoted = resources._quote(HOSTILE)
+    assert said_by_a_shell(shell, quoted, tmp_path) == HOSTILE
+    assert [w for v in HOSTILE for w in said_by_a_shell(shell, resources._quote(v), tmp_path)] == HOSTILE
+    assert not list(tmp_path.iterdir())
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x1e")), max_size=5))
+@example(["'", "''", "'\\''", '"', "\\", "\n", "$x", "`id`"])
+def test_any_text_is_read_back(words: list[str]) -> None:
+    assert shlex.split(resources._quote(words)) == words
+    assert said_by_a_shell("sh", resources._quote(words), ROOT) == words
+
+
+def test_numbers_and_empty_lists() -> None:
+    assert resources._quote(5) == "5"
+    assert resources._quote(()) == ""
+    assert resources._quote("") == "''"
+
+
+@given(
+    st.binary(max_size=50) | st.text(st.characters(exclude_categories=[]), max_size=50).filter(lambda t: _encodes(t))
+)
+def test_base64_keeps_bytes(value: str | bytes) -> None:
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+    assert base64.b64decode(resources._b64(value), validate=True) == data
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- the rest --------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_is_missing_is_an_error_and_no_empty_string() -> None:
+    for name in SCRIPTS:
+        given = values(name, "x")
+        if name not in PARTS and given:
+            with pytest.raises((jinja2.UndefinedError, TypeError), match=r"undefined|Undefined"):
+                resources.script(name)
+    with pytest.raises(jinja2.UndefinedError):
+        resources.document("repository/toolkit.sources", url="x")
+
+
+def test_documents_have_their_values_as_they_are() -> None:
+    assert resources.document("ldso/ldso.conf", dirs=("/a b", "/c'd")) == "# Written by gpuready.\n/a b\n/c'd\n"
+    assert resources.document("repository/toolkit.sources", url="https://h/$(ARCH)", keyring="/k.asc") == (
+        "# Written by gpuready.\nTypes: deb\nURIs: https://h/$(ARCH)\nSuites: /\nSigned-By: /k.asc\n"
+    )
+
+
+def test_scripts_are_ascii_where_their_values_are() -> None:
+    for name, script in renderings("x"):
+        assert script.isascii(), name
+        assert "{{ " not in script.replace("{{.", "").replace("{{json", "") or name in (
+            "docker/install",
+            "probe/probe",
+        ), name
+
+
+@pytest.mark.fault("D7")
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_below_tmp_has_a_name_that_can_be_guessed(name: str) -> None:
+    """mktemp makes what nobody was there before with; any other name there may be a link that a user laid."""
+    text = (TEMPLATES / name).read_text("utf-8")
+    guessed = [line for line in text.splitlines() if re.search(r"/(var/)?tmp/(?!\S*XXXXXX)", line)]
+    assert guessed == []
+
+
+@pytest.mark.fault("clock-jump")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_wait_is_measured_by_the_time_of_day(name: str) -> None:
+    """`seconds` of lib.sh.j2 is for that; the time of day is for records, and for what others date by it."""
+    text = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
+    assert not re.findall(r"\(\(.*date \+%s|date \+%s\)\"? -[lg][te]|-[lg][te] \"?\$\(date \+%s", text)
+
+
+def test_every_template_is_used() -> None:
+    code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
+    included = "\n".join((TEMPLATES / name).read_text() for name in FILES)
+    for name in FILES:
+        if not name.endswith(".j2"):
+            continue
+        called = re.escape(name.removesuffix(".j2").removesuffix(".sh"))
+        used = re.search(rf'(include|from) "{re.escape(name)}"', included)
+        assert used or re.search(rf'(script|document)\(\s*"{called}"', code), f"{name} is used by nobody"
+
+
+def test_every_template_that_is_named_is_there() -> None:
+    code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
+    named = re.findall(r'resources\.(script|document)\(\s*"([\w./-]+)"', code)
+    assert named
+    for kind, name in named:
+        assert (TEMPLATES / f"{name}{'.sh' if kind == 'script' else ''}.j2").is_file(), name

@@ -1,0 +1,419 @@
+"""Giving devices to containers: what is read, what is decided, what is refused, and what the way back is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given as examples
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from gpuready.components.nccl.spec import Nccl
+from gpuready.core.errors import ConvergeError, RefusedError
+from gpuready.core.records import ProbeError
+from gpuready.report.document import document
+from gpuready.report.human import human
+from gpuready.report.run import HostRun, Run
+from gpuready.report.schema import result_schema
+from gpuready.tools.attach.decide import attach
+from gpuready.tools.attach.detach import detach, nothing_on_record
+from gpuready.tools.attach.facts import Look, read
+from gpuready.tools.attach.move_plan import Asked, Deed
+from gpuready.tools.attach.netdev import interface
+from gpuready.tools.attach.record import Record
+from gpuready.tools.attach.status import attached
+from tests.tools.attach.attach_nodes import HERE, OTHER, TRAIN, found, given, irdma, nic, node, recorded, space
+
+TARGET = "container train (docker)"
+DEVICE = Asked("attach", "train", "irdma0")
+NETDEV = Asked("attach", "train", netdev="ens1f0")
+
+
+def on_record(look: Look, **more: Any) -> Look:
+    """The node after the step: the devices are inside, and the record says how they were."""
+    record = Record.model_validate_json(str(attach(look, DEVICE).values["content"]))
+    return replace(given(look), records={"irdma0": record.model_copy(update=more)})
+
+
+def refusal(look: Look, asked: Asked) -> str:
+    with pytest.raises(RefusedError) as caught:
+        attach(look, asked)
+    assert caught.value.remedy
+    return f"{caught.value} / {caught.value.remedy}"
+
+
+def keys(deed: Deed) -> dict[str, Any]:
+    return {change.key: (change.actual, change.expected) for change in deed.diff}
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_machine_answered() -> None:
+    look = recorded()
+    assert (look.here.inode, look.mode, look.ssh[2]) == (HERE, "", "198.18.0.10")
+    (train,) = look.containers
+    assert (train.engine, train.name, train.pid, train.netns) == ("docker", "train", 283, TRAIN)
+    assert (train.memlock, train.nodes) == ("8388608", ())
+    assert look.paths[TRAIN] == "/proc/283/ns/net" and look.named[TRAIN] == "sleep (pid 283)"
+    assert set(look.others) == {TRAIN} and "eth0" in look.others[TRAIN].netdevs
+    fab0 = look.here.interface("fab0")
+    assert fab0 is not None and (fab0.kind, fab0.mtu, fab0.up) == ("veth", 4200, True)
+    assert fab0.commands().splitlines() == [
+        "link set dev fab0 mtu 4200",
+        "link set dev fab0 up",
+        "address replace 10.50.0.5/24 broadcast 10.50.0.255 scope global label fab0:x dev fab0",
+        "address replace 10.51.0.1 peer 10.51.0.2/32 scope global label fab0 metric 77 noprefixroute dev fab0",
+        "address replace 10.50.0.6/24 scope global label fab0 dev fab0",
+        "address replace fd00:50::5/64 scope global dev fab0",
+        "address replace fe80::105e:deff:feff:7ed2/64 scope link dev fab0",
+        "route replace default via 10.50.0.1 table 101 dev fab0",
+        "route replace 10.60.0.0/16 via 10.50.0.1 proto static metric 50 src 10.50.0.5 mtu 1400 dev fab0",
+        "route replace fd00:60::/48 via fd00:50::1 metric 1024 pref medium dev fab0",
+    ]
+    assert "ipv6.disable_ipv6=0" in fab0.settings()
+
+
+def test_answers_that_are_damaged() -> None:
+    with pytest.raises(ProbeError, match="cut"):
+        read(["run facts 0 aGVyZT0x"])
+    with pytest.raises(ConvergeError, match="gave no JSON"):
+        read(["run addr.7 0 PG5vPg==", "end 1"])
+    with pytest.raises(ConvergeError, match=r"attached/mlx5_0.json is no record"):
+        read(["run record.mlx5_0 0 e30=", "end 1"])
+    assert read(["end 0"]).here.inode == 0
+
+
+def test_what_of_an_interface_is_kept() -> None:
+    link = nic("ens1", linkinfo={"info_kind": "macvlan"})
+    link["addr_info"] = [
+        {"family": "inet", "local": "10.0.0.5", "prefixlen": 24, "dynamic": True, "label": "ens1",
+         "valid_life_time": 3600, "preferred_life_time": 1800},
+        {"family": "inet6", "local": "fd00::5", "prefixlen": 64, "noprefixroute": True},
+        {"family": "inet6", "local": "fd00::6", "prefixlen": 64, "temporary": True},
+        {"family": "inet6", "local": "fd00::7", "prefixlen": 64, "dadfailed": True},
+        {"family": "inet6", "local": "fe80::1234", "prefixlen": 64, "scope": "link", "protocol": "kernel_ll"},
+    ]  # fmt: skip
+    routes = [
+        {"dst": "10.0.0.0/24", "dev": "ens1", "protocol": "kernel", "scope": "link", "flags": ["linkdown"]},
+        {"dst": "fd00::/64", "dev": "ens1", "protocol": "kernel", "metric": 100},
+        {"dst": "10.9.0.0/16", "dev": "ens1", "via": {"family": "inet6", "host": "fe80::1"}, "flags": ["onlink"]},
+        {"dst": "10.8.0.0/16", "dev": "ens1", "encap": "mpls"},
+        {"dst": "10.7.0.0/16", "dev": "ens2"},
+        {"type": "local", "dst": "10.0.0.5", "dev": "ens1", "table": "local"},
+        {"type": "blackhole", "dst": "10.6.0.0/16", "dev": "ens1"},
+    ]
+    private = {"ipv6.addr_gen_mode": "3"}
+    kept = interface("ens1", [link], routes, private)
+    assert kept is not None
+    lease = "10.0.0.5/24 label ens1 valid_lft 3600 preferred_lft 1800"
+    assert kept.addresses == (lease, "fd00::5/64 noprefixroute", "fe80::1234/64 scope link")
+    assert kept.routes == ("fd00::/64 proto kernel metric 100", "10.8.0.0/16", "10.9.0.0/16 via inet6 fe80::1 onlink")
+    assert (kept.leased, kept.lost, kept.kind) == (("10.0.0.5/24",), ("10.8.0.0/16 (encap)",), "macvlan")
+    # Inside nobody renews a lease, and the host's secret for stable addresses is not there.
+    inside = kept.inside()
+    assert inside.addresses[0] == "10.0.0.5/24 label ens1" and inside.sysctls["ipv6.addr_gen_mode"] == "1"
+    # What the kernel makes of the hardware address, it makes anew.
+    by_mac = interface("ens1", [link], [], {"ipv6.addr_gen_mode": "0"})
+    assert by_mac is not None and len(by_mac.addresses) == 2
+    assert interface("ens2", [link], routes, {}) is None
+
+
+@examples(st.text(max_size=12))
+def test_no_word_of_a_node_makes_a_command_of_its_own(label: str) -> None:
+    link = nic("ens1", "10.0.0.5/24")
+    link["addr_info"][0]["label"] = label
+    kept = interface("ens1", [link], [{"dst": "10.1.0.0/16", "dev": "ens1", "protocol": label}], {})
+    assert kept is not None and len(kept.commands().split("\n")) == 5
+    assert all(line.startswith(("link set", "address rep", "route rep")) for line in kept.commands()[:-1].split("\n"))
+
+
+# --- the way in -------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_and_its_interface() -> None:
+    look = node()
+    deed = attach(look, DEVICE)
+    assert keys(deed) == {
+        "attach.irdma0.device": ("host", "container train (docker)"),
+        "attach.ens1f0.netdev": ("host", "container train (docker)"),
+        "attach.ens1f0.addresses": ((), ("10.100.100.1/24",)),
+        "attach.ens1f0.mtu": (None, 9000),
+        "attach.ens1f0.up": (None, True),
+    }
+    assert deed.notes == (
+        "when the container ends, the kernel gives ens1f0 back without its addresses: gpuready rdma detach puts them "
+        "back, gpuready rdma attach gives it to the next container",
+    )
+    values = deed.values
+    assert (values["device"], values["netdev"], values["path"]) == ("irdma0", "ens1f0", "/proc/283/ns/net")
+    record = json.loads(str(values["content"]))
+    assert (record["device"], record["before"]["name"], record["netns"]) == ("irdma0", "ens1f0", TRAIN)
+    assert attach(on_record(look), DEVICE).diff == ()
+    assert attach(on_record(look), NETDEV).diff == ()
+
+
+def test_the_gid_index_is_that_of_the_container() -> None:
+    look = on_record(node())
+    (seen,) = attached(look, Nccl())
+    (port,) = seen.ports
+    assert (seen.state, seen.addresses, port.gid_index, port.address) == (
+        "attached",
+        ("10.100.100.1/24",),
+        1,
+        "10.100.100.1",
+    )
+    (seen,) = attached(look, Nccl(subnets=("10.0.0.0/24",)))
+    assert seen.ports[0].gid_index is None and "no address in 10.0.0.0/24" in seen.ports[0].reason
+
+
+def test_what_the_container_lacks() -> None:
+    deed = attach(node(containers=(found(nodes=("rdma_cm",), memlock="8388608"),)), DEVICE)
+    assert deed.notes[0].startswith(
+        "container train (docker) lacks /dev/infiniband/uverbs0, locked memory without a limit (it has 8388608 bytes): "
+        "start it with --device=/dev/infiniband --ulimit memlock=-1"
+    )
+
+
+def test_what_does_not_go_along() -> None:
+    look = recorded()
+    look = replace(look, here=replace(look.here, rules=({"priority": 5, "src": "10.50.0.5", "table": "101"},)))
+    notes = " ".join(attach(look, Asked("attach", "train", netdev="fab0")).notes)
+    assert "policy rules (ip rule) that lead to table 101 stay on the host" in notes
+    assert "fab0 is a veth: the kernel destroys it" in notes
+    down = nic("ens1f0", "10.100.100.1/24", flags=[])
+    down["addr_info"][0] |= {"dynamic": True, "valid_life_time": 60}
+    notes = " ".join(attach(node(here=space(HERE, down)), NETDEV).notes)
+    assert "ens1f0 is down on the host, and stays so" in notes and "10.100.100.1/24 of ens1f0 is leased" in notes
+
+
+def test_infiniband_has_no_interface_to_move() -> None:
+    look = node(here=space(HERE, nic("ib0", "10.1.0.1/24"), rdma=irdma("ib0", layer="InfiniBand")))
+    assert list(keys(attach(look, DEVICE))) == ["attach.irdma0.device"]
+
+
+def test_the_next_container_gets_what_the_host_had_before_the_first() -> None:
+    """The kernel gives an interface back without addresses when a container ends."""
+    look = on_record(node(), netns=OTHER, container="gone")
+    bare = space(HERE, nic("ens1f0", mtu=9000, flags=[]), rdma=irdma(gids=()))
+    deed = attach(replace(look, here=bare, others={TRAIN: space(TRAIN)}), DEVICE)
+    assert keys(deed)["attach.ens1f0.addresses"] == ((), ("10.100.100.1/24",))
+    assert "address replace 10.100.100.1/24" in str(deed.values["back"])
+    # What the user has configured since is what counts.
+    own = space(HERE, nic("ens1f0", "10.7.7.7/24"), rdma=irdma(gids=()))
+    deed = attach(replace(look, here=own, others={TRAIN: space(TRAIN)}), DEVICE)
+    assert keys(deed)["attach.ens1f0.addresses"] == ((), ("10.7.7.7/24",))
+
+
+def test_refusals_of_a_device() -> None:
+    shared = refusal(node(mode="Y", containers=(found(nodes=(), memlock="8388608"),)), DEVICE)
+    assert "the RDMA devices of this node are shared: container train (docker) sees irdma0 already" in shared
+    assert "what it lacks is /dev/infiniband/uverbs0, /dev/infiniband/rdma_cm, locked memory" in shared
+    assert "rdma: {netns_mode: exclusive}" in shared and "--netdev without --device" in shared
+    assert "ib_core is not loaded" in refusal(node(mode=""), DEVICE)
+    assert "no `rdma` command" in refusal(node(have=frozenset({"ip", "nsenter", "unshare"})), DEVICE)
+    assert "no `nsenter` on" in refusal(node(have=frozenset({"ip"})), DEVICE).replace("command ", "")
+    assert "no RDMA device mlx5_0 on this node / on the host there are: irdma0" in refusal(
+        node(), Asked("attach", "train", "mlx5_0")
+    )
+    assert "irdma0 is in use by ib_write_bw (pid 7), and a move would take it away" in refusal(
+        node(users={"uverbs0": ("ib_write_bw (pid 7)",)}), DEVICE
+    )
+    assert "irdma0 is in use by the kernel's nvme_rdma, and a move" in refusal(
+        node(kernel=frozenset({"ib_core", "nvme_rdma"})), DEVICE
+    )
+    assert attach(node(kernel=frozenset({"ib_core", "irdma"})), DEVICE).diff
+    two = irdma() | {
+        "/sys/class/infiniband/irdma0/netdev/ens1f1": "",
+        **irdma("", ("1 10.1.0.1 v2 ens1f0", "2 10.2.0.1 v2 ens1f1")),
+    }
+    assert "irdma0 has several interfaces: ens1f0, ens1f1 / name one: --netdev IF" in refusal(
+        node(here=space(HERE, nic("ens1f0"), nic("ens1f1"), rdma=two)), DEVICE
+    )
+    none = node(here=space(HERE, rdma=irdma("", ())))
+    assert "no network interface of irdma0 is to be seen / name it" in refusal(none, DEVICE)
+
+
+def test_refusals_by_name_of_who_has_it() -> None:
+    look = given(node())
+    inside = look.others[TRAIN]
+    other = replace(
+        look, others={TRAIN: space(TRAIN), OTHER: replace(inside, inode=OTHER)}, named={OTHER: "sleep (pid 9)"}
+    )
+    by_hand = "in the network namespace of sleep (pid 9), and it was not gpuready that moved it"
+    assert f"irdma0 is {by_hand}" in refusal(other, DEVICE)
+    assert f"ens1f0 is {by_hand}" in refusal(other, NETDEV)
+    known = replace(other, records=on_record(node(), netns=OTHER, container="first").records)
+    assert (
+        "irdma0 is attached to container first (docker) already / gpuready rdma detach HOST --device irdma0, first"
+        in refusal(known, DEVICE)
+    )
+    assert "ens1f0 is attached to container first (docker) already" in refusal(known, NETDEV)
+    # In the target, but by hand: nothing to do, and nothing to go back to.
+    deed = attach(look, DEVICE)
+    assert deed.diff == () and "it was not gpuready that moved it" in deed.notes[0]
+
+
+def test_the_way_to_the_node_stays() -> None:
+    assert "eno1 carries this SSH connection (192.0.2.10)" in refusal(node(), Asked("attach", "train", netdev="eno1"))
+    look = node(ssh=("::ffff:192.0.2.1", "1", "::ffff:192.0.2.10", "22"))
+    assert "carries this SSH connection" in refusal(look, Asked("attach", "train", netdev="eno1"))
+    for dst in ("default", "::/0"):
+        way = replace(node().here, routes=({"dst": dst, "dev": "ens1f0", "gateway": "10.100.100.254"},))
+        assert "ens1f0 has the default route of this node" in refusal(node(here=way), NETDEV)
+    table = replace(
+        node().here, routes=({"dst": "default", "dev": "ens1f0", "table": "101", "gateway": "10.100.100.254"},)
+    )
+    assert attach(node(here=table), NETDEV).diff
+
+
+def test_which_container_is_meant() -> None:
+    pod = {"engine": "cri", "pod": "ml/worker-0"}
+    sandbox, main = found(**pod, id="5" * 64, name=""), found(**pod, id="6" * 64, name="train")
+    look = node(containers=(main, sandbox))
+    for name in ("ml/worker-0", "worker-0", "5" * 64, "555555"):
+        assert attach(look, Asked("attach", name, "irdma0")).values["where"] == "pod ml/worker-0"
+    # By a container of the pod, too.
+    assert attach(look, DEVICE).values["where"] == "pod ml/worker-0"
+    assert "no container and no pod other/worker-0" in refusal(look, Asked("attach", "other/worker-0", "irdma0"))
+    assert "no container and no pod 55 on" in refusal(look, Asked("attach", "55", "irdma0"))
+    assert "that cri knows" in refusal(node(containers=()), Asked("attach", "train", "irdma0", engine="cri"))
+    twice = refusal(node(containers=(found(), replace(main, netns=OTHER))), DEVICE)
+    assert "train is the name of several: container train (docker) c0ffeec0ffee, pod ml/worker-0 666666666666" in twice
+    host = refusal(node(containers=(found(netns=HERE),)), DEVICE)
+    assert "uses the network of the host: it sees all devices already" in host
+    stopped = refusal(node(containers=(found(netns=0, state="exited"),)), DEVICE)
+    assert "container train (docker) is exited" in stopped
+    assert "cannot be entered" in refusal(node(others={}), DEVICE)
+
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+
+def test_back_from_a_container_that_runs() -> None:
+    look = on_record(node())
+    (deed,) = detach(look, Asked("detach", device="irdma0"))
+    assert keys(deed) == {
+        "detach.irdma0.device": ("container train (docker)", "host"),
+        "detach.ens1f0.netdev": ("container train (docker)", "host"),
+        "detach.ens1f0.addresses": ((), ("10.100.100.1/24",)),
+        "detach.ens1f0.mtu": (None, 9000),
+        "detach.ens1f0.up": (None, True),
+        "detach.record": ("irdma0 in container train (docker)", None),
+    }
+    assert deed.hits == ("container train (docker)",)
+    assert (deed.values["device"], deed.values["netdev_now"], deed.values["inode"]) == ("irdma0", "ens1f0", TRAIN)
+    for asked in (Asked("detach", "train"), Asked("detach", "c0ffee"), Asked("detach", netdev="ens1f0")):
+        assert detach(look, asked) == (deed,)
+    for asked in (Asked("detach", "other"), Asked("detach", "c0"), Asked("detach", "train", "mlx5_0")):
+        assert detach(look, asked) == ()
+
+
+def test_back_after_the_container_has_ended() -> None:
+    """The kernel returned both; the interface is bare, and may have another name."""
+    look = replace(on_record(node()), others={}, paths={HERE: "/proc/1/ns/net"})
+    back = replace(look, here=space(HERE, nic("dev7", flags=[]), rdma=irdma(gids=())))
+    (seen,) = attached(back, Nccl())
+    assert seen.state == "returned"
+    (deed,) = detach(back, Asked("detach", device="irdma0"))
+    assert keys(deed)["detach.ens1f0.netdev"] == ("host, as dev7", "host")
+    assert keys(deed)["detach.ens1f0.up"] == (False, True)
+    assert "detach.irdma0.device" not in keys(deed) and deed.hits == ()
+    assert (deed.values["netdev_now"], deed.values["netdev"], deed.values["path"]) == ("dev7", "ens1f0", "")
+
+
+@pytest.mark.parametrize("others", [{}, {TRAIN: replace(space(TRAIN), links=())}])
+def test_back_from_a_namespace_that_cannot_be_read_is_not_one_that_ended(others: dict[int, Any]) -> None:
+    look = replace(on_record(node()), others=others)
+    with pytest.raises(RefusedError, match=r"container train \(docker\) is there and cannot be read"):
+        detach(look, Asked("detach", "train"))
+
+
+def test_back_leaves_a_vlan_that_has_the_address_of_the_one_that_went() -> None:
+    """The VLANs of one card share its address; a destroyed one does not come back under the name of another."""
+    record = on_record(node()).records["irdma0"]
+    assert record.before is not None
+    lost = record.before.model_copy(update={"name": "ens1.100", "kind": "vlan", "place": ""})
+    other = nic("ens1.200", "10.200.0.5/24", parentdev="", linkinfo={"info_kind": "vlan"})
+    gone = replace(
+        on_record(node()), here=space(HERE, other), others={}, paths={},
+        records={"ens1.100": record.model_copy(update={"device": "", "before": lost})},
+    )  # fmt: skip
+    (deed,) = detach(gone, Asked("detach", netdev="ens1.100"))
+    assert list(keys(deed)) == ["detach.record"] and deed.values["netdev_now"] == ""
+    assert attached(gone, Nccl())[0].state == "destroyed"
+
+
+def test_an_interface_on_record_by_itself_is_not_taken_along_with_its_device() -> None:
+    record = Record.model_validate_json(str(attach(node(), NETDEV).values["content"]))
+    look = replace(given(node()), records={"ens1f0": record})
+    assert "ens1f0 is on record for container train (docker) already / gpuready rdma detach HOST --netdev ens1f0" in (
+        refusal(look, replace(DEVICE, netdev="ens1f0"))
+    )
+
+
+def test_back_when_nothing_is_left_to_put_back() -> None:
+    look = on_record(node())
+    record = look.records["irdma0"]
+    assert record.before is not None
+    veth = record.model_copy(update={"before": record.before.model_copy(update={"kind": "veth"})})
+    gone = replace(look, here=space(HERE, rdma=irdma()), others={}, paths={}, records={"irdma0": veth})
+    (deed,) = detach(gone, Asked("detach", "train"))
+    assert list(keys(deed)) == ["detach.record"] and deed.values["netdev"] == ""
+    assert deed.notes == (
+        "ens1f0 is gone: a veth is destroyed with the namespace that it is in (container train (docker))",
+    )
+    assert attached(gone, Nccl())[0].state == "destroyed"
+    hardware = replace(gone, records=look.records)
+    assert (
+        "ens1f0 is neither on the host nor in container train (docker)"
+        in detach(hardware, Asked("detach", "train"))[0].notes[0]
+    )
+    # A namespace of before the boot may have the number of one of today.
+    booted = replace(on_record(node(), boot="b0"))
+    (deed,) = detach(booted, Asked("detach", "train"))
+    assert list(keys(deed)) == ["detach.record"] and (deed.values["device"], deed.values["path"]) == ("", "")
+    assert "the node was booted since irdma0 was attached" in deed.notes[0]
+    assert attached(booted, Nccl())[0].state == "rebooted"
+
+
+def test_what_is_not_on_record() -> None:
+    nothing_on_record(node(), Asked("detach", device="irdma0", netdev="ens1f0"))
+    nothing_on_record(node(), Asked("detach", "train"))
+    with pytest.raises(RefusedError, match="no record of mlx5_0; it is not on this node"):
+        nothing_on_record(node(), Asked("detach", device="mlx5_0"))
+    with pytest.raises(RefusedError, match=r"no record of irdma0; it is in sleep \(pid 283\)"):
+        nothing_on_record(given(node()), Asked("detach", device="irdma0"))
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_the_report() -> None:
+    look = on_record(node())
+    run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(look, Nccl()))], probed="hosts.yaml")
+    assert human(run, 0).splitlines() == [
+        "rdma list: 1 host of hosts.yaml, 0.0 s",
+        "",
+        "gpu13",
+        "  irdma0 with ens1f0  in container train (docker), since 2026-11-21T21:39:35Z",
+        "    10.100.100.1/24, mtu 9000, up",
+        "    port 1: GID index 1 (10.100.100.1, RoCE v2)",
+        "",
+        "gpu13  ok  0 changes  0 execs  0.0 s",
+        "",
+        "OK, 1 attached",
+    ]
+    told = document(run, 0)
+    Draft202012Validator(result_schema()).validate(json.loads(json.dumps(told)))
+    assert told["hosts"]["gpu13"]["attached"][0]["ports"] == [
+        {"port": 1, "gid_index": 1, "address": "10.100.100.1", "reason": ""}
+    ]
+    ended = replace(look, others={}, here=space(HERE, nic("ens1f0"), rdma=irdma(gids=())))
+    run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(ended, Nccl()))])
+    assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
+    run = Run("rdma attach", [HostRun("gpu13", "pending", attached=())])
+    assert human(run, 7).splitlines()[-1].startswith("WAITS: 1 host: 1 pending; exit 7")

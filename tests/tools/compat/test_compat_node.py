@@ -1,0 +1,173 @@
+"""What the script told of images on a node, and the check that judges them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready.catalogue import BY_ID
+from gpuready.cli.app import run
+from gpuready.core.check import Verdict, run_checks
+from gpuready.cuda import tables
+from gpuready.cuda.facts import CompatLib, Host, Image, ImageFacts
+from gpuready.cuda.predict import predict
+from gpuready.cuda.versions import numbers
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from gpuready.tools.compat.node_image import node_image
+from gpuready.tools.compat.note import read_note
+from tests.cuda.test_compat_host import gpus, node
+from tests.tools.compat.imagefiles import NOTE, config, library, pieces, record
+
+CHECK = BY_ID["image.compat"]
+
+
+CUDA = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.9"}
+LIBRARY = CompatLib((575, 57, 8), read_note(NOTE))
+IMAGE = Image((12, 9, 1), (LIBRARY,), requires=("cuda>=12.9",))
+
+
+def test_an_image_out_of_its_pieces() -> None:
+    big = library().replace(b"\x7fELF", b"\x7fELF", 1) + bytes(10_000_000)
+    assert node_image(record(CUDA, *pieces(big))) == ImageFacts(IMAGE)
+    own = node_image(record(CUDA, *pieces(library(), "lib.real/libcuda.so.575.57.08"))).image
+    assert own is not None
+    assert (own.compat, own.own_compat) == ((), (LIBRARY,))
+    plain = node_image(record(CUDA, *pieces(library(None)))).image
+    assert plain is not None
+    assert plain.compat == (CompatLib((575, 57, 8)),)
+
+
+def test_what_containerd_says_is_the_whole_configuration() -> None:
+    told = base64.b64encode(config(CUDA)).decode()
+    found = node_image({"rc": 0, "out": "\n".join([f"config {told}", *pieces(library())])})
+    assert found == ImageFacts(IMAGE)
+
+
+REAL = Path(__file__).parents[2] / "data" / "h200-compat" / "libcuda.so.580.95.05.json"
+
+
+def test_the_real_library_of_a_release_and_what_it_did() -> None:
+    """Of cuda-compat-13-0, 96 MB: on an H200 with driver 580.159.04 cuInit answered 803 with it, 0 without it."""
+    recorded = json.loads(REAL.read_text())
+    lines = [f"piece libcuda.so.580.95.05 {at} {data}" for at, data in recorded["pieces"]]
+    found = node_image(record({"CUDA_VERSION": "13.0.1"}, "file libcuda.so.580.95.05", *lines)).image
+    assert found is not None
+    (real,) = found.compat
+    assert real.note is not None
+    assert (real.version, real.note.cuda) == ((580, 95, 5), "13.0")
+    assert real.note.driver == {535, 550, 565, 570, 575, 580}
+    assert real.note.device == {1, 2, 7, 8, 9, 10, 11, 12, 13, 14}
+    current, released = tables.forward_branches((13, 0))
+    assert real.note.driver == current | released | {580}
+    host = Host(numbers("580.159.04"), tables.gpu("NVIDIA H200", "NVIDIA"), "none")
+    assert predict(host, found).verdict == "ERROR_803"
+    assert predict(host, replace(found, compat=())).verdict == "NATIVE"
+    in_container = replace(host, stack="hook", toolkit=numbers("1.20.0"))
+    assert predict(in_container, found).verdict == "NATIVE"
+
+
+@pytest.mark.parametrize(
+    ("lines", "note"),
+    [
+        (
+            ["file libcuda.so.575.57.08", "odd libcuda.so.575.57.08 it is no 64-bit ELF file"],
+            "it is no 64-bit ELF file",
+        ),
+        (["file libcuda.so.575.57.08"], "no readable ELF file"),
+        (["file libcuda.so.575.57.08", "piece libcuda.so.575.57.08 0 f0VMRg=="], "no readable ELF file"),
+    ],
+)
+def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
+    found = node_image(record(CUDA, *lines))
+    assert found.image is not None
+    assert found.image.compat == (CompatLib((575, 57, 8)),)
+    assert note in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "the image was not looked at"),
+        ({"unknown": "no answer"}, "no answer"),
+        (
+            {"rc": 1, "out": "the image app:1 is not on the node (asked: Docker), and it is not pulled unasked"},
+            "not pulled unasked",
+        ),
+        ({"rc": 1, "out": ""}, "exit 1"),
+        ({"rc": 0, "out": "env {"}, "not understood"),
+        ({"rc": 0, "out": "config e30"}, "not understood"),
+        ({"rc": 0, "out": "config /w=="}, "not understood"),
+        ({"rc": 0, "out": "env null"}, "says no CUDA_VERSION"),
+        ({"rc": 0, "out": "config W10="}, "says no CUDA_VERSION"),
+        (record(CUDA, "piece a b"), "not understood"),
+        (record(CUDA, "piece a 0 !"), "not understood"),
+        (record(CUDA, f"piece a {1 << 40} AA=="), "not understood"),
+    ],
+)
+def test_no_facts(answer: dict[str, Any] | None, why: str) -> None:
+    found = node_image(answer)
+    assert found.image is None
+    assert why in found.unknown
+
+
+def test_the_cuda_of_a_wheel_or_of_the_spec() -> None:
+    wheel = record({}, "path ./usr/lib/nvidia_cuda_runtime_cu12-12.8.57.dist-info/METADATA")
+    assert node_image(wheel) == ImageFacts(Image((12, 8)))
+    assert node_image(record({}), (11, 8)) == ImageFacts(Image((11, 8)))
+    note = "the image itself says CUDA 12.8, which counts, not 11.8"
+    assert node_image(wheel, (11, 8)) == ImageFacts(Image((12, 8)), notes=(note,))
+    assert node_image(wheel, (12, 8)) == ImageFacts(Image((12, 8)))
+
+
+# --- the check --------------------------------------------------------------------------------------------------------
+
+
+def judged(state: NodeState, *images: object, **active: object) -> Verdict:
+    spec = NodeSpec.model_validate({"images": list(images), "hardware": {"gpus": 1}})
+    state = state.model_copy(update={"active": {"done": True, **active}})
+    (found,) = run_checks((CHECK,), spec, state, "gpu01", active=True, today=date(2026, 11, 21))
+    return found.verdict
+
+
+H100 = node("570.211.01", smi=gpus(("NVIDIA H100 80GB HBM3", "NVIDIA")))
+GEFORCE = node("570.211.01", smi=gpus(("NVIDIA GeForce RTX 4090", "GeForce RTX")))
+
+
+def test_what_the_check_tells_besides() -> None:
+    answers = {"image.0": record(CUDA, *pieces(library())), "image.1": record({"CUDA_VERSION": "12.4.1"})}
+    assert judged(H100, "app:1", "old:1", **answers).summary == "app:1: FORWARD; old:1: NATIVE"
+    bad = judged(GEFORCE, "app:1", {"ref": "old:1"}, **answers)
+    assert bad.evidence == "app:1: ERROR_804; old:1: NATIVE"
+    assert bad.remedy.startswith("raise the driver to 575.57.08 or newer")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error 804",
+        "error 803",
+        "Error 35",
+        "804",
+        "Image.Compat",
+        "forward compatibility was attempted on non supported HW",
+        "unsatisfied condition",
+    ],
+)
+def test_explain_finds_it_by_the_message(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", words]) == 0
+    assert "image.compat: level effective" in capsys.readouterr().out
+
+
+def test_explain_by_words_and_by_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "triton libcuda.so"]) == 0
+    assert capsys.readouterr().out.startswith("libcuda.ldcache: ")
+    assert run(["explain", "Error 8040"]) == 64
+    assert run(["explain", "xyzzy"]) == 64
+    assert "no check and no component 'xyzzy'" in capsys.readouterr().err
