@@ -23,7 +23,7 @@ def module(path: Path) -> str:
 
 PURE_MODULES = [module(p) for p in FILES if p.relative_to(PACKAGE).parts[0] in PURE]
 PURE_MODULES += ["gpuready", "gpuready.errors", "gpuready.node", "gpuready.resources", "gpuready.judgement"]
-PURE_MODULES += ["gpuready.consent", "gpuready.rollout", "gpuready.documents"]
+PURE_MODULES += ["gpuready.consent", "gpuready.rollout", "gpuready.documents", "gpuready.files"]
 
 
 @pytest.mark.parametrize("name", PURE_MODULES)

@@ -20,6 +20,7 @@ from gpuready.compat.image import facts_of
 from gpuready.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
 from gpuready.compat.versions import Version
 from gpuready.documents import read_json
+from gpuready.files import open_file
 
 _MOST_LAYERS = 512
 _MOST_FILES = 100_000
@@ -114,7 +115,7 @@ def _opened(path: Path) -> Iterator[Files]:
         return
     with contextlib.ExitStack() as stack:
         try:
-            file: IO[bytes] = stack.enter_context(path.open("rb"))
+            file: IO[bytes] = stack.enter_context(open_file(path))
             if not _is_plain(path):  # members are read in the manifest's order, so a packed archive is unpacked first
                 copy = stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(cast(IO[bytes], Counted(unpacked(file), MOST_BYTES)), copy, 1 << 20)
@@ -132,7 +133,7 @@ def _opened(path: Path) -> Iterator[Files]:
 
 
 def _is_plain(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return file.read(4)[:2] not in (b"\x1f\x8b", b"\x28\xb5", b"\xfd7")
 
 

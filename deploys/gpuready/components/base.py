@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from gpuready.components import owners
 from gpuready.components.work import counted
+from gpuready.files import NOT_REGULAR
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.readiness import not_yet
@@ -37,6 +38,12 @@ class Disruption(IntEnum):
 
 class NotComparable(Exception):
     """Raised by ``expected``: this node cannot be brought to what the spec says, and why (one sentence)."""
+
+
+def refuse_irregular(path: str, state: NodeState, then: str = "") -> None:
+    """Raise :class:`NotComparable` where a directory, a device or a link to nowhere stands at ``path``."""
+    if path in state.not_files:
+        raise NotComparable(f"{path} is {NOT_REGULAR}{then}")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from gpuready import resources
 from gpuready.components import configtoml, ledger, tomlconfig, written
-from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
 from gpuready.components.configtoml import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, Document
 from gpuready.components.tomlconfig import TomlError
 from gpuready.errors import ConvergeError
@@ -40,8 +40,7 @@ class Config(Component):
         return Applies(True, "the spec says how containers get their GPUs")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if CONFIG in state.not_files:
-            raise NotComparable(f"{CONFIG} is no regular file")
+        refuse_irregular(CONFIG, state)
         written.read(state, OURS)  # with a record that is lost there would be no way back
         try:
             want, document = _wanted(spec), tomlconfig.read(_text(state))

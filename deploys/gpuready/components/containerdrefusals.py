@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuready.components import containerdfiles as files
 from gpuready.components import containerdunit, tomlconfig
-from gpuready.components.base import NotComparable
+from gpuready.components.base import NotComparable, refuse_irregular
 from gpuready.components.containerdfiles import CONFIG
 from gpuready.spec.model import ContainerdSpec, NodeSpec
 from gpuready.state.containerd import SECTIONS, Effective, effective
@@ -22,8 +22,7 @@ def refuse(spec: NodeSpec, state: NodeState) -> Effective:
     for what in (state.units, state.tools, state.containerd):
         if isinstance(what, Unknown):
             raise NotComparable(what.unknown)
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file")
+    refuse_irregular(CONFIG, state)
     try:
         found = effective(str(state.containerd))
     except ValueError as e:

@@ -20,7 +20,17 @@ import tomlkit
 from gpuready import resources
 from gpuready.components import configtoml, ledger, tomlconfig
 from gpuready.components import criofiles as files
-from gpuready.components.base import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.components.base import (
+    Applies,
+    Change,
+    Component,
+    Disruption,
+    NotComparable,
+    Step,
+    Steps,
+    Value,
+    refuse_irregular,
+)
 from gpuready.components.criofiles import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.components.tomlconfig import TomlError
 from gpuready.errors import ConvergeError
@@ -243,8 +253,7 @@ def _refuse(spec: NodeSpec, state: NodeState) -> None:
             raise NotComparable(what.unknown)
     if not _there(state):
         raise NotComparable("the spec names CRI-O, and there is none; say runtimes: {crio: auto}")
-    if DROP_IN in state.not_files:
-        raise NotComparable(f"{DROP_IN} is no regular file")
+    refuse_irregular(DROP_IN, state)
     words = [(UNIT, word) for word in unit(state).exec_start]
     for path in _FLAGS:
         lines = state.files[path].text.splitlines() if path in state.files else []

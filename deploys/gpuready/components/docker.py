@@ -22,6 +22,7 @@ from gpuready.components.base import (
     Step,
     Steps,
     Value,
+    refuse_irregular,
 )
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.components.dockerkeys import CDI, CDI_SINCE, CONFIG, DEFAULT, FLAGS, LIVE, PATH, PLACES, RUNTIME, SHM
@@ -175,8 +176,7 @@ def _refuse(state: NodeState) -> Document:
             "Docker runs rootless here, which gpuready does not manage: let its user run nvidia-ctk runtime configure "
             "--config=$HOME/.config/docker/daemon.json, or say runtimes: {docker: absent}"
         )
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file")
+    refuse_irregular(CONFIG, state)
     other = dockerd.flags(state).get("config-file")
     if other and other != CONFIG:
         raise NotComparable(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.components import daemonjson, ledger, shmsize
-from gpuready.components.base import NotComparable, Value
+from gpuready.components.base import NotComparable, Value, refuse_irregular
 from gpuready.components.daemonjson import DaemonJsonError, Document
 from gpuready.documents import read_json
 from gpuready.spec.sizes import to_bytes
@@ -166,8 +166,7 @@ def originals(state: NodeState) -> Mapping[str, Value]:
 def _legible(state: NodeState) -> bool:
     """Are there today's file and its original? Without them nobody can tell what is ours, and this raises; False where
     it never came to be written."""
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file, and gpuready has written there; put the file back")
+    refuse_irregular(CONFIG, state, ", and gpuready has written there; put the file back")
     try:
         now = daemonjson.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:

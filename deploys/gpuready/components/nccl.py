@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from gpuready import resources
 from gpuready.components import ledger
-from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.components.base import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
 from gpuready.fabric import conf
 from gpuready.fabric.conf import CONF
 from gpuready.fabric.settings import settings
@@ -36,8 +36,7 @@ class Nccl(Component):
         return Applies(said, "asked for in nccl" if said else "nothing is asked for in nccl")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if CONF in state.not_files:
-            raise NotComparable(f"{CONF} is no regular file")
+        refuse_irregular(CONF, state)
         want, text = _wanted(spec, state), _text(state)
         left = [name for name in conf.ours(text) if name not in want]
         return {**{f"nccl.{name}": value for name, value in want.items()}, **{f"{_OURS}{name}": None for name in left}}

@@ -13,6 +13,7 @@ from pyinfra.api.host import Host
 
 from gpuready.components.base import Reply, Step
 from gpuready.errors import ConvergeError
+from gpuready.files import open_file, reason
 from gpuready.operations.transport import ConnectionLost, Session, count_exec
 
 _CHUNK = 1 << 18
@@ -47,9 +48,9 @@ def _offset(text: str) -> int:
 
 def _send(session: Session, path: Path, start: int) -> None:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(start)
             while session.is_open() and (chunk := file.read(_CHUNK)):
                 session.send(chunk, _STALLED)
     except OSError as e:
-        raise ConvergeError(f"{path}: {e.strerror or e}") from None
+        raise ConvergeError(f"{path}: {reason(e)}") from None
