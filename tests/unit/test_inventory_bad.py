@@ -485,6 +485,8 @@ CONNECTIONS = {
     "user from the vault": variable("ansible_user: !vault abc", "no vault", "env:, file: or cmd:"),
     "port zero": variable("ansible_port: 0", "ansible_port", "given 0", "allowed: 1 to 65535"),
     "port too high": variable("ansible_port: 65536", "given 65536", "1 to 65535"),
+    "port in octal": variable("ansible_port: 010", "ansible_port: YAML reads 010 as 8", "allowed: 8, or quoted text"),
+    "port in base 60": variable("ansible_ssh_port: 1:30", "ansible_ssh_port: YAML reads 1:30 as 90"),
     "port as a word": variable("ansible_port: ssh", "given 'ssh'", "1 to 65535"),
     "port true": variable("ansible_port: yes", "given true", "1 to 65535"),
     "key with a command": variable("ansible_ssh_private_key_file: 'k;id'", "private_key_file", "a plain path"),
