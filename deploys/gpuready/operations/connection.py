@@ -27,7 +27,7 @@ from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready.errors import UnreachableError
 from gpuready.operations.knownhosts import KnownHosts
-from gpuready.operations.ssh import BoundedTransport
+from gpuready.operations.ssh import BOUNDS, ProxyFailure
 from gpuready.spec.connection import LOCAL
 from gpuready.spec.hostnames import split_port
 from gpuready.spec.inventory import Connection, HostEntry
@@ -39,12 +39,7 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
     if connection.address == LOCAL:
         return {}
-    extra: dict[str, Any] = {
-        "banner_timeout": 15,
-        "auth_timeout": 15,
-        "channel_timeout": 15,
-        "transport_factory": BoundedTransport,
-    }
+    extra: dict[str, Any] = dict(BOUNDS)
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = {
@@ -165,6 +160,12 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
             remedy=f"gpuready trust -i {unknown[1] + ',' if hop else 'INVENTORY'} shows and stores it; "
             "in CI: --host-keys accept-new",
         )
+    if failure := next((e for e in _chain(error) if isinstance(e, ProxyFailure)), None):
+        place = _proxy_place(to)
+        return UnreachableError(
+            f"{where}: the ProxyCommand in {place}: {failure}",
+            remedy=f"run the command by itself, then install the program or correct {place}",
+        )
     way = f" (through {', '.join(hops)})" if hops else ""
     if isinstance(error, RecursionError):
         return UnreachableError(
@@ -174,6 +175,13 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
         return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
                                 remedy=_login_remedy(to, hops))  # fmt: skip
     return UnreachableError(f"{where}{way}: {obstacle(error)}", remedy="is it up, and is the address right?")
+
+
+def _proxy_place(to: Connection) -> str:
+    """Where the ProxyCommand stands that counts: in ssh's order."""
+    if any(key.lower() == "proxycommand" for key, _ in to.options):
+        return "the inventory"
+    return "~/.ssh/config" if to.config is None else "the file that -F names"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
