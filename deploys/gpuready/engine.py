@@ -37,13 +37,14 @@ from gpuready.operations import component, lock, ssh  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
+from gpuready.operations.node_state import PROBE_TIMEOUT, SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
 from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
 from gpuready.operations.step import PROGRESS  # noqa: E402
 from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
 from gpuready.rollout import Member, Rollout  # noqa: E402
 from gpuready.spec.inventory import HostEntry  # noqa: E402
+from gpuready.state import probe  # noqa: E402
 
 #: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
 Progress = Callable[[str, str], None]
@@ -64,6 +65,7 @@ class Options:
     host_keys: str = "strict"
     allowed: Disruption = Disruption.restart
     parallel: int = 64
+    probe_timeout: int = probe.TIMEOUT
     batch: str = ""
     max_fail: str = "0"
     """As on the command line (:mod:`gpuready.rollout`)."""
@@ -92,6 +94,7 @@ class Engine:
                 | {
                     SPEC: entry.spec,
                     SELECTED: options.selected,
+                    PROBE_TIMEOUT: options.probe_timeout,
                     component.ALLOWED: options.allowed,
                 },
             )

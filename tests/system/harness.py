@@ -75,8 +75,8 @@ class Gpuready:
     It is forked by :mod:`tests.system.warm`; one that is begun by :meth:`start` is a process of the real executable.
     """
 
-    def __init__(self, home: Path, warm: Warm) -> None:
-        self.home, self.warm = home, warm
+    def __init__(self, home: Path, warm: Warm, probe_timeout: int = 30) -> None:
+        self.home, self.warm, self.probe_timeout = home, warm, probe_timeout
 
     def start(
         self, *args: str, inventory: Path | str | None = None, json_output: bool = True, env: Mapping[str, str] = {}
@@ -95,7 +95,8 @@ class Gpuready:
 
     def _env(self, env: Mapping[str, str]) -> dict[str, str]:
         own = {key: value for key, value in os.environ.items() if key not in ("SSH_AUTH_SOCK", "NO_COLOR")}
-        return {**own, "HOME": str(self.home), **env}
+        patience = str(min(3600, round(scale.seconds(self.probe_timeout))))
+        return {**own, "HOME": str(self.home), "GPUREADY_PROBE_TIMEOUT": patience, **env}
 
     def finish(self, process: subprocess.Popen[str] | Forked, check_json: bool = True, timeout: float = 240) -> Result:
         """The result of a run that :meth:`start` began."""

@@ -12,9 +12,11 @@ import pytest
 
 from tests.lab import VM, Lab
 from tests.lab.fixtures import lab, machine, module_machine, vm_lab
-from tests.system.conftest import gpuready, inventory, sessions
+from tests.system.conftest import inventory, sessions
+from tests.system.harness import Gpuready
+from tests.system.warm import Warm
 
-__all__ = ["gpuready", "inventory", "lab", "machine", "module_machine", "sessions", "vm_lab"]
+__all__ = ["inventory", "lab", "machine", "module_machine", "sessions", "vm_lab"]
 
 #: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
 _ORDER = ("test_attach", "test_nccl", "test_rdma", "test_exporter", "test_fabric", "test_vm")
@@ -28,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.lab)
     ours.sort(key=lambda item: _ORDER.index(item.path.stem))
     items[:] = [*ours, *(item for item in items if item.path.parent != here)]
+
+
+@pytest.fixture(scope="session")
+def gpuready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gpuready]:
+    """As for other machines, but without KVM a processor is emulated: a probe takes many times as long."""
+    with Warm() as warm:
+        yield Gpuready(tmp_path_factory.mktemp("home"), warm, probe_timeout=120)
 
 
 @pytest.fixture(scope="session")

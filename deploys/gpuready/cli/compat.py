@@ -104,7 +104,7 @@ def _matrix(given: dict[str, Any]) -> int:
     from gpuready.cli.online import online
     from gpuready.cli.states import read_states
 
-    shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel")
+    shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel", "probe_timeout")
     wanted = request("compat", **{name: given[name] for name in shared})
     if given["driver"] is not None:
         _driver("--driver", given["driver"])

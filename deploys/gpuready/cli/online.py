@@ -41,6 +41,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
             host_keys=wanted.host_keys,
             allowed=wanted.allowed,
             parallel=wanted.parallel,
+            probe_timeout=wanted.probe_timeout,
             batch=wanted.batch,
             max_fail=wanted.max_fail,
             back=wanted.verb == "remove",

@@ -18,6 +18,7 @@ from gpuready.report.render import FABRIC_FORMATS, FORMATS
 from gpuready.rollout import MAX_FAIL
 from gpuready.spec.fields import BATCH
 from gpuready.spec.inventory import HostEntry, Skipped, load
+from gpuready.state import probe
 
 F = TypeVar("F", bound=Callable[..., Any])
 COMPONENTS = tuple(item.name for item in NODE)
@@ -46,6 +47,7 @@ class Request:
     color: str
     host_keys: str = "strict"
     parallel: int = 64
+    probe_timeout: int = probe.TIMEOUT
     allowed: Disruption = Disruption.restart
     batch: str = ""
     max_fail: str = "0"
@@ -78,6 +80,9 @@ _REACH = (
                  help="accept-new stores the key of a host that is not known yet; for CI."),
     click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
                  help="Hosts at a time."),
+    click.option("--probe-timeout", type=click.IntRange(1, 3600), default=probe.TIMEOUT, show_default=True,
+                 metavar="SECONDS", envvar="GPUREADY_PROBE_TIMEOUT", show_envvar=True,
+                 help="How long a node may take to answer. Raise it for overloaded nodes."),
 )  # fmt: skip
 _CONSENT = (
     click.option("--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
@@ -145,6 +150,7 @@ def request(
     skip: Sequence[str] = (),
     host_keys: str = "strict",
     parallel: int = 64,
+    probe_timeout: int = probe.TIMEOUT,
     allow_disruption: str = "restart",
     batch: str = "",
     max_fail: str = "0",
@@ -167,7 +173,7 @@ def request(
     found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)
     return Request(
         verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, host_keys, parallel,
-        Disruption[allow_disruption], batch, max_fail,
+        probe_timeout, Disruption[allow_disruption], batch, max_fail,
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from gpuready.state.readiness import unsettled
 #: Where a host's spec and the selected components (None: all) lie among its data.
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
+#: How long the probe may take there, in seconds; without it :data:`gpuready.state.probe.TIMEOUT`.
+PROBE_TIMEOUT = "gpuready_probe_timeout"
 _KEY, _SETTLED = "gpuready.state", "gpuready.settled"
 
 
@@ -24,7 +26,7 @@ def node_state(host: Host) -> NodeState:
     cached = host.connector_data.get(_KEY)
     if isinstance(cached, NodeState):
         return cached
-    return _keep(host, probe.read(run_script(host, probe.script(), probe.TIMEOUT)))
+    return _keep(host, probe.read(_run(host, probe.script())))
 
 
 def settled_state(host: Host) -> NodeState:
@@ -36,7 +38,11 @@ def settled_state(host: Host) -> NodeState:
     host.connector_data[_SETTLED] = True
     what = f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}"
     host.connector_data.get(PROGRESS, lambda name, text: None)(host.name, what)
-    return _keep(host, probe.read(run_script(host, probe.patient_script(), probe.LONGEST)))
+    return _keep(host, probe.read(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
+
+
+def _run(host: Host, script: str, patience: int = 0) -> list[str]:
+    return run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT))
 
 
 def _keep(host: Host, state: NodeState) -> NodeState:

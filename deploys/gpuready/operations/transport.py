@@ -263,7 +263,8 @@ class Session:
                 raise
             hang_up(self._host)
             raise ConnectionLost(
-                f"no answer within {seconds:.0f} s", remedy="check whether the node is overloaded or hung"
+                f"no answer within {seconds:.0f} s",
+                remedy="check whether the node is overloaded or hung; --probe-timeout allows a probe more time",
             ) from None
         except GpureadyError:
             raise

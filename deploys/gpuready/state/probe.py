@@ -20,7 +20,6 @@ TIMEOUT = 30
 #: long a command may take then, and the whole exec.
 PATIENCE = 120
 LONGER = 30
-LONGEST = PATIENCE + LONGER + TIMEOUT
 
 
 @functools.cache
