@@ -141,7 +141,7 @@ class HopClient(sshuserclient.SSHClient):
 
 
 sshuserclient.SSHClient = HopClient  # type: ignore[misc]
-sshuserclient.ProxyCommand = Proxy  # type: ignore[misc,assignment,attr-defined]
+sshuserclient.ProxyCommand = Proxy  # type: ignore[assignment,attr-defined]
 #: The clients of the connection that this greenlet makes now.
 _opened = local()
 
@@ -152,9 +152,10 @@ def connect(host: Host) -> None:
     try:
         host.connector.connect()
     except BaseException:
-        for client in _opened.clients:
-            with contextlib.suppress(OSError):
-                client.close()
+        for client in (*_opened.clients, host.connector.client):
+            if client is not None:
+                with contextlib.suppress(OSError):
+                    client.close()
         raise
 
 
