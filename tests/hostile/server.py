@@ -454,12 +454,16 @@ class _Login(paramiko.ServerInterface):
     def check_channel_direct_tcpip_request(
         self, chanid: int, origin: tuple[str, int], destination: tuple[str, int]
     ) -> int:
-        threading.Thread(target=self._forward, args=(destination,), daemon=True).start()
+        try:
+            there = socket.create_connection(destination)
+        except OSError:
+            return paramiko.OPEN_FAILED_CONNECT_FAILED
+        threading.Thread(target=self._forward, args=(there,), daemon=True).start()
         return paramiko.OPEN_SUCCEEDED
 
-    def _forward(self, destination: tuple[str, int]) -> None:
+    def _forward(self, there: socket.socket) -> None:
         """As a jump host does."""
-        with contextlib.suppress(OSError, EOFError), socket.create_connection(destination) as there:
+        with contextlib.suppress(OSError, EOFError), there:
             here = self.transport.accept(STALL)
             threading.Thread(target=_pump, args=(there, here), daemon=True).start()
             _pump(here, there)

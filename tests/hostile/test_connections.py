@@ -91,15 +91,16 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
 @pytest.mark.fault("interrupt")
 def test_after_ctrl_c_no_host_goes_on(site: Site) -> None:
     """A step that loses its connection is taken up by a new one, and that must not happen to one that was interrupted."""
-    words = [GPUREADY, *APPLY, "-i", site.inventory(hangs_in_steps={})]
+    hosts: dict[str, dict[str, object]] = {f"hangs_in_steps{number}": {} for number in range(12)}
+    words = [GPUREADY, *APPLY, "--batch", "100%", "-i", site.inventory(**hosts)]
     with subprocess.Popen(words, env=site.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         try:
-            until(lambda: "step" in site.server.begun, scale.seconds(60))
+            until(lambda: site.server.begun.count("step") == len(hosts), scale.seconds(60))
             run.send_signal(signal.SIGINT)
             assert run.wait(scale.seconds(30)) == 130
         finally:
             run.kill()
-    assert site.server.accepted == 1 and site.server.begun[-1] == "step"
+    assert site.server.accepted == len(hosts) and site.server.begun[-1] == "step"
 
 
 #: Runs a command line three times in one process; prints how many descriptors each left open beyond the first.
@@ -144,14 +145,27 @@ def test_the_agents_descriptors_end_with_the_connection(site: Site, tmp_path: Pa
         assert told.startswith("0 0 0 ") and len(asked) == 15, told
 
 
+#: Login name and port (0: the server's) behind the jump hosts, their login names, and connections in all.
+JUMPS = {
+    "nothing fails": ("good", 0, "hop", 2),
+    "the login": ("refused", 0, "hop", 2),
+    "the connection to the host": ("nobody", 1, "hop", 1),
+    "the second jump host": ("nobody", 0, "hop,refused", 2),
+}
+
+
 @pytest.mark.fault("D12", "descriptors-exhausted")
-@pytest.mark.parametrize("user", ["good", "refused"])
-def test_jump_hosts_are_let_go_whether_the_last_hop_lets_one_in_or_not(site: Site, user: str) -> None:
-    jump = {"ansible_ssh_common_args": f"-J hop@127.0.0.1:{site.server.port}"}
-    path = site.inventory(**{f"{user}{number or ''}": jump for number in range(3)})
-    told = left_open(site, "plan", "-i", path, "--limit", user)
+@pytest.mark.parametrize(("user", "port", "hops", "connections"), JUMPS.values(), ids=JUMPS)
+def test_jump_hosts_are_let_go_whatever_fails_behind_them(
+    site: Site, user: str, port: int, hops: str, connections: int
+) -> None:
+    jump = ",".join(f"{hop}@127.0.0.1:{site.server.port}" for hop in hops.split(","))
+    variables = {"ansible_ssh_common_args": f"-J {jump}", "ansible_port": port or site.server.port}
+    told = left_open(site, "plan", "-i", site.inventory(**{user: variables}))
     assert told.startswith(f"{0 if user == 'good' else 4} 0 0 "), told
-    assert site.server.accepted == 6
+    assert site.server.accepted == 3 * connections and (
+        port == 0 or "opens no connection to it (connect failed)" in told
+    )
 
 
 BRIDGE = """

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paramiko import BadHostKeyException, SSHException
+from paramiko import BadHostKeyException, ChannelException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
@@ -201,6 +201,8 @@ def obstacle(error: Exception) -> str:
     for e in _chain(error):
         if isinstance(e, NoValidConnectionsError):
             return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))
+        if isinstance(e, ChannelException):
+            return f"the jump host opens no connection to it ({e.text.lower()})"
         if isinstance(e, socket.gaierror):
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):
