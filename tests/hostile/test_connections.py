@@ -1,4 +1,4 @@
-"""Connections that break, are refused, interrupted or opened by others' programs: who goes on, and what is left open."""
+"""Connections that break, are refused, interrupted or opened by others' programs: who goes on, what stays open."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
 
 @pytest.mark.fault("interrupt")
 def test_after_ctrl_c_no_host_goes_on(site: Site) -> None:
-    """A step that loses its connection is taken up by a new one, and that must not happen to one that was interrupted."""
+    """A step that loses its connection is taken up by a new one; one that was interrupted must not be."""
     hosts: dict[str, dict[str, object]] = {f"hangs_in_steps{number}": {} for number in range(12)}
     words = [GPUREADY, *APPLY, "--batch", "100%", "-i", site.inventory(**hosts)]
     with subprocess.Popen(words, env=site.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:

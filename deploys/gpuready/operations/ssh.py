@@ -152,7 +152,7 @@ def connect(host: Host) -> None:
     try:
         host.connector.connect()
     except BaseException:
-        for client in (*_opened.clients, host.connector.client):
+        for client in (*_opened.clients, getattr(host.connector, "client", None)):
             if client is not None:
                 with contextlib.suppress(OSError):
                     client.close()
