@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "catalogue": "core spec state components gpu tools",
     "node": "core components operations",
     "engine": "core spec state inventory cuda network gpu components tools report operations node catalogue",
-    "cli": "core spec PART.spec state inventory cuda network gpu components tools report operations node catalogue engine",
+    "cli": "core spec PART.spec state inventory cuda network gpu components tools report operations node catalogue "
+    "engine",
 }
 #: (importing module, imported module): why it may, until it need not.
 EXCEPTIONS: dict[tuple[str, str], str] = {

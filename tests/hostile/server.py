@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import paramiko
 
@@ -35,6 +36,8 @@ class Exec:
     nonce: str
     kind: str
     """``probe``, ``lock``, ``step`` or ``other``."""
+    server: Server
+    user: str
 
     def say(self, data: str | bytes) -> None:
         """Print on stdout."""
@@ -378,6 +381,32 @@ def garbage_from_steps(session: Exec) -> None:
         lies_about_steps(session)
 
 
+@trick("")
+def hangs_in_steps(session: Exec) -> None:
+    """A step begins and says no more."""
+    if session.kind == "step":
+        session.say(f"\nbegin {session.nonce}\n")
+        time.sleep(STALL)
+    else:
+        lies_about_steps(session)
+
+
+@trick("")
+def cut_after_the_probe(session: Exec) -> None:
+    """As one that lies about steps, and its first connection breaks after the probe."""
+    server, transport = session.server, session.channel.get_transport()
+    lies_about_steps(session)
+    if session.kind == "probe" and session.user not in server.cut:
+        server.cut.add(session.user)
+        transport.sock.shutdown(socket.SHUT_RDWR)
+
+
+@trick("was refused")
+def gone_after_the_probe(session: Exec) -> None:
+    """Its connection breaks after the probe, and then nobody may log in."""
+    cut_after_the_probe(session)
+
+
 # --- before the login ---------------------------------------------------------------------------------------
 
 
@@ -407,19 +436,37 @@ RAW = {"banner_without_end": banner_without_end, "banner_lines": banner_lines, "
 class _Login(paramiko.ServerInterface):
     """Lets everyone in; the login name is the trick."""
 
-    def __init__(self, server: Server) -> None:
-        self.server, self.user = server, ""
+    def __init__(self, server: Server, transport: paramiko.Transport) -> None:
+        self.server, self.transport, self.user = server, transport, ""
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         self.user = username
-        return paramiko.AUTH_SUCCESSFUL
+        gone = username == "refused" or (username in self.server.cut and username.startswith("gone"))
+        return paramiko.AUTH_FAILED if gone else paramiko.AUTH_SUCCESSFUL
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
         refused = self.user == "refuses_channels"
         return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED if refused else paramiko.OPEN_SUCCEEDED
+
+    def check_channel_direct_tcpip_request(
+        self, chanid: int, origin: tuple[str, int], destination: tuple[str, int]
+    ) -> int:
+        try:
+            there = socket.create_connection(destination)
+        except OSError:
+            return paramiko.OPEN_FAILED_CONNECT_FAILED
+        threading.Thread(target=self._forward, args=(there,), daemon=True).start()
+        return paramiko.OPEN_SUCCEEDED
+
+    def _forward(self, there: socket.socket) -> None:
+        """As a jump host does."""
+        with contextlib.suppress(OSError, EOFError), there:
+            here = self.transport.accept(STALL)
+            threading.Thread(target=_pump, args=(there, here), daemon=True).start()
+            _pump(here, there)
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         if self.user == "refuses_commands":
@@ -436,7 +483,16 @@ class _Login(paramiko.ServerInterface):
             nonce = script.partition(b"\n")[0].partition(b"=")[2].decode()
             kinds = {"lock": b"/run/gpuready.lock", "step": b'echo "step', "probe": b"driver_values"}
             kind = next((kind for kind, part in kinds.items() if part in script), "other")
-            TRICKS.get(self.user, good)(Exec(channel, nonce, kind))
+            self.server.begun.append(kind)
+            TRICKS.get(self.user.rstrip("0123456789"), good)(Exec(channel, nonce, kind, self.server, self.user))
+
+
+def _pump(source: Any, target: Any) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with contextlib.suppress(OSError, EOFError):
+        target.shutdown(socket.SHUT_RDWR)
 
 
 #: Refused by the server itself.
@@ -451,6 +507,10 @@ class Server:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = int(self._socket.getsockname()[1])
         self.accepted = 0
+        self.begun: list[str] = []
+        """The kinds of all execs, as they came."""
+        self.cut: set[str] = set()
+        """Users whose first connection was broken."""
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -467,7 +527,7 @@ class Server:
                 return
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.key)
-            transport.start_server(event=threading.Event(), server=_Login(self))
+            transport.start_server(event=threading.Event(), server=_Login(self, transport))
 
     def close(self) -> None:
         """Accept no more."""

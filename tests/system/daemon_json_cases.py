@@ -170,10 +170,12 @@ ERRORS = (
     Case(
         "directory",
         arrange="mkdir /etc/docker/daemon.json; touch /etc/docker/daemon.json/x",
-        error="is no regular file",
+        error="is not a regular file",
         starts=(),
     ),
-    Case("link-to-itself", arrange="ln -s daemon.json /etc/docker/daemon.json", error="is no regular file", starts=()),
+    Case(
+        "link-to-itself", arrange="ln -s daemon.json /etc/docker/daemon.json", error="is not a regular file", starts=()
+    ),
     Case("flag-other-runtime", flags="--add-runtime alt=runc", error="--add-runtime"),
     Case("flag-nvidia-elsewhere", flags="--add-runtime nvidia=/opt/nvidia-container-runtime", error="--add-runtime"),
     Case(

@@ -14,6 +14,8 @@ import pytest
 
 from gpuready.core import resources
 from gpuready.core.records import unmarked as records
+from gpuready.operations.step import _reply
+from gpuready.operations.transport import ANSWER
 from tests.templates.test_durable import as_root
 
 WORDS = "a step of gpuready (first) still runs on this node, and its controller is gone; wait for it to end"
@@ -73,6 +75,26 @@ def test_another_step_is_refused_while_one_runs_after_its_controller_has_gone(
     while done[0] != "0" and time.monotonic() < end:  # the shell that held the lock needs a moment to be gone
         done = answer(start("second", f": >{tmp_path}/second", survives=survives))
     assert done == ("0", "") and (tmp_path / "second").exists()
+
+
+@pytest.mark.fault("long-step-log")
+@pytest.mark.parametrize("survives", [True, False])
+def test_of_a_long_log_the_head_and_the_tail_are_sent(start: object, tmp_path: Path, survives: bool) -> None:
+    """The transport takes 16 MiB from an exec; a step that prints more has a result all the same."""
+    assert callable(start)
+    noise = "head -c 20000000 /dev/zero | tr '\\0' x"
+    body = f"echo first; {noise}; echo last\n{{ {noise}; echo; echo why; }} >&2; exit 3"
+    said, _ = start("loud", body, survives=survives).communicate(timeout=60)
+    assert len(said) < ANSWER
+    reply = _reply(records(said))
+    assert reply.rc == 3 and reply.err.endswith("\nwhy\n")
+    assert reply.out.startswith("first\nxxx") and reply.out.endswith("xxxlast\n")
+    assert f"x\n[gpuready left out {20_000_011 - (4 << 20)} bytes here]\nx" in reply.out
+    if survives:  # after a lost connection the result is read from the node
+        script = resources.script("collect", id="0", step="loud", limit=1)
+        script = script.replace("/var/lib/gpuready/tx", f"{tmp_path}/tx")
+        again = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+        assert _reply(records(again)) == reply
 
 
 @pytest.mark.fault("D13", "overlap-of-steps")

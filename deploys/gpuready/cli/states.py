@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from gpuready.core.errors import GpureadyError
+from gpuready.core.files import read_file, read_stream, reason
 from gpuready.report.document import SCHEMA
 from gpuready.state.model import NodeState
 
@@ -23,6 +23,8 @@ class StateError(GpureadyError):
 
 
 _REMEDY = "record it anew: gpuready probe -i INVENTORY > FILE"
+#: Bytes of a document: thousands of hosts.
+_MOST = 500_000_000
 _FORMAT = int(NodeState.model_fields["format"].default)
 
 
@@ -53,10 +55,11 @@ def read_states(path: str, names: Sequence[str]) -> dict[str, NodeState]:
 
 def _read(path: str) -> Any:
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = read_stream(sys.stdin.buffer, _MOST) if path == "-" else read_file(path, _MOST)
+    except (OSError, ValueError) as e:
+        raise StateError(f"{path}: cannot be read: {reason(e)}") from None
+    try:
         return json.loads(data)
-    except OSError as e:
-        raise StateError(f"{path}: cannot be read: {e.strerror or e}") from None
     except (ValueError, RecursionError) as e:
         raise StateError(f"{path}: no JSON: {e}", remedy=_REMEDY) from None
 

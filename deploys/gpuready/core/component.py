@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from gpuready.core import owners
+from gpuready.core.files import NOT_REGULAR
 from gpuready.core.ignored_containers import counted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -37,6 +38,12 @@ class Disruption(IntEnum):
 
 class NotComparable(Exception):
     """Raised by ``expected``: this node cannot be brought to what the spec says, and why (one sentence)."""
+
+
+def refuse_irregular(path: str, state: NodeState, then: str = "") -> None:
+    """Raise :class:`NotComparable` where a directory, a device or a link to nowhere stands at ``path``."""
+    if path in state.not_files:
+        raise NotComparable(f"{path} is {NOT_REGULAR}{then}")
 
 
 @dataclass(frozen=True)

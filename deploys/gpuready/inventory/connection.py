@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
 from gpuready.inventory.ssh_options import USER, ConfigFiles, Refused, check_jump, setting
-from gpuready.spec.source_values import VAULT, Located, Shown
+from gpuready.spec.source_values import VAULT, Located, OddInt, Shown
 
 #: The inventory, and the host, that is this very machine: no SSH, else all the same.
 LOCAL = "@local"
@@ -178,6 +178,8 @@ def _port(variables: Mapping[str, Located]) -> int | None:
     if found is None:
         return None
     number = found[1].value
+    if isinstance(number, OddInt):  # Ansible connects to port 8 where 010 is written
+        _refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,5}", number):
         number = int(number)
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 65535:

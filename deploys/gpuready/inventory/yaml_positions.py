@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
@@ -17,13 +16,12 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 
 from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.core.files import read_file, reason
 from gpuready.spec.source_values import VAULT, Composer, Located, surprising
 
 MAX_BYTES = 5_000_000
 _MOST_DIGITS = 1_000
 
-#: Descriptors that the caller opened for us, as the shell does for ``-i <(command)``.
-_OPEN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where PyYAML was built with it
 _YAML = "tag:yaml.org,2002:"
 _SCALARS = {_YAML + name for name in ("null", "bool", "int", "float", "timestamp", "str", "binary")}
@@ -36,14 +34,9 @@ _TAGS = "plain YAML, !vault and !unsafe"
 def read_text(path: str) -> str:
     """The text of a file; InventoryError if it cannot be read, SpecError if it is no text."""
     try:
-        # A FIFO without a writer is waited for without end.
-        if Path(path).exists() and not Path(path).is_file() and not path.startswith(_OPEN):
-            raise InventoryError(f"{path}: cannot be read: not a regular file")
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_file(path, MAX_BYTES)
     except (OSError, ValueError) as e:
-        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        raise InventoryError(f"{path}: cannot be read: {reason}") from None
+        raise InventoryError(f"{path}: cannot be read: {reason(e)}") from None
     return decode(data, path)
 
 

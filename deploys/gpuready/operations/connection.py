@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paramiko import BadHostKeyException, SSHException
+from paramiko import BadHostKeyException, ChannelException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
@@ -30,7 +30,7 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.host_names import split_port
 from gpuready.inventory.hosts import Connection, HostEntry
 from gpuready.operations.knownhosts import KnownHosts
-from gpuready.operations.ssh import BoundedTransport
+from gpuready.operations.ssh import BOUNDS, ProxyFailure
 
 _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
@@ -39,12 +39,7 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
     if connection.address == LOCAL:
         return {}
-    extra: dict[str, Any] = {
-        "banner_timeout": 15,
-        "auth_timeout": 15,
-        "channel_timeout": 15,
-        "transport_factory": BoundedTransport,
-    }
+    extra: dict[str, Any] = dict(BOUNDS)
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = {
@@ -165,6 +160,12 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
             remedy=f"gpuready trust -i {unknown[1] + ',' if hop else 'INVENTORY'} shows and stores it; "
             "in CI: --host-keys accept-new",
         )
+    if failure := next((e for e in _chain(error) if isinstance(e, ProxyFailure)), None):
+        place = _proxy_place(to)
+        return UnreachableError(
+            f"{where}: the ProxyCommand in {place}: {failure}",
+            remedy=f"run the command by itself, then install the program or correct {place}",
+        )
     way = f" (through {', '.join(hops)})" if hops else ""
     if isinstance(error, RecursionError):
         return UnreachableError(
@@ -174,6 +175,13 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
         return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
                                 remedy=_login_remedy(to, hops))  # fmt: skip
     return UnreachableError(f"{where}{way}: {obstacle(error)}", remedy="is it up, and is the address right?")
+
+
+def _proxy_place(to: Connection) -> str:
+    """Where the ProxyCommand stands that counts: in ssh's order."""
+    if any(key.lower() == "proxycommand" for key, _ in to.options):
+        return "the inventory"
+    return "~/.ssh/config" if to.config is None else "the file that -F names"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -193,6 +201,8 @@ def obstacle(error: Exception) -> str:
     for e in _chain(error):
         if isinstance(e, NoValidConnectionsError):
             return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))
+        if isinstance(e, ChannelException):
+            return f"the jump host opens no connection to it ({e.text.lower()})"
         if isinstance(e, socket.gaierror):
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):

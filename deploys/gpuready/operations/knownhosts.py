@@ -14,6 +14,11 @@ from pathlib import Path
 from paramiko import PKey
 from paramiko.hostkeys import HostKeys
 
+from gpuready.core.errors import InventoryError
+from gpuready.core.files import read_file, reason
+
+_MOST = 100_000_000
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -35,8 +40,7 @@ class KnownHosts:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        text = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
-        self._lines = [_parse(line) for line in text.splitlines()]
+        self._lines = [_parse(line) for line in _text(path).splitlines()]
 
     def kinds(self, host: str) -> list[str]:
         """The key types that are known for the host."""
@@ -80,6 +84,15 @@ class KnownHosts:
             Path(name).unlink(missing_ok=True)
             raise
         self._lines = kept
+
+
+def _text(path: Path) -> str:
+    if not path.exists() or str(path) == os.devnull:
+        return ""
+    try:
+        return read_file(path, _MOST).decode("utf-8", "surrogateescape")
+    except OSError as e:
+        raise InventoryError(f"{path}: cannot be read: {reason(e)}", remedy="see UserKnownHostsFile") from None
 
 
 def _parse(text: str) -> _Line:

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import shlex
 import socket
 import sys
 from collections.abc import Callable
+from select import select
 from typing import Any
 
 import gevent
 from gevent.local import local
-from paramiko import Channel, SSHClient, SSHException, Transport
+from paramiko import Channel, ProxyCommand, SSHClient, SSHException, Transport
+from paramiko.ssh_exception import ProxyCommandFailure
 from pyinfra.api.host import Host
 from pyinfra.connectors.sshuserclient import client as sshuserclient
+
+from gpuready.core.errors import brief
 
 #: Seconds between two questions to sshd whether it is alive, and seconds that it may take to answer.
 BEAT, SILENCE = 10, 30
@@ -74,12 +80,59 @@ class BoundedTransport(Transport):
             gevent.spawn(_watch, self)
 
 
+#: For paramiko's connect, to a host and to each jump host; the limits are seconds.
+BOUNDS = {"transport_factory": BoundedTransport, "banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
+
+
+class ProxyFailure(SSHException):
+    """The program of a ProxyCommand does not start, or has ended; the message says which, and what it printed."""
+
+
+class Proxy(ProxyCommand):
+    """paramiko's ProxyCommand, which takes a program that has ended for a silent one, and kills whatever has its id."""
+
+    def __init__(self, command: str) -> None:
+        self._program = (shlex.split(command) or [""])[0]
+        try:
+            super().__init__(command)
+        except OSError as e:
+            raise ProxyFailure(f"{self._program} cannot be started ({e.strerror})") from None
+
+    def send(self, content: bytes) -> int:  # type: ignore[override]
+        """As a socket's; where the program has ended, :meth:`recv` says so."""
+        with contextlib.suppress(ProxyCommandFailure):
+            super().send(content)
+        return len(content)
+
+    def recv(self, size: int) -> bytes:
+        """As a socket's; :class:`ProxyFailure` where nothing more comes."""
+        ended = self.process.poll()
+        try:
+            return super().recv(size)
+        except TimeoutError:
+            if ended is None:
+                raise
+            errors: Any = self.process.stderr
+            words = os.read(errors.fileno(), 4096) if select([errors], [], [], 0)[0] else b""
+            printed = brief(words.decode("utf-8", "replace"))
+            raise ProxyFailure(f"{self._program} ended with {ended}{printed and f' ({printed})'}") from None
+
+    def close(self) -> None:
+        """End the program, if it has not ended by itself, and close its pipes."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        pipes: tuple[Any, ...] = (self.process.stdin, self.process.stdout, self.process.stderr)
+        for pipe in pipes:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
 class HopClient(sshuserclient.SSHClient):
     """pyinfra's client for each jump host: bounded until the login, and closed when what follows fails."""
 
     def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
         """As pyinfra's; a jump host carries the answers of the node behind it, so its own bound ends with the login."""
-        options.setdefault("_pyinfra_ssh_paramiko_connect_kwargs", {"transport_factory": BoundedTransport})
+        options.setdefault("_pyinfra_ssh_paramiko_connect_kwargs", BOUNDS)
         getattr(_opened, "clients", []).append(self)
         super().connect(hostname, **options)  # type: ignore[no-untyped-call]
         transport = self.get_transport()
@@ -88,6 +141,7 @@ class HopClient(sshuserclient.SSHClient):
 
 
 sshuserclient.SSHClient = HopClient  # type: ignore[misc]
+sshuserclient.ProxyCommand = Proxy  # type: ignore[assignment,attr-defined]
 #: The clients of the connection that this greenlet makes now.
 _opened = local()
 
@@ -98,9 +152,10 @@ def connect(host: Host) -> None:
     try:
         host.connector.connect()
     except BaseException:
-        for client in _opened.clients:
-            with contextlib.suppress(OSError):
-                client.close()
+        for client in (*_opened.clients, getattr(host.connector, "client", None)):
+            if client is not None:
+                with contextlib.suppress(OSError):
+                    client.close()
         raise
 
 

@@ -7,17 +7,20 @@ byte. A copy that was cut goes on where it ended.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+import gevent
 from pyinfra.api.host import Host
 
 from gpuready.core.component import Reply, Step
 from gpuready.core.errors import ConvergeError
+from gpuready.core.files import open_file, reason, status
 from gpuready.operations.transport import ConnectionLost, Session, count_exec
 
 _CHUNK = 1 << 18
 #: Seconds in which a chunk must have found its way into the connection.
 _STALLED = 120
+#: Bytes a second that a connection must take on average, and the most seconds for one file.
+_SLOWEST, _LONGEST = 1 << 18, 4 * 3600
 _STAYS = "what has arrived stays there, and the next run goes on from it"
 
 
@@ -32,7 +35,7 @@ def upload(host: Host, step: Step) -> Reply:
             session.hear("begin", limit=step.timeout)
             asked = session.listen("copy", limit=step.timeout)
             if asked is not None:
-                _send(session, Path(step.sends), _offset(asked[1]))
+                _send(session, step.sends, _offset(asked[1]))
             session.end_input()
             return Reply(*session.finish(step.timeout))
     except ConnectionLost as e:
@@ -45,11 +48,17 @@ def _offset(text: str) -> int:
     return int(text)
 
 
-def _send(session: Session, path: Path, start: int) -> None:
+def _send(session: Session, path: str, start: int) -> None:
     try:
-        with path.open("rb") as file:
+        size = max(0, status(path).st_size - start)
+        seconds = min(_STALLED + size / _SLOWEST, _LONGEST)
+        late = ConnectionLost(
+            f"{size >> 20} MiB were not sent within {seconds:.0f} s",
+            remedy="check the network's speed, then run again",
+        )
+        with gevent.Timeout(seconds, late), open_file(path) as file:
             file.seek(start)
             while session.is_open() and (chunk := file.read(_CHUNK)):
                 session.send(chunk, _STALLED)
     except OSError as e:
-        raise ConvergeError(f"{path}: {e.strerror or e}") from None
+        raise ConvergeError(f"{path}: {reason(e)}") from None

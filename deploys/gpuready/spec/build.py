@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from gpuready.core.errors import SpecError
 from gpuready.core.fields import is_proxy, is_url
+from gpuready.core.files import why_not
 from gpuready.inventory.connection import refuse_templates
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.not_yet import refuse_missing
@@ -172,13 +173,13 @@ def _said(detail: Any, path: tuple[object, ...], tree: Located) -> SpecError:
 def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterator[SpecError]:
     """Key files and secrets must be there before anything is executed."""
     key, proxy = at(tree, _KEY), at(tree, _PROXY)
-    if key is not None and not is_url(spec.toolkit.repo.key) and not Path(spec.toolkit.repo.key).is_file():
-        problem = "toolkit.repo.key: no such file"
+    if key is not None and not is_url(spec.toolkit.repo.key) and (why := why_not(spec.toolkit.repo.key)):
+        problem = f"toolkit.repo.key: {why}"
         yield SpecError(problem, where=key.where, given=spec.toolkit.repo.key, allowed="a file on this machine")
     for number, one in enumerate(spec.torch_wheels):
         place = at(tree, ("torch_wheels", number, "wheel"))
-        if place is not None and not Path(one.wheel).is_file():
-            problem = f"torch_wheels[{number}].wheel: no such file"
+        if place is not None and (why := why_not(one.wheel)):
+            problem = f"torch_wheels[{number}].wheel: {why}"
             yield SpecError(problem, where=place.where, given=one.wheel, allowed="a wheel on this machine")
     if proxy is None or not spec.toolkit.repo.proxy or not is_reference(spec.toolkit.repo.proxy):
         return

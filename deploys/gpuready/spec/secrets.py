@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from gpuready.core.errors import SpecError, Where
+from gpuready.core.files import read_file, reason
 
 _MAX_BYTES = 64 * 1024
 _TIMEOUT = 30
@@ -80,11 +81,9 @@ def _from_environment(name: str, where: Where) -> str:
 
 def _from_file(path: str, where: Where) -> str:
     try:
-        with Path(path).expanduser().open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_file(Path(path).expanduser(), _MAX_BYTES)
     except (OSError, RuntimeError, ValueError) as e:
-        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        problem = f"the secret's file cannot be read: {reason}"
+        problem = f"the secret's file cannot be read: {reason(e)}"
         raise SpecError(problem, where=where, given=f"file:{path}", allowed="a readable file") from None
     return data.decode("utf-8", "replace")
 

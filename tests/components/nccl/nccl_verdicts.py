@@ -61,7 +61,7 @@ VERDICTS: list[Row] = [
     ("nccl.grammar", "fail", node(f"NCCL_TOPO_FILE=/{'x' * 1023}\n"), {}, "ends after 1023 bytes"),
     ("nccl.grammar", "warn", node("NCCL_IB_TC 106\n"), {}, "line 1: no assignment"),
     ("nccl.grammar", "warn", node("NCCL_IB_TC=106\n", mode=0o600), {}, "can be read by few (mode 600)"),
-    ("nccl.grammar", "fail", NodeState(not_files=("/etc/nccl.conf",)), {}, "no regular file"),
+    ("nccl.grammar", "fail", NodeState(not_files=("/etc/nccl.conf",)), {}, "not a regular file"),
     ("nccl.hca", "skip", node(), {}, "names no HCA"),
     ("nccl.hca", "pass", node("NCCL_IB_HCA==mlx5_0:1\n"), {}, "NCCL_IB_HCA==mlx5_0:1"),
     ("nccl.hca", "pass", node("NCCL_IB_HCA=mlx5\n"), {}, "NCCL_IB_HCA=mlx5"),

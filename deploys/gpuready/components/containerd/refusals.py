@@ -9,7 +9,7 @@ from gpuready.components.containerd import files, unit
 from gpuready.components.containerd.files import CONFIG
 from gpuready.components.containerd.state import SECTIONS, Effective, effective
 from gpuready.core import toml_document
-from gpuready.core.component import NotComparable
+from gpuready.core.component import NotComparable, refuse_irregular
 from gpuready.spec.model import ContainerdSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -22,8 +22,7 @@ def refuse(spec: NodeSpec, state: NodeState) -> Effective:
     for what in (state.units, state.tools, state.containerd):
         if isinstance(what, Unknown):
             raise NotComparable(what.unknown)
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file")
+    refuse_irregular(CONFIG, state)
     try:
         found = effective(str(state.containerd))
     except ValueError as e:

@@ -20,7 +20,17 @@ import tomlkit
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.core import ledger, resources, toml_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import (
+    Applies,
+    Change,
+    Component,
+    Disruption,
+    NotComparable,
+    Step,
+    Steps,
+    Value,
+    refuse_irregular,
+)
 from gpuready.core.errors import ConvergeError
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import CrioSpec, NodeSpec
@@ -245,8 +255,7 @@ def _refuse(spec: NodeSpec, state: NodeState) -> None:
             raise NotComparable(what.unknown)
     if not _there(state):
         raise NotComparable("the spec names CRI-O, and there is none; say runtimes: {crio: auto}")
-    if DROP_IN in state.not_files:
-        raise NotComparable(f"{DROP_IN} is no regular file")
+    refuse_irregular(DROP_IN, state)
     words = [(UNIT, word) for word in unit(state).exec_start]
     for path in _FLAGS:
         lines = state.files[path].text.splitlines() if path in state.files else []

@@ -18,7 +18,17 @@ from gpuready.components.docker.keys import CDI, CDI_SINCE, CONFIG, DEFAULT, FLA
 from gpuready.components.docker_package import component
 from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import (
+    Applies,
+    Change,
+    Component,
+    Disruption,
+    NotComparable,
+    Step,
+    Steps,
+    Value,
+    refuse_irregular,
+)
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
@@ -168,8 +178,7 @@ def _refuse(state: NodeState) -> Document:
             "Docker runs rootless here, which gpuready does not manage: let its user run nvidia-ctk runtime configure "
             "--config=$HOME/.config/docker/daemon.json, or say runtimes: {docker: absent}"
         )
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file")
+    refuse_irregular(CONFIG, state)
     other = daemon.flags(state).get("config-file")
     if other and other != CONFIG:
         raise NotComparable(

@@ -13,7 +13,7 @@ from typing import Any
 from gpuready.components.docker import daemon_json, shm_size
 from gpuready.components.docker.daemon_json import DaemonJsonError, Document
 from gpuready.core import ledger
-from gpuready.core.component import NotComparable, Value
+from gpuready.core.component import NotComparable, Value, refuse_irregular
 from gpuready.core.documents import read_json
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import Docker as Engine
@@ -167,8 +167,7 @@ def originals(state: NodeState) -> Mapping[str, Value]:
 def _legible(state: NodeState) -> bool:
     """Are there today's file and its original? Without them nobody can tell what is ours, and this raises; False where
     it never came to be written."""
-    if CONFIG in state.not_files:
-        raise NotComparable(f"{CONFIG} is no regular file, and gpuready has written there; put the file back")
+    refuse_irregular(CONFIG, state, ", and gpuready has written there; put the file back")
     try:
         now = daemon_json.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:

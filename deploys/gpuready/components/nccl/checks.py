@@ -45,7 +45,7 @@ def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _grammar(spec: NodeSpec, state: NodeState) -> Verdict:
     if CONF in state.not_files:
-        return fail(f"{CONF} is no regular file")
+        return fail(f"{CONF} is not a regular file")
     if CONF not in state.files:
         return skip(f"there is no {CONF}")
     file = state.files[CONF]

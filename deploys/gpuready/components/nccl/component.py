@@ -16,7 +16,7 @@ from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.settings import settings
 from gpuready.components.nccl.spec import COMPUTED
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -35,8 +35,7 @@ class Nccl(Component):
         return Applies(said, "asked for in nccl" if said else "nothing is asked for in nccl")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if CONF in state.not_files:
-            raise NotComparable(f"{CONF} is no regular file")
+        refuse_irregular(CONF, state)
         want, text = _wanted(spec, state), _text(state)
         left = [name for name in conf.ours(text) if name not in want]
         return {**{f"nccl.{name}": value for name, value in want.items()}, **{f"{_OURS}{name}": None for name in left}}

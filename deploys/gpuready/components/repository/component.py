@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Generator, Mapping
-from pathlib import Path
 
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.core import ledger, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
 from gpuready.core.errors import ConvergeError
+from gpuready.core.files import read_file, reason
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
 from gpuready.state.model import File, NodeState
@@ -120,10 +120,9 @@ class Repository(Component):
             data = _decoded(reply.out)
         else:
             try:
-                with Path(repo.key).open("rb") as file:
-                    data = file.read(LIMIT + 1)
-            except OSError as e:
-                raise ConvergeError(f"{repo.key} cannot be read: {e.strerror}; nothing was written") from None
+                data = read_file(repo.key, LIMIT)
+            except (OSError, ValueError) as e:
+                raise ConvergeError(f"{repo.key} cannot be read: {reason(e)}; nothing was written") from None
         try:
             found = certificate(data)
         except KeyFileError as e:

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping
 
 from gpuready.core import ledger, owned_keys, resources, toml_document
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import NodeSpec
@@ -40,8 +40,7 @@ class Config(Component):
         return Applies(True, "the spec says how containers get their GPUs")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if CONFIG in state.not_files:
-            raise NotComparable(f"{CONFIG} is no regular file")
+        refuse_irregular(CONFIG, state)
         owned_keys.read(state, OURS)  # with a record that is lost there would be no way back
         try:
             want, document = _wanted(spec), toml_document.read(_text(state))

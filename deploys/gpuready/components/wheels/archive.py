@@ -23,6 +23,7 @@ from typing import IO
 
 from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
 
+from gpuready.core.files import open_file, reason, status
 from gpuready.cuda.versions import Version, numbers
 
 _CHUNK = 1 << 22
@@ -90,9 +91,9 @@ def _alone(path: str) -> threading.Lock:
 
 def _stamp(path: str) -> tuple[int, int]:
     try:
-        found = Path(path).stat()
+        found = status(path)
     except OSError as e:
-        raise WheelError(f"{path}: {e.strerror or e}") from None
+        raise WheelError(f"{path}: {reason(e)}") from None
     return found.st_size, found.st_mtime_ns
 
 
@@ -140,7 +141,7 @@ def _text(archive: zipfile.ZipFile, member: str) -> str:
 def _hashed(path: str) -> str:
     digest = hashlib.sha256()
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             for chunk in _chunks(file):
                 digest.update(chunk)
     except OSError as e:

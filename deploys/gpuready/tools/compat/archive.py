@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from gpuready.core.documents import read_json
+from gpuready.core.files import open_file
 from gpuready.cuda.facts import ImageFacts
 from gpuready.cuda.versions import Version
 from gpuready.tools.compat.image import facts_of
@@ -114,7 +115,7 @@ def _opened(path: Path) -> Iterator[Files]:
         return
     with contextlib.ExitStack() as stack:
         try:
-            file: IO[bytes] = stack.enter_context(path.open("rb"))
+            file: IO[bytes] = stack.enter_context(open_file(path))
             if not _is_plain(path):  # members are read in the manifest's order, so a packed archive is unpacked first
                 copy = stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(cast(IO[bytes], Counted(unpacked(file), MOST_BYTES)), copy, 1 << 20)
@@ -132,7 +133,7 @@ def _opened(path: Path) -> Iterator[Files]:
 
 
 def _is_plain(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return file.read(4)[:2] not in (b"\x1f\x8b", b"\x28\xb5", b"\xfd7")
 
 

@@ -1,0 +1,63 @@
+"""Files on this machine that a person names: read once, within a bound, and never waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+NOT_REGULAR = "not a regular file"
+#: Descriptors that the caller opened for us, as the shell does for ``-i <(command)``.
+_INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
+def status(path: str | Path) -> os.stat_result:
+    """Of a regular file or an inherited descriptor; OSError for all else, ValueError for a NUL in the path.
+
+    Opening a FIFO waits until somebody writes to it, and reading a device may never end.
+    """
+    found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode) and not str(path).startswith(_INHERITED):
+        raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
+    return found
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """The file, opened for reading; raises as :func:`status`."""
+    status(path)
+    return Path(path).open("rb")
+
+
+def read_file(path: str | Path, most: int) -> bytes:
+    """All bytes of the file, which may be ``most``; raises as :func:`status`, and OSError for a larger file."""
+    with open_file(path) as file:
+        return read_stream(file, most)
+
+
+def read_stream(file: BinaryIO, most: int) -> bytes:
+    """As :func:`read_file`, of what is open already."""
+    found = os.fstat(file.fileno())
+    data = b"" if stat.S_ISREG(found.st_mode) and found.st_size > most else file.read(most + 1)
+    if len(data) > most or found.st_size > most:
+        raise OSError(errno.EFBIG, f"larger than {_size(most)}")
+    return data
+
+
+def why_not(path: str | Path) -> str:
+    """Why the path cannot be read as a file, in a few words; empty where it can."""
+    try:
+        status(path)
+    except (OSError, ValueError) as e:
+        return reason(e).lower()
+    return "" if os.access(path, os.R_OK) else "permission denied"
+
+
+def reason(error: Exception) -> str:
+    """What an OSError, or a ValueError for a path, says; without the path."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _size(most: int) -> str:
+    return f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most} bytes"

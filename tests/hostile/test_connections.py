@@ -1,0 +1,211 @@
+"""Connections that break, are refused, interrupted or opened by others' programs: who goes on, what stays open."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+import pytest
+import yaml
+
+from tests.hostile.server import Server
+from tests.lab import scale
+from tests.system.faults import until
+from tests.system.harness import GPUREADY
+
+APPLY = ["apply", "--yes", "--only", "memlock"]
+
+
+@dataclass
+class Site:
+    """A server in this process, and a home directory whose user may log in there as anybody."""
+
+    home: Path
+    server: Server
+
+    def inventory(self, **hosts: dict[str, object]) -> str:
+        """Of hosts, each with variables of its own; the name is the login name."""
+        found = {name: {"ansible_user": name, **variables} for name, variables in hosts.items()}
+        variables = {
+            "ansible_host": "localhost",
+            "ansible_port": self.server.port,
+            "gpuready": {"hardware": {"gpus": 1}, "memlock": "unlimited"},
+        }
+        path = self.home / "hosts.yaml"
+        path.write_text(yaml.safe_dump({"all": {"hosts": found, "vars": variables}}, sort_keys=False))
+        return str(path)
+
+    def env(self, **more: str) -> dict[str, str]:
+        """For gpuready; no agent unless told."""
+        found = {**os.environ, "HOME": str(self.home), **more}
+        return found if more else {key: value for key, value in found.items() if key != "SSH_AUTH_SOCK"}
+
+    def run(self, *words: str) -> tuple[dict[str, Any], str]:
+        """The hosts of the result of one command, and its stderr."""
+        done = subprocess.run([GPUREADY, *words, "--output", "json"], env=self.env(), capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=scale.seconds(120), check=False)  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return dict(json.loads(done.stdout)["hosts"]), done.stderr
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    key = paramiko.ECDSAKey.generate()
+    server = Server(key)
+    (tmp_path / ".ssh").mkdir(mode=0o700)
+    paramiko.RSAKey.generate(2048).write_private_key_file(str(tmp_path / ".ssh" / "id_rsa"))
+    known = f"[localhost]:{server.port},[127.0.0.1]:{server.port} {key.get_name()} {key.get_base64()}\n"
+    (tmp_path / ".ssh" / "known_hosts").write_text(known)
+    with contextlib.closing(server):
+        yield Site(tmp_path, server)
+
+
+@pytest.mark.fault("connection-cut")
+def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alone_is_unreachable(site: Site) -> None:
+    names = ["lies_about_steps1", "cut_after_the_probe1", "gone_after_the_probe", "lies_about_steps2"]
+    path = site.inventory(**{name: {} for name in names})
+    hosts, told = site.run(*APPLY, "--batch", "1", "--max-fail", "9", "-i", path)
+    assert {name: host["outcome"] for name, host in hosts.items()} == {
+        "lies_about_steps1": "failed",  # changed, as it says, and then nothing has changed
+        "cut_after_the_probe1": "failed",
+        "gone_after_the_probe": "unreachable",
+        "lies_about_steps2": "failed",
+    }, told
+    assert hosts["cut_after_the_probe1"]["error"] == hosts["lies_about_steps1"]["error"]
+    assert "was refused" in hosts["gone_after_the_probe"]["error"]["message"]
+    assert site.server.accepted == len(names) + 2
+
+
+@pytest.mark.fault("interrupt")
+def test_after_ctrl_c_no_host_goes_on(site: Site) -> None:
+    """A step that loses its connection is taken up by a new one; one that was interrupted must not be."""
+    hosts: dict[str, dict[str, object]] = {f"hangs_in_steps{number}": {} for number in range(12)}
+    words = [GPUREADY, *APPLY, "--batch", "100%", "-i", site.inventory(**hosts)]
+    with subprocess.Popen(words, env=site.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            until(lambda: site.server.begun.count("step") == len(hosts), scale.seconds(60))
+            run.send_signal(signal.SIGINT)
+            assert run.wait(scale.seconds(30)) == 130
+        finally:
+            run.kill()
+    assert site.server.accepted == len(hosts) and site.server.begun[-1] == "step"
+
+
+#: Runs a command line three times in one process; prints how many descriptors each left open beyond the first.
+COUNT = """
+import contextlib, io, os, sys
+from gpuready.cli.app import run
+counts = []
+for _ in range(3):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = run(sys.argv[1:])
+    counts.append(len(os.listdir("/proc/self/fd")))
+print(code, *(count - counts[0] for count in counts[1:]), out.getvalue())
+"""
+
+
+def left_open(site: Site, *words: str, **env: str) -> str:
+    """Exit code, and descriptors that the second and the third run left, before the report."""
+    done = subprocess.run([sys.executable, "-c", COUNT, *words], env=site.env(**env), capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=scale.seconds(120), check=False)  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+@pytest.mark.fault("D12", "descriptors-exhausted")
+def test_the_agents_descriptors_end_with_the_connection(site: Site, tmp_path: Path) -> None:
+    asked = []
+
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection = listener.accept()[0]
+                asked.append(connection)
+                connection.recv(100)
+                connection.sendall(bytes([0, 0, 0, 5, 12, 0, 0, 0, 0]))  # no identities
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "agent"))
+        listener.listen()
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        path = site.inventory(**{f"good{number}": {} for number in range(5)})
+        told = left_open(site, "plan", "-i", path, SSH_AUTH_SOCK=str(tmp_path / "agent"))
+        assert told.startswith("0 0 0 ") and len(asked) == 15, told
+
+
+#: Login name and port (0: the server's) behind the jump hosts, their login names, and connections in all.
+JUMPS = {
+    "nothing fails": ("good", 0, "hop", 2),
+    "the login": ("refused", 0, "hop", 2),
+    "the connection to the host": ("nobody", 1, "hop", 1),
+    "the second jump host": ("nobody", 0, "hop,refused", 2),
+}
+
+
+@pytest.mark.fault("D12", "descriptors-exhausted")
+@pytest.mark.parametrize(("user", "port", "hops", "connections"), JUMPS.values(), ids=JUMPS)
+def test_jump_hosts_are_let_go_whatever_fails_behind_them(
+    site: Site, user: str, port: int, hops: str, connections: int
+) -> None:
+    jump = ",".join(f"{hop}@127.0.0.1:{site.server.port}" for hop in hops.split(","))
+    variables = {"ansible_ssh_common_args": f"-J {jump}", "ansible_port": port or site.server.port}
+    told = left_open(site, "plan", "-i", site.inventory(**{user: variables}))
+    assert told.startswith(f"{0 if user == 'good' else 4} 0 0 "), told
+    assert site.server.accepted == 3 * connections and (
+        port == 0 or "opens no connection to it (connect failed)" in told
+    )
+
+
+BRIDGE = """
+import socket, sys, threading, os
+there = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def back():
+    while data := there.recv(65536):
+        os.write(1, data)
+threading.Thread(target=back, daemon=True).start()
+while data := os.read(0, 65536):
+    there.sendall(data)
+"""
+
+
+@pytest.mark.fault("proxy-program")
+def test_a_proxycommand_works_or_the_message_names_its_program_and_what_it_printed(site: Site) -> None:
+    (site.home / "bridge").write_text(BRIDGE)
+    commands = {
+        "works": f"{sys.executable} {site.home}/bridge {site.server.port}",
+        "missing": "nowhere-to-be-found %h",
+        "ends": "sh -c 'echo no route to the bastion >&2; exit 3'",
+        "ends_without_a_word": "true",
+    }
+    arguments = {name: "-o " + shlex.quote(f"ProxyCommand={command}") for name, command in commands.items()}
+    path = site.inventory(**{name: {"ansible_ssh_common_args": text} for name, text in arguments.items()})
+    hosts, _ = site.run("plan", "--allow-exec", "-i", path)
+    messages = {name: (host["error"] or {}).get("message") for name, host in hosts.items()}
+    where = f"localhost:{site.server.port}: the ProxyCommand in the inventory: "
+    assert messages == {
+        "works": None,
+        "missing": where + "nowhere-to-be-found cannot be started (No such file or directory)",
+        "ends": where + "sh ended with 3 (no route to the bastion)",
+        "ends_without_a_word": where + "true ended with 0",
+    }
+    assert all(host["seconds"] < scale.seconds(8) for name, host in hosts.items() if name != "works")  # it was 10 s
+    assert "correct the inventory" in hosts["missing"]["error"]["remedy"]
+
+
+@pytest.mark.fault("proxy-program")
+def test_the_users_own_proxycommand_is_named_by_its_file(site: Site) -> None:
+    (site.home / ".ssh" / "config").write_text("Host *\n  ProxyCommand nowhere-to-be-found %h\n")
+    hosts, _ = site.run("plan", "-i", site.inventory(good={}))
+    assert "the ProxyCommand in ~/.ssh/config: nowhere-to-be-found" in hosts["good"]["error"]["message"]
