@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAGES = [page for folder in (".", "docs", "tests/components", ".github") for page in ROOT.glob(f"{folder}/*.md")]
 LINK = re.compile(r"\]\((?!https?:|#|\.\./)([^)#]+)")
 PATH = re.compile(r"`((?:deploys|docs|inventories|templates|tests)/[\w./-]+\.(?:j2|json|md|py|sh|yaml))`")
