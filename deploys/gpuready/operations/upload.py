@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyinfra.api.host import Host
 
-from gpuready.core.component import Reply, Step
 from gpuready.core.errors import ConvergeError
+from gpuready.core.step import Reply, Step
 from gpuready.operations.transport import ConnectionLost, Session, count_exec
 
 _CHUNK = 1 << 18
