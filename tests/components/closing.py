@@ -19,19 +19,21 @@ from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import BINARY
 from gpuready.components.crio.component import UNIT as CRIO
-from gpuready.components.devices.component import PERSISTENCED
-from gpuready.components.docker import daemon_json
-from gpuready.components.docker.keys import CONFIG, NEXT, OURS
+from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
-from gpuready.components.ldso.component import library_version
 from gpuready.components.memlock.component import drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
-from gpuready.components.toolkit.component import PACKAGES
-from gpuready.core.component import Component, Reply, Step
+from gpuready.core import json_document
+from gpuready.core.component import Component
+from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
+from gpuready.state.docker_daemon import CONFIG
+from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.persistenced import PERSISTENCED
 from gpuready.state.toolkit_config import CONFIG as CONFIG_TOML
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
 from tests.components.wheels import wheelsmodel
@@ -202,7 +204,7 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         return state
     script = closed.script("docker")
     restarted = re.search(r"RESTART=1;", script)
-    document = daemon_json.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    document = json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
     document = document if closed.loaded is None else closed.loaded
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
     if "runtimes" not in document and not restarted:

@@ -17,15 +17,17 @@ from hypothesis import strategies as st
 
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
-from gpuready.components.docker import daemon_json as daemonjson
 from gpuready.components.docker.component import Docker
 from gpuready.components.ldso.component import Ldso
 from gpuready.components.repository.component import KEYRING, Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import OURS, Config
+from gpuready.core import json_document as daemonjson
 from gpuready.core import toml_document
-from gpuready.core.component import Change, Comparison, Disruption, Reply, Step, compare
+from gpuready.core.compare import Comparison, compare
+from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gpuready.components.docker.component import Docker
+from gpuready.components.ledger.component import Ledger
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.core import ledger
-from gpuready.core.component import NotComparable, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import NotComparable
 from gpuready.core.consent import users
-from gpuready.core.ledger import KEPT, Ledger
+from gpuready.core.ledger import KEPT
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
 

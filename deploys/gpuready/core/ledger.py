@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpuready.core import resources
-from gpuready.core.component import Change, Component, NotComparable, Step, Steps, Value
-from gpuready.spec.model import NodeSpec
+from gpuready.core.component import Change, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.state.model import File, NodeState
 
 KEPT = "/var/lib/gpuready/backup"
@@ -119,18 +119,3 @@ def to_restore(diff: tuple[Change, ...], state: NodeState) -> list[tuple[str, st
     """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
     back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
     return [(path, state.sha256(path), "" if then is None else "1") for path, then in back.items()]
-
-
-class Ledger(Component):
-    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
-
-    name = "ledger"
-
-    def original(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
-        return {"ledger.records": 0} if self.actual(spec, state)["ledger.records"] else {}
-
-    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
-        return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
-
-    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        yield Step("ledger", resources.script("ledger/forget"), survives=False, alters=True, summary="forget them")

@@ -12,7 +12,7 @@ from gpuready.components.containerd.component import Containerd
 from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
-from gpuready.core.component import compare
+from gpuready.core.compare import compare
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of

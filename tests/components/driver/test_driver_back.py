@@ -11,9 +11,10 @@ import pytest
 from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver
 from gpuready.components.repository.component import SOURCE, Repository
 from gpuready.core import resources
-from gpuready.core.component import Reply, compare
+from gpuready.core.compare import compare
 from gpuready.core.errors import ConvergeError
 from gpuready.core.ledger import KEPT
+from gpuready.core.step import Reply
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import Case, spec_of, state_of

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import Any
 
-from gpuready.components.rdma.conf import CONF, GRUB
+from gpuready.components.rdma.state import CONF, GRUB
 from gpuready.state.model import NodeState, Package, Unknown
 
 

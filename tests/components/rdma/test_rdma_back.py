@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready.components.rdma.component import CAME, GRUBBY, OURS, Rdma
-from gpuready.components.rdma.conf import CONF, GRUB
+from gpuready.components.rdma.state import CONF, GRUB
 from gpuready.core import ledger
-from gpuready.core.component import Disruption, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Disruption
 from tests.components.cases import Case, spec_of, state_of
 
 APPLIED: dict[str, Any] = {

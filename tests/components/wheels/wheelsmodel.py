@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
-from gpuready.core.component import Step
+from gpuready.core.step import Step
 from gpuready.state.model import File, NodeState
 
 

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.conf import CONF
-from gpuready.components.nccl.settings import settings
 from gpuready.components.nccl.spec import COMPUTED
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
+from gpuready.core.step import Step, Steps
+from gpuready.network.nccl_settings import settings
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
