@@ -7,6 +7,7 @@ from datetime import date
 
 from gpuready.checks import concerning
 from gpuready.checks.base import run_checks, undecided
+from gpuready.components import ledger
 from gpuready.components.base import Comparison, Component, Disruption, compare
 from gpuready.consent import rulings, way
 from gpuready.errors import ConvergeError
@@ -36,6 +37,8 @@ def compared(
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
+    if not back:  # on the way back it is an error of the component
+        run.notes += ledger.damaged(run.state)
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
     run.components = [ComponentRun(each) for each in found.values()]

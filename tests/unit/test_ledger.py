@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gpuready.components import ledger
-from gpuready.components.base import NotComparable, compare
+from gpuready.components.base import Disruption, NotComparable, compare
 from gpuready.components.docker import Docker
 from gpuready.components.ledger import KEPT, Ledger
 from gpuready.components.toolkit import Toolkit
 from gpuready.consent import users
+from gpuready.judgement import compared
+from gpuready.report.run import HostRun
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
 
@@ -88,6 +90,10 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
     assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
     with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
         ledger.whole("r", state, [LIST])
+    for back, names in ((False, 1), (True, 0)):
+        run = HostRun("n1", state=state)
+        compared(run, NodeSpec.model_validate({"hardware": {"gpus": "none"}}), None, Disruption.restart, back=back)
+        assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
 
 
 @pytest.mark.fault("D4")
