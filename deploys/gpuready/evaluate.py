@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import date
 
 from gpuready.catalogue import CATALOGUE
+from gpuready.core import ledger
 from gpuready.core.check import concerning, run_checks, undecided
 from gpuready.core.compare import compare, unselected
 from gpuready.core.component import Disruption
@@ -36,6 +37,8 @@ def compared(
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
+    if not back:  # on the way back it is an error of the component
+        run.notes += ledger.damaged(run.state)
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
     run.components = [ComponentRun(each) for each in found.values()]
