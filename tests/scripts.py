@@ -17,7 +17,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))
 NUMBERS = {"limit"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels"}
+LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
 TRIPLES = {"puts", "files"}
 PAIRS = {"drops", "environments"}
 
@@ -29,8 +29,8 @@ def included(name: str) -> set[str]:
     return parts.union(*(included(part) for part in parts))
 
 
-#: Templates that are parts of others and never sent on their own.
-PARTS = set().union(*(included(name) for name in SCRIPTS))
+#: Templates that are parts of others and never sent on their own: their header says so.
+PARTS = {name for name in SCRIPTS if "{# Part" in (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")}
 
 
 def variables(name: str) -> set[str]:

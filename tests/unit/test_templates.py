@@ -7,44 +7,21 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jinja2
+import jinja2.meta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from jinja2 import meta
 
 from gpuready import resources
+from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values
 
 ROOT = Path(__file__).parents[2]
-TEMPLATES = ROOT / "templates"
-SCRIPTS = sorted(path.name.removesuffix(".sh.j2") for path in TEMPLATES.glob("*.sh.j2"))
 SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
     [["busybox", "sh", "-n"]] if shutil.which("busybox") else []
 )
-#: Templates that are parts of others, with the values that their includers set.
-PARTS = {
-    "answer": {},
-    "images": {},
-    "container-look": {},
-    "driver-look": {},
-    "device-nodes": {},
-    "leftovers": {},
-    "driver-apt": {},
-    "driver-record": {},
-    "lib": {},
-    "step-lock": {},
-    "idle": {},
-    "netns": {},
-    "wheel-env": {},
-    "within": {},
-    "workspace": {"what": "part"},
-}
-NUMBERS = {"limit"}
 CANARY = "gpuready-canary"
 HOSTILE = [
     f"'; : >{CANARY}; '",
@@ -64,50 +41,6 @@ HOSTILE = [
     "\r\t\x07\x1b[0m",
     "{{ 7 * 7 }}",
 ]
-
-
-def variables(name: str) -> set[str]:
-    """What a template needs, its includes among it."""
-    environment = jinja2.Environment()
-    environment.filters["b64"] = str
-    source = (TEMPLATES / f"{name}.sh.j2").read_text()
-    found = meta.find_undeclared_variables(environment.parse(source))
-    for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
-        set_here = set(re.findall(r"{% set (\w+) =", source))
-        found |= variables(part) - set_here
-    return found
-
-
-def values(name: str, value: str) -> dict[str, Any]:
-    """``value`` for every variable, in the form that the template takes."""
-    lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels"}
-    found: dict[str, Any] = {}
-    for variable in variables(name):
-        if variable in lists:
-            found[variable] = [value, value]
-        elif variable in ("puts", "files"):
-            found[variable] = [(value, value, value)]
-        elif variable in ("drops", "environments"):
-            found[variable] = [(value, value)]
-        elif variable in NUMBERS:
-            found[variable] = 5
-        elif variable == "limits":
-            found[variable] = defaultdict(lambda: 5)
-        elif variable == "survives":
-            found[variable] = True
-        else:
-            found[variable] = value
-    return found
-
-
-def renderings(value: str) -> Iterator[tuple[str, str]]:
-    """All scripts with ``value`` in every place, as (name, text)."""
-    for name in SCRIPTS:
-        given = values(name, value)
-        yield name, resources.script(name, **given)
-        if "survives" in given:
-            yield f"{name} (cut off)", resources.script(name, **(given | {"survives": False}))
 
 
 def contexts(script: str, marker: str) -> list[str]:
@@ -333,6 +266,20 @@ def test_no_wait_is_measured_by_the_time_of_day(path: Path) -> None:
     """`seconds` of lib.sh.j2 is for that; the time of day is for records, and for what others date by it."""
     text = path.read_text("utf-8")
     assert not re.findall(r"\(\(.*date \+%s|date \+%s\)\"? -[lg][te]|-[lg][te] \"?\$\(date \+%s", text)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
+    """Its first comment names what it does, what it takes (each variable), what it prints, and how it exits."""
+    text = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+    header = text[text.index("{#") : text.index("#}")]
+    assert not re.search(r"^[a-z(]", re.sub(r"{%.*?%}", "", text[: text.index("{#")]), re.MULTILINE), "code before it"
+    wanted = {"In:", "Out:"} | (set() if name in PARTS else {"Exit:"})
+    assert not {word for word in wanted if word not in header}
+    if name not in PARTS:
+        own = jinja2.meta.find_undeclared_variables(resources._environment(True).parse(text))
+        assert not {variable for variable in own if not re.search(rf"\b{variable}\b", header)}
 
 
 def test_every_template_is_used() -> None:
