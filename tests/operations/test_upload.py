@@ -9,7 +9,7 @@ from typing import Any
 import gevent
 import pytest
 
-from gpuready.core.component import Reply, Step
+from gpuready.core.step import Reply, Step
 from gpuready.operations import upload as module
 from gpuready.operations.transport import ConnectionLost
 
