@@ -1,6 +1,7 @@
 """The whole tool in one list: what a GPU node is made of, in the order in which it is built.
 
-Read next: any file in ``components/``. Each states what should be, what is, and how to mend the difference.
+Read next: component.py of any folder in ``components/``. It states what should be, what is, and how to mend the
+difference.
 """
 
 from __future__ import annotations

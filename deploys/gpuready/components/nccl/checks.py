@@ -1,6 +1,6 @@
 """NCCL's settings against the ports that the node has: what /etc/nccl.conf says, and what NCCL makes of it.
 
-Sources: NCCL's user guide and src/misc/param.cc; PyTorch's documentation for its own variable; gpuready/fabric.
+Sources: NCCL's user guide and src/misc/param.cc; PyTorch's documentation for its own variable; gpuready/network.
 """
 
 from __future__ import annotations
