@@ -125,10 +125,10 @@ def _read(step: Step, closed: Closed) -> None:
         closed.writes[values["F"]] = _decoded(values["CONTENT"])
     if step.name == "containerd" and values["REMOVE"]:
         closed.removes.append(values["F"])
-    if step.name == "crio" and values["WRITE"]:
-        put = re.search(r'^  put "\$F" \S+ (\S+)$', step.script, re.M)
-        assert put, step.script
-        closed.writes[values["F"]] = _decoded(shlex.split(put[1])[0])
+    if step.name == "crio":
+        content = closed.writes.pop("$F")
+        if values["WRITE"]:
+            closed.writes[values["F"]] = content
     if step.name == "docker-stage":
         found = re.search(r"^decode (\S+) >", step.script, re.M)
         assert found, step.script
