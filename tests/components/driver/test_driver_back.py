@@ -112,7 +112,7 @@ modprobe() {{
 """
     script = resources.script("driver/load", version="550.1.1", stuck=str(sys / "d/stuck"), work=())
     script = script.replace("/sys/module", str(sys)).replace("/run/systemd/system", "/nonexistent")
-    return sh(kernel + script.replace("idle restart gpu", ":").replace("command -v nvidia-modprobe", "false"))
+    return sh(kernel + script.replace("idle restart gpu", ":").replace("has nvidia-modprobe", "false"))
 
 
 def test_a_reload_brings_back_every_module_that_it_took_out(tmp_path: Path) -> None:
@@ -182,4 +182,4 @@ def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> Non
     going.send(Reply(0, f"{MADISON} nvidia-fabricmanager | 550.163.01-1 | http://x cuda amd64 Packages\n"))
     script = going.send(Reply(0, "")).script
     assert script.index("install --download-only") < script.index("systemctl enable nvidia-fabricmanager")
-    assert '[ "$v" != 550.163.01 ] || systemctl start nvidia-fabricmanager' in script
+    assert '[ "$v" != "$VERSION" ] || systemctl start nvidia-fabricmanager' in script
