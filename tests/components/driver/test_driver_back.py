@@ -136,9 +136,9 @@ def test_a_reload_that_ends_halfway_brings_back_what_it_took_out(tmp_path: Path)
 
 TRANSACTION = """
 die() {{ echo "$*" >&2; exit 1; }}
-T={there}; JUDGED=fine; N=0
-would() {{ cat "$T/would"; }}
-install() {{ N=$((N+1)); echo "$N $* $LOCK" >>"$T/log"; case $N in {installs} esac; }}
+D={there}; JUDGED=fine; N=0
+would() {{ cat "$D/would"; }}
+install() {{ N=$((N+1)); echo "$N $* $LOCK_TIMEOUT" >>"$D/log"; case $N in {installs} esac; }}
 record_holds() {{ :; }}
 idle() {{ :; }}
 patient() {{ :; }}
@@ -149,9 +149,9 @@ patient() {{ :; }}
     ("installs", "said", "log"),
     [
         ('2) echo "E: Could not get lock /var/lib/dpkg/lock-frontend"; return 100 ;;', "", 3),
-        ("1) echo other >$T/would ;;", "changed while the packages were fetched; nothing was changed", 1),
+        ("1) echo other >$D/would ;;", "changed while the packages were fetched; nothing was changed", 1),
         (
-            '2) echo "E: Could not get lock"; echo other >$T/would; return 100 ;;',
+            '2) echo "E: Could not get lock"; echo other >$D/would; return 100 ;;',
             "no package was changed, run again",
             2,
         ),
@@ -167,7 +167,7 @@ def test_apt_does_what_was_judged_however_long_it_waits(installs: str, said: str
     assert "nvidia-fabricmanager" not in script
     lines = script.splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("judged()"))
-    last = next(i for i, line in enumerate(lines) if line == 'cat "$T/said" >&2')
+    last = next(i for i, line in enumerate(lines) if line == 'cat "$D/said" >&2')
     part = [line for line in lines[first : last + 1] if not line.startswith(("same ", "put "))]
     (tmp_path / "would").write_text("fine\n")
     done = sh(TRANSACTION.format(there=tmp_path, installs=installs) + "\n".join(part))
