@@ -75,7 +75,7 @@ class Gpuready:
     It is forked by :mod:`tests.system.warm`; one that is begun by :meth:`start` is a process of the real executable.
     """
 
-    def __init__(self, home: Path, warm: Warm, probe_timeout: int = 30) -> None:
+    def __init__(self, home: Path, warm: Warm, probe_timeout: int = 0) -> None:
         self.home, self.warm, self.probe_timeout = home, warm, probe_timeout
 
     def start(
@@ -95,8 +95,9 @@ class Gpuready:
 
     def _env(self, env: Mapping[str, str]) -> dict[str, str]:
         own = {key: value for key, value in os.environ.items() if key not in ("SSH_AUTH_SOCK", "NO_COLOR")}
-        patience = str(min(3600, round(scale.seconds(self.probe_timeout))))
-        return {**own, "HOME": str(self.home), "GPUREADY_PROBE_TIMEOUT": patience, **env}
+        if self.probe_timeout:
+            own["GPUREADY_PROBE_TIMEOUT"] = str(min(3600, round(scale.seconds(self.probe_timeout))))
+        return {**own, "HOME": str(self.home), **env}
 
     def finish(self, process: subprocess.Popen[str] | Forked, check_json: bool = True, timeout: float = 240) -> Result:
         """The result of a run that :meth:`start` began."""
