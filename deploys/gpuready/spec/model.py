@@ -75,6 +75,11 @@ class Hardware(Section):
     rdma: HardwareRdma = HardwareRdma()
     """RDMA ports."""
 
+    @property
+    def expected_gpus(self) -> int | None:
+        """The pinned number of GPUs; None with ``auto`` and ``none``."""
+        return self.gpus if isinstance(self.gpus, int) else None
+
 
 Owner = Literal["auto", "host", "operator", "image"]
 

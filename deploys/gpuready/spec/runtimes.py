@@ -54,3 +54,18 @@ class Runtimes(Section):
     """CRI-O."""
     podman: Literal["auto", "absent"] = "auto"
     """Podman."""
+
+    @property
+    def required_docker(self) -> DockerSpec | None:
+        """Docker's settings, or None if the spec does not require Docker."""
+        return self.docker if isinstance(self.docker, DockerSpec) else None
+
+    @property
+    def required_containerd(self) -> ContainerdSpec | None:
+        """containerd's settings, or None if the spec does not require containerd."""
+        return self.containerd if isinstance(self.containerd, ContainerdSpec) else None
+
+    @property
+    def required_crio(self) -> CrioSpec | None:
+        """CRI-O's settings, or None if the spec does not require CRI-O."""
+        return self.crio if isinstance(self.crio, CrioSpec) else None

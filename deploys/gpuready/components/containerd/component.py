@@ -19,7 +19,7 @@ from gpuready.components.containerd.unit import UNIT
 from gpuready.core import ignored_containers, owned_keys, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
 from gpuready.core.errors import ConvergeError
-from gpuready.spec.model import ContainerdSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
 
@@ -38,7 +38,7 @@ class Containerd(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.containerd == "absent":
             return Applies(False, "runtimes.containerd: absent")
-        if isinstance(spec.runtimes.containerd, ContainerdSpec):
+        if spec.runtimes.required_containerd is not None:
             return Applies(True, "the spec names containerd")
         why = containerdunit.missing(state)
         if why:

@@ -11,7 +11,7 @@ from gpuready.components.docker.keys import RUNTIME
 from gpuready.core import owners
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
 from gpuready.core.errors import brief
-from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
+from gpuready.spec.model import TOOLKIT_FLOOR, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 #: Docker's own last line below an error, by version.
@@ -61,7 +61,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent":
         return skip("runtimes.docker: absent")
     if state.docker is None:
-        named = isinstance(spec.runtimes.docker, DockerSpec)
+        named = spec.runtimes.required_docker is not None
         installed = not isinstance(state.tools, Unknown) and "dockerd" in state.tools
         if not installed and not named:
             return skip("no Docker on this node")
@@ -73,7 +73,8 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         if whose:
             return skip(f"{whose}, and Docker has no runtime nvidia from it")
         return fail(f"docker info lists {', '.join(sorted(state.docker.runtimes))}, not nvidia")
-    wants = isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.default_runtime
+    docker = spec.runtimes.required_docker
+    wants = docker is not None and docker.default_runtime
     if wants and state.docker.default_runtime != "nvidia":
         remedy = f"ask for it there: {whose}" if whose else ""
         return fail(f"the default runtime is {state.docker.default_runtime}, the spec asks for nvidia", remedy)
@@ -110,7 +111,7 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
     if has_gpu(state) and spec.hardware.gpus != "none":
-        want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
+        want = spec.hardware.expected_gpus or 1
         if seen < want:
             return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
         return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
-from gpuready.spec.model import DockerSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 #: The packages that came with it, one a line, as templates/docker_package/converge.sh.j2 writes them.
@@ -78,7 +78,8 @@ class Engine(Component):
 
 def asked(spec: NodeSpec) -> bool:
     """Does the spec ask for an engine?"""
-    return isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.install == "distro"
+    docker = spec.runtimes.required_docker
+    return docker is not None and docker.install == "distro"
 
 
 def _refuse(state: NodeState) -> None:
