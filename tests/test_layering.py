@@ -74,7 +74,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("operations.judge", "catalogue"): "the catalogue is to be handed in",
     ("report.nccl", "components.nccl.settings"): "the answer is to carry what is printed",
     ("report.nccl", "components.nccl.torch"): "the answer is to carry what is printed",
-    ("spec.build", "inventory.connection"): "refuse_templates belongs beside source_values",
     ("spec.images", "cuda.tables"): "the tables import nothing but their versions",
     ("spec.images", "cuda.versions"): "the tables import nothing but their versions",
     ("state.probe", "components.ldso.component"): "the directories belong to the linker's facts",

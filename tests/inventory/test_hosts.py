@@ -90,8 +90,8 @@ def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
 WRONG = {
     "ansible_become_password: hunter2": "ansible_become_password: not supported",
     "ansible_connection: local": "ansible_connection: not accepted; given 'local'",
-    "ansible_user: '{{ who }}'": "gpuready evaluates no templates",
-    "ansible_host: !vault x": "gpuready has no vault",
+    "ansible_user: '{{ who }}'": "gpuready does not evaluate templates",
+    "ansible_host: !vault x": "gpuready cannot decrypt ansible-vault values",
     "ansible_ssh_extra_args: -W x": "-W is not understood",
     "ansible_ssh_args: -o ProxyCommand=x": "ProxyCommand runs a command",
 }

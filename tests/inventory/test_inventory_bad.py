@@ -108,7 +108,7 @@ SPECS = {
         "allowed: a date, such as",
     ),
     "date that is none": spec(
-        "toolkit: {floor_exception: {reason: x, until: 2026-02-30}}", 1, "no valid timestamp", "given '2026-02-30'"
+        "toolkit: {floor_exception: {reason: x, until: 2026-02-30}}", 1, "not a valid timestamp", "given '2026-02-30'"
     ),
     "quoted date that is none": spec(
         "toolkit: {floor_exception: {reason: x, until: '2026-02-30'}}", 1, "given '2026-02-30'", "allowed: a date"
@@ -293,13 +293,20 @@ SPECS = {
     ),
     "level unknown": spec("verify: {level: smok}", 1, "given 'smok'", "did you mean 'smoke'?"),
     "template": spec(
-        "toolkit:\n  version: '{{ version }}'", 2, "no templates", "given '{{ version }}'", "a plain value"
+        "toolkit:\n  version: '{{ version }}'",
+        2,
+        "does not evaluate templates",
+        "given '{{ version }}'",
+        "a plain value",
     ),
-    "template for a section": spec("toolkit: '{{ toolkit }}'", 1, "no templates", "a plain value"),
+    "template for a section": spec("toolkit: '{{ toolkit }}'", 1, "does not evaluate templates", "a plain value"),
     "vault": spec(
-        "toolkit:\n  repo:\n    proxy: !vault |\n      $ANSIBLE_VAULT;1.1;AES256", 3, "no vault", "env:, file: or cmd:"
+        "toolkit:\n  repo:\n    proxy: !vault |\n      $ANSIBLE_VAULT;1.1;AES256",
+        3,
+        "cannot decrypt ansible-vault",
+        "env:, file: or cmd:",
     ),
-    "key that YAML takes for true": spec("on: 1", 1, "a key that is no text", "given true", "quoted text"),
+    "key that YAML takes for true": spec("on: 1", 1, "a key is not text", "given true", "quoted text"),
     "duplicate key": spec(
         "toolkit: {hold: true}\nldso: auto\ntoolkit: {hold: false}",
         3,
@@ -324,7 +331,9 @@ NOT_YET = {
     ),
 }
 SPECS |= {
-    f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")
+    f"not yet: {name}": spec(
+        block, 1, path, "not supported yet: this release of gpuready has no", f"allowed: {allowed}"
+    )
     for name, (block, path, allowed) in NOT_YET.items()
 }
 
@@ -388,7 +397,7 @@ STRUCTURE = {
         6,
         ("too many values", "allowed: at most 500000"),
     ),
-    "alias in itself": Bad("all: &a\n  vars: {x: *a}\n", 2, ("*a stands inside its own anchor",)),
+    "alias in itself": Bad("all: &a\n  vars: {x: *a}\n", 2, ("*a is inside its own anchor",)),
     "alias of nothing": Bad("all:\n  vars: *nowhere\n", 2, ("no anchor",)),
     "deep nesting": Bad("all: " + "[" * 10_000, 1, ("nested too deeply", "allowed: at most 64 levels")),
     "python tag": Bad(
@@ -397,8 +406,8 @@ STRUCTURE = {
         ("unknown YAML tag", "given '!!python/object/apply:os.system'", "allowed: plain YAML"),
     ),
     "own tag": Bad("all:\n  vars: {x: !env HOME}\n", 2, ("unknown YAML tag", "given '!env'")),
-    "mapping as a key": Bad("all:\n  ? {a: b}\n  : c\n", 2, ("a key is itself a mapping",)),
-    "merge of text": Bad("all:\n  vars: {<<: x}\n", 2, ("<< takes a mapping",)),
+    "mapping as a key": Bad("all:\n  ? {a: b}\n  : c\n", 2, ("the key is a mapping or list",)),
+    "merge of text": Bad("all:\n  vars: {<<: x}\n", 2, ("<< needs a mapping",)),
     "duplicate host": Bad(
         "all:\n  hosts:\n    a: {x: 1}\n    a: {x: 2}\n",
         4,
@@ -478,11 +487,11 @@ CONNECTIONS = {
     "address that is a number": variable("ansible_host: 10.0", "given 10.0", HOST),
     "address that is none": variable("ansible_host: 10.0.0.300", "given '10.0.0.300'", HOST),
     "old address name": variable("ansible_ssh_host: 'a b'", "ansible_ssh_host", HOST),
-    "address from a template": variable("ansible_host: '{{ ip }}'", "no templates", "a plain value"),
+    "address from a template": variable("ansible_host: '{{ ip }}'", "does not evaluate templates", "a plain value"),
     "user with a command": variable("ansible_user: 'a$(id)'", "ansible_user", "given 'a$(id)'", "a plain user name"),
     "user like an option": variable("ansible_user: -root", "ansible_user", "a plain user name"),
     "user as a number": variable("ansible_user: 1000", "given 1000", "a plain user name"),
-    "user from the vault": variable("ansible_user: !vault abc", "no vault", "env:, file: or cmd:"),
+    "user from the vault": variable("ansible_user: !vault abc", "cannot decrypt ansible-vault", "env:, file: or cmd:"),
     "port zero": variable("ansible_port: 0", "ansible_port", "given 0", "allowed: 1 to 65535"),
     "port too high": variable("ansible_port: 65536", "given 65536", "1 to 65535"),
     "port in octal": variable("ansible_port: 010", "ansible_port: YAML reads 010 as 8", "allowed: 8, or quoted text"),
@@ -513,7 +522,7 @@ CONNECTIONS = {
     "ssh jump like an option": variable("ansible_ssh_common_args: -J -oProxyCommand=id", "is no jump host"),
     "ssh config with a command": variable("ansible_ssh_common_args: -F '$(id)'", "a plain path after -F"),
     "ssh with a newline": variable('ansible_ssh_common_args: "-J a\\n"', "-F FILE"),
-    "template in ssh arguments": variable("ansible_ssh_common_args: '-J {{ jump }}'", "no templates"),
+    "template in ssh arguments": variable("ansible_ssh_common_args: '-J {{ jump }}'", "does not evaluate templates"),
 }
 
 

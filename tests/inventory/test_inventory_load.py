@@ -337,7 +337,7 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
                 "_meta": {"hostvars": {"a": {"gpuready": {}, "ansible_host": {"__ansible_vault": "x"}}}},
                 "g": {"hosts": ["a"]},
             },
-            "no vault",
+            "cannot decrypt ansible-vault",
         ),
     ],
 )

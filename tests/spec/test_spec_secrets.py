@@ -58,9 +58,9 @@ def test_consent_holds_for_the_process(tmp_path: Path) -> None:
         ("env:GPUREADY_TEST_EMPTY", "is empty"),
         ("env:GPUREADY_TEST_TWO", "one printable line"),
         ("file:/nowhere/secret", "No such file"),
-        ("file:/", "Is a directory"),
-        ("file:/dev/null", "is empty"),
-        ("file:/dev/zero", "one printable line"),
+        ("file:/", "not a regular file"),
+        ("file:/dev/null", "not a regular file"),
+        ("file:/dev/zero", "not a regular file"),
         ("cmd:false", "ended with 1"),
         ("cmd:/nowhere/command", "does not run"),
         ("cmd:'", "does not run"),
@@ -90,7 +90,9 @@ def test_in_an_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert reference == f"file:{tmp_path}/proxy" and "hunter2" not in repr(entry)
     assert resolve(reference).reveal() == "http://user:hunter2@proxy:3128"
     monkeypatch.setenv("GPUREADY_TEST_SECRET", 'hunter2";')
-    with pytest.raises(Exception, match=r"hosts.yaml:4: toolkit.repo.proxy: what this stands for") as caught:
+    with pytest.raises(
+        Exception, match=r"hosts.yaml:4: toolkit.repo.proxy: the secret is not a plain proxy URL"
+    ) as caught:
         load([proxy(tmp_path, "env:GPUREADY_TEST_SECRET")])
     assert "hunter2" not in str(caught.value)
     assert load([proxy(tmp_path, "cmd:echo http://p:1")], allow_exec=True)

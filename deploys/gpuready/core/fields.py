@@ -22,6 +22,19 @@ class Allowed:
     text: str
 
 
+@dataclass(frozen=True)
+class LocalFile:
+    """Annotation: a path on this machine, after ``prefix``; a relative one starts at the inventory's directory."""
+
+    prefix: str = ""
+
+    def path_in(self, value: object) -> str:
+        """The path that a value holds; empty for a URL, another reference, or what is not text."""
+        if not isinstance(value, str) or is_url(value) or not value.startswith(self.prefix):
+            return ""
+        return value[len(self.prefix) :]
+
+
 SECRET = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:[\w.+/@~ :,=-]+|cmd:[^\x00-\x1f\x7f]+)")
 """A reference to a secret; what it stands for never enters the spec."""
 
@@ -126,7 +139,7 @@ RepositoryUrl = Annotated[
     Allowed("http(s)://host/path without credentials or quotes; $(ARCH) stands for the architecture"),
 ]
 KeySource = Annotated[
-    str, AfterValidator(_key), Allowed("an http(s) URL, or the path of a key file beside the inventory")
+    str, AfterValidator(_key), LocalFile(), Allowed("an http(s) URL, or the path of a key file beside the inventory")
 ]
 Fingerprint = Annotated[
     str,
@@ -134,7 +147,12 @@ Fingerprint = Annotated[
     Field(json_schema_extra={"pattern": "^ *([0-9A-Fa-f] *){40}$"}),
     Allowed("40 hexadecimal digits; spaces may stand between"),
 ]
-Proxy = Annotated[str, AfterValidator(_proxy), Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND")]
+Proxy = Annotated[
+    str,
+    AfterValidator(_proxy),
+    LocalFile(prefix="file:"),
+    Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND"),
+]
 LdsoDirectory = Annotated[
     str,
     AfterValidator(_directory),

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
-from gpuready.inventory.connection import Connection, connection, ignored, refuse_templates
+from gpuready.inventory.connection import Connection, connection, ignored
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.sources import is_path, read_source
 from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
-from gpuready.spec.build import at, build
+from gpuready.spec.build import build
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.source_values import VAULT, Located, label, merge
+from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates, value_at
 
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 
@@ -270,7 +270,7 @@ class _Ended:
 def _ended(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterable[_Ended]:
     for number, waiver in enumerate(spec.verify.waive):
         if waiver.until < (today or datetime.date.today()):
-            place = at(tree, ("verify", "waive", number))
+            place = value_at(tree, ("verify", "waive", number))
             where = f"{place.where}: " if place is not None else ""
             yield _Ended(waiver.host, f"{where}the waiver of {waiver.check} ended on {waiver.until}")
 

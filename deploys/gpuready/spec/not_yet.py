@@ -1,7 +1,6 @@
-"""What the schema knows and this release of gpuready does not do yet: refused by name.
+"""Values that the schema knows but this release of gpuready does not support yet.
 
-When a component arrives, its lines here go. Nothing else knows what is missing; the published JSON schema
-reads this table, too.
+This table is the only place that knows them; the loader and the published JSON schema both read it.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from dataclasses import dataclass
 
 from gpuready.core.errors import SpecError
 from gpuready.core.section import Section
-from gpuready.spec.source_values import Located, Shown, plain
+from gpuready.spec.source_values import Located, Shown, plain, value_at
 
 
 @dataclass(frozen=True)
 class Missing:
-    """``path`` takes only ``only`` (nothing there: only its default) while this release has no ``part``."""
+    """``path`` accepts only the values ``only`` (empty: only its default) while this release has no ``part``."""
 
     path: str
     part: str
@@ -30,7 +29,7 @@ NOT_YET = (
 
 
 def allowed_now(missing: Missing, model: type[Section]) -> tuple[object, ...]:
-    """The values that this release takes at ``missing.path``."""
+    """The values that this release accepts at ``missing.path``."""
     if missing.only:
         return missing.only
     *sections, name = missing.path.split(".")
@@ -41,27 +40,18 @@ def allowed_now(missing: Missing, model: type[Section]) -> tuple[object, ...]:
 
 
 def refuse_missing(tree: Located, model: type[Section]) -> Iterator[tuple[str, SpecError]]:
-    """Path and error of each explicit value that asks for a part which this release has not."""
+    """Path and error of each explicit value that this release does not support."""
     for missing in NOT_YET:
-        value = _at(tree, missing.path)
+        value = value_at(tree, missing.path.split("."))
         if value is None:
             continue
         allowed = allowed_now(missing, model)
         given = plain(value)
         if any(given == one and isinstance(given, bool) == isinstance(one, bool) for one in allowed):
             continue
-        problem = f"{missing.path}: {_named(given)}not yet: this release of gpuready has no {missing.part}"
+        problem = f"{missing.path}: {_named(given)}not supported yet: this release of gpuready has no {missing.part}"
         words = " | ".join(_shown(one) for one in allowed if one is not False)
         yield missing.path, SpecError(problem, where=value.where, given=Shown(value.value), allowed=words)
-
-
-def _at(tree: Located, path: str) -> Located | None:
-    here: Located | None = tree
-    for part in path.split("."):
-        if here is None or not isinstance(here.value, dict):
-            return None
-        here = here.value.get(part)
-    return here
 
 
 def _named(value: object) -> str:

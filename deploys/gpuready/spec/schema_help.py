@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from gpuready.core.fields import Allowed
+from gpuready.core.fields import Allowed, LocalFile
 from gpuready.core.section import Section
 
 _SIMPLE = {
@@ -61,6 +61,12 @@ def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
         elif _is_section(form.kind):
             found += list(form.kind.model_fields)
     return found
+
+
+def local_file_at(model: type[Section], path: Sequence[object]) -> LocalFile | None:
+    """The annotation of a value that is a path on this machine; None for other values."""
+    notes = (note for form in _forms_at(model, path) for note in form.notes)
+    return next((note for note in notes if isinstance(note, LocalFile)), None)
 
 
 def elsewhere(model: type[Section], name: object) -> list[str]:

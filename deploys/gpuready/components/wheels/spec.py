@@ -9,7 +9,7 @@ from typing import Annotated
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pydantic import AfterValidator, Field
 
-from gpuready.core.fields import Allowed
+from gpuready.core.fields import Allowed, LocalFile
 from gpuready.core.section import Section
 
 
@@ -31,6 +31,7 @@ WheelPath = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9._+/@ ,=-]+\.whl$"),
     AfterValidator(_wheel),
+    LocalFile(),
     Allowed("the path of a wheel on this machine, such as dist/torch-2.2.1-cp310-cp310-linux_x86_64.whl"),
 ]
 Prefix = Annotated[
