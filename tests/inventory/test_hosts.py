@@ -379,6 +379,6 @@ def test_a_waiver_out_of_date_is_said(tmp_path: Path, capsys: Capture) -> None:
     inventory = waiver(tmp_path, "gpu.count", "2020-12-31", "*02")
     for verb in ("plan", "verify"):
         _, found, text = asked(verb, inventory, recorded, capsys)
-        note = f"{inventory}:7: the waiver of gpu.count ended on 2020-12-31"
+        note = f"{inventory}:7: the waiver of gpu.count expired on 2020-12-31"
         assert note in found["hosts"]["gpu02"]["notes"] and note not in found["hosts"]["gpu01"]["notes"]
-        assert "the waiver of gpu.count ended on 2020-12-31" in text
+        assert "the waiver of gpu.count expired on 2020-12-31" in text

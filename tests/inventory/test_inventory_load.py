@@ -122,7 +122,7 @@ def test_an_encrypted_file_that_a_chosen_host_needs_is_an_error(file: str, tmp_p
     text = "all: {vars: {gpuready: {}}}\ng: {hosts: {a: }}\nvault: {hosts: {a: }}"
     source = write(tmp_path, hosts=text, **{file: ENCRYPTED})
     path = f"{tmp_path}/{file.replace('__', '/')}.yaml"
-    with pytest.raises(SpecErrors, match=f"^{path}: encrypted with ansible-vault, and its variables are those of a; "):
+    with pytest.raises(SpecErrors, match=f"^{path}: encrypted with ansible-vault, but its variables apply to a; "):
         load([source])
 
 
@@ -237,8 +237,8 @@ def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
         ("h4", "no host matches; did you mean h3, h2"),
         ("gpu,!gpu", "no host matches"),
         ("gpu[7]", "there are only 3 hosts"),
-        ("~(", "no regular expression"),
-        ("~a{9999999999}", "no regular expression"),
+        ("~(", "not a regular expression"),
+        ("~a{9999999999}", "not a regular expression"),
         ("@nowhere", "--limit @nowhere: cannot be read"),
         ("@\0", "cannot be read"),
         ("localhost", "no host matches"),
@@ -318,16 +318,19 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ({"_meta": {}, "g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"_meta": {"hostvars": []}, "g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": ["a b"]}}, "no host name; given 'a b'"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": [1]}}, "no host name; given 1"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": {"a": None}}}, "hosts of group g; given a mapping of a"),
-        ({"_meta": {"hostvars": {}}, "g": {"x": 1}}, "group g; given a mapping of x"),
-        ({"_meta": {"hostvars": {}}, "g": {"vars": [1], "hosts": ["a"]}}, "vars is no mapping"),
-        ({"_meta": {"hostvars": {"a": 5}}, "g": {"hosts": ["a"]}}, "host a is no mapping"),
-        ({"_meta": {"hostvars": {}}, "g": {"children": ["h"]}, "h": {"children": ["g"]}}, "a group lies within itself"),
+        ({"_meta": {}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"_meta": {"hostvars": []}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"_meta": {"hostvars": {}}, "g": {"hosts": ["a b"]}}, "not a host name; given 'a b'"),
+        ({"_meta": {"hostvars": {}}, "g": {"hosts": [1]}}, "not a host name; given 1"),
+        (
+            {"_meta": {"hostvars": {}}, "g": {"hosts": {"a": None}}},
+            "hosts of group g: not accepted; given a mapping of a",
+        ),
+        ({"_meta": {"hostvars": {}}, "g": {"x": 1}}, "group g: not accepted; given a mapping of x"),
+        ({"_meta": {"hostvars": {}}, "g": {"vars": [1], "hosts": ["a"]}}, "vars is not a mapping"),
+        ({"_meta": {"hostvars": {"a": 5}}, "g": {"hosts": ["a"]}}, "host a is not a mapping"),
+        ({"_meta": {"hostvars": {}}, "g": {"children": ["h"]}, "h": {"children": ["g"]}}, "a group is inside itself"),
         (
             {"_meta": {"hostvars": {"a": {"gpuready": {"ldso": 5}}}}, "g": {"hosts": ["a"]}},
             "ldso: not accepted; given 5",
@@ -364,7 +367,8 @@ def test_executable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"), [("echo no >&2; exit 3", "exit 3: no"), ("echo hello", "no JSON"), ("echo", "no JSON")]
+    ("body", "says"),
+    [("echo no >&2; exit 3", "exit 3: no"), ("echo hello", "did not print JSON"), ("echo", "did not print JSON")],
 )
 def test_bad_executable(body: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match=says):

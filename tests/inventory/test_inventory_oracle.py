@@ -363,7 +363,7 @@ def test_any_inventory(ask: Ask, tree: dict[str, Any], second: dict[str, Any] | 
         try:
             read([str(s) for s in sources])
         except SpecErrors as e:
-            assert "lies within itself" in str(e)
+            assert "is inside itself" in str(e)
             inputs = [word for s in sources for word in ("-i", str(s))]
             reply = ask(*inputs, "--list")
             assert "recursive dependency" in reply["stderr"] or "add group to itself" in reply["stderr"]

@@ -81,6 +81,6 @@ def test_a_directory_that_leads_back_into_itself_is_refused_once(place: str, tmp
     link.parent.mkdir(parents=True)
     (tmp_path / "inventory" / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
     link.symlink_to(tmp_path / "inventory" / ("group_vars/all" if "group_vars" in place else ""))
-    with pytest.raises(InventoryError, match=f"^{link}: the link leads back") as caught:
+    with pytest.raises(InventoryError, match=f"^{link}: the link points back") as caught:
         load([str(tmp_path / "inventory")])
     assert str(caught.value).count("again") == 1

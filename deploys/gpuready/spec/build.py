@@ -18,7 +18,6 @@ from gpuready.core.errors import SpecError
 from gpuready.core.fields import is_proxy, is_url
 from gpuready.core.files import why_not
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.not_yet import refuse_missing
 from gpuready.spec.schema_help import allowed_at, elsewhere, local_file_at, words_at
 from gpuready.spec.secrets import is_reference, resolve
 from gpuready.spec.source_values import Located, OddFloat, OddInt, Shown, label, plain, refuse_templates, value_at
@@ -34,21 +33,13 @@ def build(
     if errors:
         return None, errors
     tree = _with_absolute_paths(tree)
-    spec, wrong = None, dict[str, SpecError]()
     try:
         spec = NodeSpec.model_validate(plain(tree), context={"today": today})
     except ValidationError as e:
-        wrong = _translate(e, tree)
-    errors = list(wrong.values())
-    for path, error in refuse_missing(tree, NodeSpec):
-        if not any(name == path or name.startswith((f"{path}.", f"{path}[")) for name in wrong):
-            errors.append(error)
-    if spec is not None and not errors:
-        errors = [
-            *_missing_files(tree),
-            *_unresolvable(spec, tree, allow_exec=allow_exec),
-            *_unknown_checks(spec, tree, check_ids),
-        ]
+        return None, _translate(e, tree)
+    errors += _missing_files(tree)
+    errors += _unresolvable(spec, tree, allow_exec=allow_exec)
+    errors += _unknown_checks(spec, tree, check_ids)
     return (None, errors) if errors else (spec, [])
 
 
@@ -108,15 +99,17 @@ def _missing_files(value: Located, path: tuple[object, ...] = ()) -> Iterator[Sp
             yield SpecError(message, where=value.where, given=file, allowed="a file on this machine")
 
 
-def _translate(error: ValidationError, tree: Located) -> dict[str, SpecError]:
+def _translate(error: ValidationError, tree: Located) -> list[SpecError]:
     """One SpecError for each place; of the errors of a union, those that reach deepest."""
     found: dict[tuple[object, ...], Any] = {}
     for detail in error.errors(include_url=False, include_input=False):
         path = _place(tree, detail)
         if path not in found or "error" in detail.get("ctx", {}):
             found[path] = detail
-    deepest = [p for p in found if not any(len(q) > len(p) and q[: len(p)] == p for q in found)]
-    return {_dotted(path): _spec_error(found[path], path, tree) for path in deepest}
+    deepest = [
+        path for path in found if not any(len(other) > len(path) and other[: len(path)] == path for other in found)
+    ]
+    return [_spec_error(found[path], path, tree) for path in deepest]
 
 
 def _place(tree: Located, detail: Any) -> tuple[object, ...]:

@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from gpuready.core.fields import Path, ShmSize, Unit
+from pydantic import WithJsonSchema
+
+from gpuready.core.fields import Allowed, ShmSize
 from gpuready.core.section import Section
+
+ContainerdUnit = Annotated[
+    Literal["containerd"],
+    WithJsonSchema({"enum": ["containerd"]}),
+    Allowed("containerd (other units are not supported yet)"),
+]
+ContainerdFile = Annotated[
+    Literal["/etc/containerd/config.toml"],
+    WithJsonSchema({"enum": ["/etc/containerd/config.toml"]}),
+    Allowed("/etc/containerd/config.toml (other files are not supported yet)"),
+]
 
 
 class DockerSpec(Section):
-    """Docker is wanted on this node, with these settings."""
+    """Docker is required on this node, with these settings."""
 
     default_runtime: bool = False
-    """Make nvidia the default runtime, also of containers that ask for no GPU."""
+    """Make nvidia the default runtime, even for containers that do not request a GPU."""
     live_restore: Literal["auto"] | bool = "auto"
-    """Keep containers running while dockerd restarts: auto turns it on where nothing speaks against it."""
+    """Keep containers running while dockerd restarts: auto turns it on if the node's configuration permits it."""
     shm_size: ShmSize | None = None
-    """The size of /dev/shm in new containers, such as 8g or a number of bytes; left alone unless given."""
+    """The size of /dev/shm in new containers, such as 8g or a number of bytes; unchanged by default."""
     cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in Docker (25.0 to 28.1 need a restart for it; 28.2 has them by itself); auto changes nothing."""
+    """CDI devices in Docker (25.0 to 28.1 need a restart; 28.2 enables them by default); auto changes nothing."""
     install: Literal[False, "distro"] = False
-    """Install Docker where there is none: distro takes the distribution's docker.io."""
+    """Install Docker if it is missing: distro installs the distribution's docker.io."""
 
 
 class ContainerdSpec(Section):
-    """containerd is wanted on this node, with these settings."""
+    """containerd is required on this node, with these settings."""
 
-    service: Unit = "containerd"
-    """The systemd unit."""
-    config: Path = "/etc/containerd/config.toml"
-    """Its configuration file."""
+    service: ContainerdUnit = "containerd"
+    """The systemd unit; other units are not supported yet."""
+    config: ContainerdFile = "/etc/containerd/config.toml"
+    """Its configuration file; other files are not supported yet."""
     default_runtime: bool = False
     """Make nvidia the default runtime."""
     cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in containerd (enable_cdi): auto leaves it as it is."""
+    """CDI devices in containerd (enable_cdi): auto changes nothing."""
 
 
 class CrioSpec(Section):
-    """CRI-O is wanted on this node, with these settings."""
+    """CRI-O is required on this node, with these settings."""
 
     default_runtime: bool = False
     """Make nvidia the default runtime."""
 
 
 class Runtimes(Section):
-    """The engines: auto takes one that is there, absent leaves it alone, a mapping requires it."""
+    """The engines: auto configures an engine if it exists, absent ignores it, a mapping requires it."""
 
     docker: Literal["auto", "absent"] | DockerSpec = "auto"
     """Docker."""

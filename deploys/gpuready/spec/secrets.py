@@ -1,7 +1,7 @@
-"""Secrets by reference: ``env:NAME``, ``file:PATH`` or ``cmd:COMMAND``; resolved late and never shown.
+"""Secrets by reference: ``env:NAME``, ``file:PATH`` or ``cmd:COMMAND``; never shown.
 
-The spec carries the reference, which is no secret. What it stands for is read once a process, when the
-inventory is loaded, so that a missing one is an error with file and line before anything is executed.
+The spec holds only the reference. The secret itself is read once per process, when the inventory is loaded. A missing
+secret is therefore an error with file and line, before anything is executed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _resolved: dict[str, Secret] = {}
 
 
 class Secret:
-    """A string that shows itself only to those who call :meth:`reveal`."""
+    """A string that only :meth:`reveal` shows."""
 
     __slots__ = ("_value",)
 
@@ -28,7 +28,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The secret in the open; for stdin of a command, never for argv, logs or results."""
+        """The secret in clear text; only for stdin of a command, never for argv, logs or results."""
         return self._value
 
     def __repr__(self) -> str:
@@ -37,19 +37,19 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        raise TypeError("a Secret is never written out")
+        raise TypeError("a Secret cannot be serialized")
 
 
 def is_reference(value: str) -> bool:
-    """Whether ``value`` stands for a secret that is kept elsewhere."""
+    """Whether ``value`` is a reference to a secret."""
     return value.startswith(("env:", "file:", "cmd:"))
 
 
 def resolve(ref: str, *, allow_exec: bool = False, where: Where | None = None) -> Secret:
-    """What ``ref`` stands for; a value that is no reference stands for itself.
+    """The secret that ``ref`` refers to, or ``ref`` itself if it is not a reference.
 
-    ``cmd:`` runs only with ``allow_exec``, or if it was allowed before in this process. Raises
-    :class:`SpecError` at ``where``, with the reference but never with what was found.
+    ``cmd:`` runs only with ``allow_exec``, or if this process has run it before. Raises :class:`SpecError` at
+    ``where``; its message contains the reference, never the secret.
     """
     if not is_reference(ref):
         return Secret(ref)
@@ -92,7 +92,7 @@ def _from_command(command: str, where: Where, *, allow_exec: bool) -> str:
     given = f"cmd:{command}"
     if not allow_exec:
         raise SpecError(
-            "a secret from a command needs consent",
+            "cmd: runs only with --allow-exec",
             where=where,
             given=given,
             allowed="env:, file:, or --allow-exec",
@@ -102,17 +102,17 @@ def _from_command(command: str, where: Where, *, allow_exec: bool) -> str:
             shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
         )
     except (OSError, ValueError, IndexError) as e:
-        raise SpecError(f"the secret's command does not run: {e}", where=where, given=given) from None
+        raise SpecError(f"the secret's command cannot run: {e}", where=where, given=given) from None
     except subprocess.TimeoutExpired:
-        raise SpecError(f"the secret's command took over {_TIMEOUT} s", where=where, given=given) from None
+        raise SpecError(f"the secret's command took longer than {_TIMEOUT} s", where=where, given=given) from None
     if done.returncode:
-        raise SpecError(f"the secret's command ended with {done.returncode}", where=where, given=given)
+        raise SpecError(f"the secret's command exited with {done.returncode}", where=where, given=given)
     return done.stdout[: _MAX_BYTES + 1].decode("utf-8", "replace")
 
 
 def _one_line(value: str, ref: str, where: Where) -> str:
     line = value.rstrip("\r\n")
     if not line or len(line) > _MAX_BYTES or not line.isprintable():
-        problem = "the secret is empty or more than one printable line"
+        problem = "the secret is empty, or not one printable line"
         raise SpecError(problem, where=where, given=ref, allowed="one printable line")
     return line
