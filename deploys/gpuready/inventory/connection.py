@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
-from gpuready.inventory.ssh_options import USER, ConfigFiles, Refused, check_jump, setting
-from gpuready.spec.source_values import Located, OddInt, refuse, refuse_templates
+from gpuready.inventory.ssh_options import USER, ConfigFiles, check_jump, setting
+from gpuready.spec.source_values import Located, OddInt, Refused, refuse, refuse_templates
 
 T = TypeVar("T")
 

@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import reduce
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
 from gpuready.inventory.connection import Connection, connection, ignored
@@ -167,7 +168,7 @@ class _HostLoader:
         self._graph, self._layers, self._notes = graph, layers, notes
         self._allow_exec, self._today, self._check_ids = allow_exec, today, check_ids
         self._files = ConfigFiles(allow_exec=allow_exec)
-        self._specs: dict[tuple[int, ...], tuple[NodeSpec, tuple[_Expired, ...]] | None] = {}
+        self._specs: dict[tuple[int, ...], _Built | None] = {}
         self._misspelt: dict[str, str] = {}
 
     def host(self, name: str) -> HostEntry | Skipped | None:
@@ -193,26 +194,23 @@ class _HostLoader:
         found = self._spec(layers)
         if reach is None or found is None:
             return None
-        spec, expired = found
         groups = tuple(sorted(group.name for group in self._graph.groups_of(name)))
         remarks = self._remarks(name, ignored(variables), encrypted)
-        remarks += [each.note for each in expired if fnmatchcase(name, each.host)]
+        remarks += [each.note for each in found.expired if fnmatchcase(name, each.host)]
         notes, where = (*self._notes, *remarks), self._graph.hosts[name].where
-        return HostEntry(name, reach, spec, groups, notes, where, self._spread(name, spec, layers))
+        return HostEntry(name, reach, found.spec, groups, notes, where, self._spread(name, found.spec, layers))
 
-    def _spec(self, layers: tuple[Vars, ...]) -> tuple[NodeSpec, tuple[_Expired, ...]] | None:
+    def _spec(self, layers: tuple[Vars, ...]) -> _Built | None:
         blocks = [layer["gpuready"] for layer in layers if "gpuready" in layer]
         key = tuple(map(id, blocks))
         if key not in self._specs:
-            tree: Located | None = None
-            for block in blocks:
-                tree = merge(tree, block)
-            if tree is None:
-                self._specs[key] = NodeSpec(), ()
-            else:
-                spec, errors = build(tree, today=self._today, allow_exec=self._allow_exec, check_ids=self._check_ids)
-                self.errors += errors
-                self._specs[key] = None if spec is None else (spec, tuple(_expired(spec, tree, self._today)))
+            tree = reduce(merge, blocks, Located(None, Where("")))
+            try:
+                spec = build(tree, today=self._today, allow_exec=self._allow_exec, check_ids=self._check_ids)
+                self._specs[key] = _Built(spec, tuple(_expired(spec, tree, self._today)))
+            except SpecErrors as e:
+                self.errors += e.errors
+                self._specs[key] = None
         return self._specs[key]
 
     def _spread(self, name: str, spec: NodeSpec, layers: tuple[Vars, ...]) -> tuple[str, str] | None:
@@ -263,6 +261,14 @@ class _Expired:
 
     host: str
     note: str
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A spec, and its expired waivers."""
+
+    spec: NodeSpec
+    expired: tuple[_Expired, ...]
 
 
 def _expired(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterable[_Expired]:

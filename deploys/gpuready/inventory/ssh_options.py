@@ -18,6 +18,7 @@ from pathlib import Path
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.host_names import is_host, split_port
 from gpuready.inventory.yaml_positions import read_text
+from gpuready.spec.source_values import Refused
 
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)(\S.*)", re.ASCII)
@@ -29,14 +30,6 @@ _RUN_CODE = {
 _CRITERIA = {"host", "originalhost", "user", "localuser"}
 _ALONE = {"all", "canonical", "final"}
 JUMP_ALLOWED = "[USER@]HOST[:PORT], several separated by commas"
-
-
-class Refused(ValueError):
-    """A setting that is not allowed: the message has the reason, ``allowed`` what is accepted."""
-
-    def __init__(self, problem: str, allowed: str) -> None:
-        super().__init__(problem)
-        self.allowed = allowed
 
 
 def check_jump(text: str) -> str:

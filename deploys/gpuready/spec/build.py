@@ -14,33 +14,46 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuready.core.errors import SpecError
+from gpuready.core.errors import SpecError, SpecErrors
 from gpuready.core.fields import is_proxy, is_url
 from gpuready.core.files import why_not
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.schema_help import allowed_at, elsewhere, local_file_at, words_at
 from gpuready.spec.secrets import is_reference, resolve
-from gpuready.spec.source_values import Located, OddFloat, OddInt, Shown, label, plain, refuse_templates, value_at
+from gpuready.spec.source_values import (
+    Located,
+    OddFloat,
+    OddInt,
+    Shown,
+    children,
+    label,
+    plain,
+    refuse_templates,
+    value_at,
+)
 
 _VARS_DIRECTORIES = ("group_vars", "host_vars")
 
 
 def build(
     tree: Located, *, today: datetime.date | None, allow_exec: bool, check_ids: Collection[str] | None = None
-) -> tuple[NodeSpec | None, list[SpecError]]:
-    """The spec, or all its errors; a waiver must name one of ``check_ids`` (None: any name)."""
-    errors = list(_unusable(tree))
-    if errors:
-        return None, errors
+) -> NodeSpec:
+    """The spec; :class:`SpecErrors` with all errors. A waiver must name one of ``check_ids`` (None: any name)."""
+    if errors := list(_unusable(tree)):
+        raise SpecErrors(errors)
     tree = _with_absolute_paths(tree)
     try:
         spec = NodeSpec.model_validate(plain(tree), context={"today": today})
     except ValidationError as e:
-        return None, _translate(e, tree)
-    errors += _missing_files(tree)
-    errors += _unresolvable(spec, tree, allow_exec=allow_exec)
-    errors += _unknown_checks(spec, tree, check_ids)
-    return (None, errors) if errors else (spec, [])
+        raise SpecErrors(_translate(e, tree)) from None
+    errors = [
+        *_missing_files(tree),
+        *_unresolvable(spec, tree, allow_exec=allow_exec),
+        *_unknown_checks(spec, tree, check_ids),
+    ]
+    if errors:
+        raise SpecErrors(errors)
+    return spec
 
 
 def _unusable(value: Located, path: tuple[object, ...] = ()) -> Iterator[SpecError]:
@@ -54,17 +67,12 @@ def _unusable(value: Located, path: tuple[object, ...] = ()) -> Iterator[SpecErr
     if isinstance(value.value, (OddInt, OddFloat)):
         problem = f"{name}: YAML reads {value.value.text} as {value.value}"
         yield SpecError(problem, where=value.where, allowed=f"{value.value}, or quoted text")
-    elif isinstance(value.value, dict):
-        for key, below in value.value.items():
-            if isinstance(key, str):
-                yield from _unusable(below, (*path, key))
-            else:
-                yield SpecError(
-                    f"{name}: a key is not text", where=below.where, given=Shown(key), allowed="quoted text"
-                )
-    elif isinstance(value.value, list):
-        for number, entry in enumerate(value.value):
-            yield from _unusable(entry, (*path, number))
+    for key, below in children(value):
+        if isinstance(key, str) or isinstance(value.value, list):
+            yield from _unusable(below, (*path, key))
+        else:
+            problem = f"{name}: a key is not text"
+            yield SpecError(problem, where=below.where, given=Shown(key), allowed="quoted text")
 
 
 def _with_absolute_paths(value: Located, path: tuple[object, ...] = ()) -> Located:
@@ -86,13 +94,9 @@ def _with_absolute_paths(value: Located, path: tuple[object, ...] = ()) -> Locat
 
 def _missing_files(value: Located, path: tuple[object, ...] = ()) -> Iterator[SpecError]:
     """Files that cannot be read; a secret's file is read by :func:`_unresolvable`."""
-    if isinstance(value.value, dict):
-        for key, below in value.value.items():
-            yield from _missing_files(below, (*path, key))
-    elif isinstance(value.value, list):
-        for number, below in enumerate(value.value):
-            yield from _missing_files(below, (*path, number))
-    elif (kind := local_file_at(NodeSpec, path)) is not None and not kind.prefix:
+    for key, below in children(value):
+        yield from _missing_files(below, (*path, key))
+    if (kind := local_file_at(NodeSpec, path)) is not None and not kind.prefix:
         file = kind.path_in(value.value)
         if file and (problem := why_not(file)):
             message = f"{_dotted(path)}: {problem}"

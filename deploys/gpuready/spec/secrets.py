@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuready.core.errors import SpecError, Where
 from gpuready.core.files import read_file, reason
+from gpuready.spec.source_values import Refused
 
 _MAX_BYTES = 64 * 1024
 _TIMEOUT = 30
@@ -54,65 +55,56 @@ def resolve(ref: str, *, allow_exec: bool = False, where: Where | None = None) -
     if not is_reference(ref):
         return Secret(ref)
     if ref not in _resolved:
-        place = where or Where(ref)
-        kind, _, rest = ref.partition(":")
-        if kind == "env":
-            value = _from_environment(rest, place)
-        elif kind == "file":
-            value = _from_file(rest, place)
-        else:
-            value = _from_command(rest, place, allow_exec=allow_exec)
-        _resolved[ref] = Secret(_one_line(value, ref, place))
+        try:
+            _resolved[ref] = Secret(_one_line(_read(ref, allow_exec=allow_exec)))
+        except Refused as e:
+            raise SpecError(str(e), where=where or Where(ref), given=ref, allowed=e.allowed) from None
     return _resolved[ref]
 
 
-def _from_environment(name: str, where: Where) -> str:
+def _read(ref: str, *, allow_exec: bool) -> str:
+    kind, _, rest = ref.partition(":")
+    if kind == "env":
+        return _from_environment(rest)
+    if kind == "file":
+        return _from_file(rest)
+    if not allow_exec:
+        raise Refused("cmd: runs only with --allow-exec", "env:, file:, or --allow-exec")
+    return _from_command(rest)
+
+
+def _from_environment(name: str) -> str:
     value = os.environ.get(name)
     if not value:
         problem = "is not set" if value is None else "is empty"
-        raise SpecError(
-            f"the secret's environment variable {problem}",
-            where=where,
-            given=f"env:{name}",
-            allowed="a variable that is set",
-        )
+        raise Refused(f"the secret's environment variable {problem}", "a variable that is set")
     return value
 
 
-def _from_file(path: str, where: Where) -> str:
+def _from_file(path: str) -> str:
     try:
         data = read_file(Path(path).expanduser(), _MAX_BYTES)
     except (OSError, RuntimeError, ValueError) as e:
-        problem = f"the secret's file cannot be read: {reason(e)}"
-        raise SpecError(problem, where=where, given=f"file:{path}", allowed="a readable file") from None
+        raise Refused(f"the secret's file cannot be read: {reason(e)}", "a readable file") from None
     return data.decode("utf-8", "replace")
 
 
-def _from_command(command: str, where: Where, *, allow_exec: bool) -> str:
-    given = f"cmd:{command}"
-    if not allow_exec:
-        raise SpecError(
-            "cmd: runs only with --allow-exec",
-            where=where,
-            given=given,
-            allowed="env:, file:, or --allow-exec",
-        )
+def _from_command(command: str) -> str:
     try:
         done = subprocess.run(
             shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
         )
     except (OSError, ValueError, IndexError) as e:
-        raise SpecError(f"the secret's command cannot run: {e}", where=where, given=given) from None
+        raise Refused(f"the secret's command cannot run: {e}") from None
     except subprocess.TimeoutExpired:
-        raise SpecError(f"the secret's command took longer than {_TIMEOUT} s", where=where, given=given) from None
+        raise Refused(f"the secret's command took longer than {_TIMEOUT} s") from None
     if done.returncode:
-        raise SpecError(f"the secret's command exited with {done.returncode}", where=where, given=given)
+        raise Refused(f"the secret's command exited with {done.returncode}")
     return done.stdout[: _MAX_BYTES + 1].decode("utf-8", "replace")
 
 
-def _one_line(value: str, ref: str, where: Where) -> str:
+def _one_line(value: str) -> str:
     line = value.rstrip("\r\n")
     if not line or len(line) > _MAX_BYTES or not line.isprintable():
-        problem = "the secret is empty, or not one printable line"
-        raise SpecError(problem, where=where, given=ref, allowed="one printable line")
+        raise Refused("the secret is empty, or not one printable line", "one printable line")
     return line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -49,6 +49,14 @@ class Located:
     where: Where
 
 
+class Refused(ValueError):
+    """A value that is not allowed: the message has the reason, ``allowed`` what is accepted."""
+
+    def __init__(self, problem: str, allowed: str = "") -> None:
+        super().__init__(problem)
+        self.allowed = allowed
+
+
 def label(name: object) -> str:
     """A key or name for a message; escaped and cut if it could harm the terminal."""
     text = str(name)
@@ -70,6 +78,14 @@ class Shown:
         if isinstance(value, (list, tuple)):
             return f"a list of {len(value)}"
         return repr(value) if isinstance(value, (str, bytes)) else str(value)
+
+
+def children(value: Located) -> Iterator[tuple[object, Located]]:
+    """Key or list position, and value, of each entry of a mapping or list; nothing for a scalar."""
+    if isinstance(value.value, dict):
+        yield from value.value.items()
+    elif isinstance(value.value, list):
+        yield from enumerate(value.value)
 
 
 def merge(below: Located | None, above: Located) -> Located:
