@@ -92,7 +92,7 @@ WRONG = {
     "ansible_connection: local": "ansible_connection: not accepted; given 'local'",
     "ansible_user: '{{ who }}'": "gpuready does not evaluate templates",
     "ansible_host: !vault x": "gpuready cannot decrypt ansible-vault values",
-    "ansible_ssh_extra_args: -W x": "-W is not understood",
+    "ansible_ssh_extra_args: -W x": "-W is not supported",
     "ansible_ssh_args: -o ProxyCommand=x": "ProxyCommand runs a command",
 }
 

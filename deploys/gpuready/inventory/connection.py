@@ -193,7 +193,7 @@ def _argument(
         return
     flag, argument = word[:2], word[2:]
     if flag not in ("-F", "-J", "-o") or not (argument or words):
-        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not understood")
+        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not supported")
     argument = argument or words.pop(0)
     try:
         if flag == "-F":

@@ -76,7 +76,7 @@ def setting(text: str, *, allow_exec: bool) -> tuple[str, str] | None:
     """Keyword and value of ``Keyword=value``; None if it has no effect here; :class:`Refused`."""
     match = _SETTING.fullmatch(text)
     if match is None or not text.isprintable() or match[1].lower() in ("host", "match", "include"):
-        raise Refused(f"{text!r} is not understood", "Keyword=value of ssh_config")
+        raise Refused(f"{text!r} is not supported", "Keyword=value of ssh_config")
     keyword, value = match[1], match[2].strip()
     if len(value) > 1 and value[0] == value[-1] == '"':
         value = value[1:-1]
@@ -154,7 +154,7 @@ def _block(keyword: str, text: str) -> str:
         if kind.lower().startswith("exec"):
             raise Refused("Match exec runs a command on this machine", "other criteria, or --allow-exec")
         if kind not in _ALONE and (kind not in _CRITERIA or not rest):
-            raise Refused(f"Match {kind} is not understood", f"Match {', '.join(sorted(_ALONE | _CRITERIA))}")
+            raise Refused(f"Match {kind} is not supported", f"Match {', '.join(sorted(_ALONE | _CRITERIA))}")
         if kind in _CRITERIA:
             rest.pop(0)
     return shlex.join(words)

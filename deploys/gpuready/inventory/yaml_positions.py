@@ -92,7 +92,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecErro
     lines = text.split("\n")
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     if "\t" in here[: len(here) - len(here.lstrip())] or (mark and here[mark.column : mark.column + 1] == "\t"):
-        return SpecError("a tab indents this line", where=Where(file, line), given="\t", allowed="spaces")
+        return SpecError("a tab indents this line", where=Where(file, line), allowed="spaces")
     words = ", ".join(part for part in (error.context, error.problem) if part)
     return SpecError(f"not YAML: {words}", where=Where(file, line), allowed="key: value, indented by spaces")
 

@@ -135,7 +135,7 @@ class Maintenance(Section):
         if "drained" in (self.restart, self.reboot) and self.drain == "none":
             key = "restart" if self.restart == "drained" else "reboot"
             at = {"at": key, "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
-            raise PydanticCustomError("floor", "maintenance.drain is none", at)
+            raise PydanticCustomError("floor", "needs maintenance.drain", at)
         return self
 
 

@@ -76,7 +76,7 @@ class Shown:
         if isinstance(value, dict):
             return f"a mapping of {', '.join(map(label, value))}" if value else "an empty mapping"
         if isinstance(value, (list, tuple)):
-            return f"a list of {len(value)}"
+            return f"a list of {len(value)}" if value else "an empty list"
         return repr(value) if isinstance(value, (str, bytes)) else str(value)
 
 

@@ -37,6 +37,6 @@ class Driver(Section):
         settings = {"version": self.version, "flavor": self.flavor, "fabric_manager": self.fabric_manager}
         for name, value in settings.items() if self.policy != "install" else ():
             if value not in (None, "auto", "match"):
-                at = {"at": name, "allowed": "with policy: install"}
-                raise PydanticCustomError("version", f"policy: {self.policy} installs nothing", at)
+                at = {"at": name, "allowed": "only with policy: install"}
+                raise PydanticCustomError("version", f"no effect with policy: {self.policy}", at)
         return self
