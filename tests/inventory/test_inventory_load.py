@@ -91,19 +91,19 @@ def test_what_hosts_cannot_be_spread_by(value: str, tmp_path: Path) -> None:
         one(tmp_path, f"gpuready: {{maintenance: {{spread_by: rack}}}}, rack: {value}")
 
 
-def test_notes(tmp_path: Path) -> None:
+def test_ignored_variables_are_a_note(tmp_path: Path) -> None:
     row = "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, other: '{{ x }}'"
     entry = one(tmp_path, row)
     assert entry.notes == ("ignored: ansible_become, ansible_python_interpreter, ansible_ssh_pass",)
 
 
 @pytest.mark.parametrize("name", ["gpuredy", "gpu_ready", "GPUready"])
-def test_a_misspelt_gpuready_is_no_empty_spec(tmp_path: Path, name: str) -> None:
+def test_a_misspelt_gpuready_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecErrors, match=rf"hosts\.yaml:1: unknown variable {name}; .*did you mean 'gpuready'"):
         one(tmp_path, f"{name}: {{hardware: {{gpus: 8}}}}")
 
 
-def test_values_that_we_do_not_use_may_be_anything(tmp_path: Path) -> None:
+def test_unused_variables_may_have_any_value(tmp_path: Path) -> None:
     one(tmp_path, "a: !vault x, b: '{{ c }}', c: !unsafe '{{', d: {1: [2, {yes: no}]}, 5: 6")
 
 
@@ -126,7 +126,7 @@ def test_an_encrypted_file_that_a_chosen_host_needs_is_an_error(file: str, tmp_p
         load([source])
 
 
-def test_whether_an_encrypted_file_chooses_a_host_is_not_known(tmp_path: Path) -> None:
+def test_a_host_that_only_an_encrypted_file_could_choose_is_skipped(tmp_path: Path) -> None:
     text = "g: {hosts: {a: }}\nk: {hosts: {b: {gpuready: {}}}}"
     (a,) = load([write(tmp_path, hosts=text, group_vars__g=ENCRYPTED)]).skipped
     where = f"{tmp_path}/group_vars/g.yaml"
@@ -168,7 +168,7 @@ def test_the_same_group_in_two_sources_is_merged(tmp_path: Path) -> None:
     assert (spec.ldso, spec.hardware.gpus, spec.toolkit.hold, spec.toolkit.version) == ("off", 1, False, "1.19.1")
 
 
-def test_an_inherited_mistake_is_shown_where_it_stands(tmp_path: Path) -> None:
+def test_an_inherited_error_names_its_own_file_and_line(tmp_path: Path) -> None:
     source = write(
         tmp_path,
         hosts="g:\n  hosts: {a: {gpuready: {hardware: {gpus: 8}}}}\n",
@@ -255,7 +255,7 @@ def test_a_part_of_the_limit_that_matches_nothing_is_noted(tmp_path: Path) -> No
     assert entry.notes == ("--limit gpux matches no host; did you mean gpu, cpu?",)
 
 
-def test_only_wanted_hosts_are_judged(tmp_path: Path) -> None:
+def test_only_selected_hosts_are_validated(tmp_path: Path) -> None:
     source = write(tmp_path, hosts="all: {hosts: {good: {gpuready: {}}, bad: {gpuready: {ldso: 5}}}}")
     assert chosen([source], limit=["good"])
     with pytest.raises(SpecErrors):
@@ -375,7 +375,7 @@ def test_bad_executable(body: str, says: str, tmp_path: Path) -> None:
         chosen([script(tmp_path, body)], allow_exec=True)
 
 
-def test_a_mode_alone_makes_no_executable(tmp_path: Path) -> None:
+def test_the_executable_bit_alone_does_not_run_a_file(tmp_path: Path) -> None:
     source = write(tmp_path, hosts="all: {hosts: {a: {gpuready: {}}}}")
     Path(source).chmod(0o755)
     assert chosen([source])
@@ -390,6 +390,6 @@ def test_directory(tmp_path: Path) -> None:
         chosen([str(tmp_path)])
 
 
-def test_no_source_at_all() -> None:
+def test_without_a_source() -> None:
     with pytest.raises(InventoryError, match="no inventory given"):
         chosen([])

@@ -78,8 +78,8 @@ def ours(sources: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         if group.priority != 1:
             variables["ansible_group_priority"] = group.priority
         members = [] if name == "all" else list(group.hosts)
-        said = {"hosts": members, "children": list(group.children), "vars": variables}
-        groups[name] = {key: value for key, value in said.items() if value}
+        parts = {"hosts": members, "children": list(group.children), "vars": variables}
+        groups[name] = {key: value for key, value in parts.items() if value}
     return hosts, {name: group for name, group in groups.items() if group}
 
 

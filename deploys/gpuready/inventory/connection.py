@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
@@ -109,13 +109,18 @@ class _Args:
     options: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _first(variables: Mapping[str, Located], names: tuple[str, ...]) -> tuple[str, Located] | None:
+class _Variable(NamedTuple):
+    name: str
+    located: Located
+
+
+def _first(variables: Mapping[str, Located], names: tuple[str, ...]) -> _Variable | None:
     """The first of several names for one setting that is set and not null."""
     for name in names:
         value = variables.get(name)
         if value is not None and value.value is not None:
             refuse_templates(name, value)
-            return name, value
+            return _Variable(name, value)
     return None
 
 
@@ -131,8 +136,8 @@ def _text(variables: Mapping[str, Located], names: tuple[str, ...], form: re.Pat
 
 def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], allowed: str) -> None:
     found = _first(variables, (name,))
-    if found is not None and found[1].value not in words:
-        refuse(name, found[1], allowed)
+    if found is not None and found.located.value not in words:
+        refuse(name, found.located, allowed)
 
 
 def _refuse_become(variables: Mapping[str, Located]) -> None:
@@ -147,16 +152,16 @@ def _address(name: str, variables: Mapping[str, Located]) -> str:
     found = _first(variables, ("ansible_ssh_host", "ansible_host"))
     if found is None:
         return name
-    if not isinstance(found[1].value, str) or not is_host(found[1].value):
+    if not isinstance(found.located.value, str) or not is_host(found.located.value):
         refuse(*found, NAME_ALLOWED)
-    return found[1].value
+    return found.located.value
 
 
 def _port(variables: Mapping[str, Located]) -> int | None:
     found = _first(variables, ("ansible_ssh_port", "ansible_port"))
     if found is None:
         return None
-    number = found[1].value
+    number = found.located.value
     if isinstance(number, OddInt):  # Ansible connects to port 8 where 010 is written
         refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,5}", number):
@@ -172,7 +177,7 @@ def _arguments(variables: Mapping[str, Located], files: ConfigFiles, *, allow_ex
         found = _first(variables, (name,))
         if found is None:
             continue
-        value = found[1]
+        value = found.located
         if not isinstance(value.value, str) or not value.value.isprintable():
             refuse(name, value, _ARGUMENTS_ALLOWED)
         try:
