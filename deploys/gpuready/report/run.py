@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuready.core import owners
 from gpuready.core.check import DECIDE, UNDECIDED, Judged
-from gpuready.core.component import Comparison
+from gpuready.core.compare import Comparison
 from gpuready.core.errors import GpureadyError, InventoryError
 from gpuready.inventory.hosts import Skipped
 from gpuready.report.nccl import NcclAnswer

@@ -2,58 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import WithJsonSchema
-
-from gpuready.core.fields import Allowed, ShmSize
+from gpuready.components.containerd.spec import ContainerdSpec
+from gpuready.components.crio.spec import CrioSpec
+from gpuready.components.docker.spec import DockerSpec
 from gpuready.core.section import Section
-
-ContainerdUnit = Annotated[
-    Literal["containerd"],
-    WithJsonSchema({"enum": ["containerd"]}),
-    Allowed("containerd (other units are not supported yet)"),
-]
-ContainerdFile = Annotated[
-    Literal["/etc/containerd/config.toml"],
-    WithJsonSchema({"enum": ["/etc/containerd/config.toml"]}),
-    Allowed("/etc/containerd/config.toml (other files are not supported yet)"),
-]
-
-
-class DockerSpec(Section):
-    """Docker is required on this node, with these settings."""
-
-    default_runtime: bool = False
-    """Make nvidia the default runtime, even for containers that do not request a GPU."""
-    live_restore: Literal["auto"] | bool = "auto"
-    """Keep containers running while dockerd restarts: auto turns it on if the node's configuration permits it."""
-    shm_size: ShmSize | None = None
-    """The size of /dev/shm in new containers, such as 8g or a number of bytes; unchanged by default."""
-    cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in Docker (25.0 to 28.1 need a restart; 28.2 enables them by default); auto changes nothing."""
-    install: Literal[False, "distro"] = False
-    """Install Docker if it is missing: distro installs the distribution's docker.io."""
-
-
-class ContainerdSpec(Section):
-    """containerd is required on this node, with these settings."""
-
-    service: ContainerdUnit = "containerd"
-    """The systemd unit; other units are not supported yet."""
-    config: ContainerdFile = "/etc/containerd/config.toml"
-    """Its configuration file; other files are not supported yet."""
-    default_runtime: bool = False
-    """Make nvidia the default runtime."""
-    cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in containerd (enable_cdi): auto changes nothing."""
-
-
-class CrioSpec(Section):
-    """CRI-O is required on this node, with these settings."""
-
-    default_runtime: bool = False
-    """Make nvidia the default runtime."""
 
 
 class Runtimes(Section):
@@ -82,3 +36,8 @@ class Runtimes(Section):
     def required_crio(self) -> CrioSpec | None:
         """CRI-O's settings, or None if the spec does not require CRI-O."""
         return self.crio if isinstance(self.crio, CrioSpec) else None
+
+    @property
+    def installs_docker(self) -> bool:
+        """Whether gpuready installs Docker if it is missing."""
+        return isinstance(self.docker, DockerSpec) and self.docker.install == "distro"
