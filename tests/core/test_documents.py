@@ -92,7 +92,7 @@ def test_documents_that_are_refused(parse: Callable[[str], object], text: str, w
 def test_a_sexagesimal_number_of_an_inventory_is_refused() -> None:
     """YAML 1.1 reads 1:1:1 in base 60, and PyYAML multiplies once for each digit."""
     began = time.process_time()
-    with pytest.raises(SpecError, match="no valid int"):
+    with pytest.raises(SpecError, match="not a valid int"):
         load_text("a: 1" + ":1" * 100_000, "hosts.yaml")
     assert time.process_time() - began < 5
 

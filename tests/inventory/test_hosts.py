@@ -90,15 +90,15 @@ def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
 WRONG = {
     "ansible_become_password: hunter2": "ansible_become_password: not supported",
     "ansible_connection: local": "ansible_connection: not accepted; given 'local'",
-    "ansible_user: '{{ who }}'": "gpuready evaluates no templates",
-    "ansible_host: !vault x": "gpuready has no vault",
-    "ansible_ssh_extra_args: -W x": "-W is not understood",
+    "ansible_user: '{{ who }}'": "gpuready does not evaluate templates",
+    "ansible_host: !vault x": "gpuready cannot decrypt ansible-vault values",
+    "ansible_ssh_extra_args: -W x": "-W is not supported",
     "ansible_ssh_args: -o ProxyCommand=x": "ProxyCommand runs a command",
 }
 
 
 @pytest.mark.parametrize("row", WRONG)
-def test_what_is_wrong_with_a_skipped_host_is_a_note_and_with_a_chosen_one_an_error(row: str, tmp_path: Path) -> None:
+def test_an_error_of_a_skipped_host_is_a_note(row: str, tmp_path: Path) -> None:
     rows = f"all:\n  hosts:\n    good: {{gpuready: {{}}}}\n    other:\n      {row}\n"
     found = load([written(tmp_path, rows)])
     assert names(found) == (["good"], ["other"]) and found.chosen[0].notes == ()
@@ -199,8 +199,8 @@ def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, c
     inventory = nobodys(tmp_path, listener, "    gpu01: {gpuready: {monitoring: {}}, ansible_port: 1}\n")
     capsys.readouterr()
     assert run(["render", "prometheus", "-i", inventory]) == 0
-    told = capsys.readouterr()
-    assert "db01" not in told.out and "skipped  db01,web01: no gpuready value in the inventory" in told.err
+    output = capsys.readouterr()
+    assert "db01" not in output.out and "skipped  db01,web01: no gpuready value in the inventory" in output.err
     assert run(["trust", "--yes", "-i", inventory]) == 4
     assert "skipped  db01,web01" in capsys.readouterr().err
     assert listener.knocks == 0
@@ -217,7 +217,7 @@ def test_the_plain_door_leaves_them_alone(tmp_path: Path, capsys: Capture) -> No
 CHOSEN = "    gpu01: {gpuready: {hardware: {gpus: none}}}\n"
 
 
-def test_a_listener_counts(tmp_path: Path, listener: Listener) -> None:
+def test_the_listener_notices_connections(tmp_path: Path, listener: Listener) -> None:
     inventory = nobodys(tmp_path, listener, "  vars: {gpuready: {}}\n")
     ((code, _),) = gpuready(["plan", "-i", inventory])
     assert code == 4
@@ -299,7 +299,7 @@ def test_how_a_gpu_is_seen(driver: dict[str, Any], seen: bool) -> None:
         assert not undecided(NodeSpec.model_validate({"hardware": {"gpus": gpus}}), state)
 
 
-def test_plan_does_nothing_where_no_gpu_is_seen_and_none_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_plan_skips_a_host_without_a_visible_gpu(tmp_path: Path, capsys: Capture) -> None:
     inventory, recorded = written(tmp_path, SILENT), states(tmp_path, bare=BARE, gpu01=h200())
     code, found, text = asked("plan", inventory, recorded, capsys)
     assert code == 0 and found["hosts"]["gpu01"]["outcome"] == "would_change"
@@ -309,14 +309,14 @@ def test_plan_does_nothing_where_no_gpu_is_seen_and_none_is_said(tmp_path: Path,
     assert "skipped  bare: no NVIDIA GPU is seen" in text and "do     write hardware: {gpus: none}" in text
 
 
-def test_a_plan_of_such_hosts_alone_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:
+def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}, db01: }}\n")
     code, found, text = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
     assert code == 0 and {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
     assert text.endswith("\nnothing to do; 2 hosts skipped\n")
 
 
-def test_an_apply_of_such_hosts_alone_is_no_success() -> None:
+def test_an_apply_with_only_such_hosts_fails() -> None:
     def ran(verb: str, *outcomes: str) -> Run:
         made = Run(verb, [HostRun(f"n{i}", outcome, reason="x") for i, outcome in enumerate(outcomes)])
         made.leave_alone([Skipped("db01", UNCHOSEN)])
@@ -340,7 +340,7 @@ def test_verify_of_such_a_host_is_unknown(tmp_path: Path, capsys: Capture) -> No
     assert "set hardware: {gpus: none}" in text
 
 
-def test_where_the_spec_says_it_all_is_as_ever(tmp_path: Path, capsys: Capture) -> None:
+def test_with_gpus_in_the_spec_such_a_host_is_planned(tmp_path: Path, capsys: Capture) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {hardware: {gpus: none}}}}}\n")
     code, found, _ = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
     assert code == 0 and found["hosts"]["bare"]["outcome"] == "would_change"
@@ -363,9 +363,9 @@ def test_a_waiver_for_no_check_is_an_error_at_its_line(tmp_path: Path, capsys: C
     recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
     for verb in ("plan", "verify"):
         assert run([verb, "-i", waiver(tmp_path, "gpu.cuont"), "--state", recorded]) == 5
-        told = capsys.readouterr().err
-        assert "hosts.yaml:10: verify.waive[0].check: no such check; given 'gpu.cuont'" in told
-        assert "did you mean 'gpu.count'?" in told
+        message = capsys.readouterr().err
+        assert "hosts.yaml:10: verify.waive[0].check: no such check; given 'gpu.cuont'" in message
+        assert "did you mean 'gpu.count'?" in message
     assert run(["plan", "-i", waiver(tmp_path, "gpu.count"), "--state", recorded]) == 0
 
 
@@ -374,11 +374,11 @@ def test_every_check_can_be_waived(tmp_path: Path) -> None:
         assert load([waiver(tmp_path, name)], check_ids=BY_ID).chosen
 
 
-def test_a_waiver_out_of_date_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_an_expired_waiver_is_a_note(tmp_path: Path, capsys: Capture) -> None:
     recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
     inventory = waiver(tmp_path, "gpu.count", "2020-12-31", "*02")
     for verb in ("plan", "verify"):
         _, found, text = asked(verb, inventory, recorded, capsys)
-        note = f"{inventory}:7: the waiver of gpu.count ended on 2020-12-31"
+        note = f"{inventory}:7: the waiver of gpu.count expired on 2020-12-31"
         assert note in found["hosts"]["gpu02"]["notes"] and note not in found["hosts"]["gpu01"]["notes"]
-        assert "the waiver of gpu.count ended on 2020-12-31" in text
+        assert "the waiver of gpu.count expired on 2020-12-31" in text

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import load
+from gpuready.spec.source_values import Shown
 
 TODAY = datetime.date(2026, 11, 1)
 
@@ -39,6 +43,18 @@ def host(name: str, *says: str) -> Bad:
 
 def variable(row: str, *says: str) -> Bad:
     return Bad(f"all:\n  hosts:\n    n1:\n      {row}\n{CHOSEN}", 4, says)
+
+
+def each(form: Callable[..., Bad], text: str, values: list[Any], *says: str) -> dict[str, Bad]:
+    """A case for each value, which takes the place of VALUE in ``text``."""
+    return {
+        f"{text} {value!r}": form(text.replace("VALUE", json.dumps(value)), f"given {Shown(value)!r}", *says)
+        for value in values
+    }
+
+
+def first_line(block: str, *says: str) -> Bad:
+    return spec(block, 1, *says)
 
 
 UNKNOWN = "unknown key"
@@ -76,10 +92,7 @@ SPECS = {
     "version as a number": spec(
         "toolkit:\n  version: 1.20", 2, "toolkit.version", "given 1.2;", "X.Y.Z, such as 1.20.0 (in quotes)"
     ),
-    "version with a revision": spec("toolkit: {version: 1.20.0-1}", 1, "given '1.20.0-1'", "X.Y.Z"),
     "RDMA package": spec("rdma: {packages: [bash]}", 1, "rdma.packages[0]", "given 'bash'", "rdma-core, perftest"),
-    "version with a command": spec("toolkit: {version: '1.20.0;reboot'}", 1, "given '1.20.0;reboot'", "X.Y.Z"),
-    "version with a newline": spec('toolkit: {version: "1.20.0\\n"}', 1, "given '1.20.0\\n'", "X.Y.Z"),
     "below the floor": spec(
         "toolkit:\n  hold: false\n  version: 1.18.2",
         3,
@@ -91,7 +104,7 @@ SPECS = {
     "floor exception over": spec(
         "toolkit:\n  version: 1.18.2\n  floor_exception:\n    reason: driver 470\n    until: 2026-10-31",
         5,
-        "has ended",
+        "has expired",
         "given 2026-10-31",
         "allowed: 2026-11-01 or later",
     ),
@@ -101,17 +114,8 @@ SPECS = {
         "floor_exception.until is missing",
         "allowed: a date",
     ),
-    "floor exception with a word for a date": spec(
-        "toolkit: {version: 1.18.2, floor_exception: {reason: x, until: soon}}",
-        1,
-        "given 'soon'",
-        "allowed: a date, such as",
-    ),
     "date that is none": spec(
-        "toolkit: {floor_exception: {reason: x, until: 2026-02-30}}", 1, "no valid timestamp", "given '2026-02-30'"
-    ),
-    "quoted date that is none": spec(
-        "toolkit: {floor_exception: {reason: x, until: '2026-02-30'}}", 1, "given '2026-02-30'", "allowed: a date"
+        "toolkit: {floor_exception: {reason: x, until: 2026-02-30}}", 1, "not a valid timestamp", "given '2026-02-30'"
     ),
     "date and time": spec(
         "toolkit: {floor_exception: {reason: x, until: 2027-01-01T10:00:00}}", 1, "until", "allowed: a date"
@@ -119,50 +123,18 @@ SPECS = {
     "empty reason": spec(
         "toolkit: {floor_exception: {reason: ' ', until: 2027-01-01}}", 1, "given ' '", "allowed: one line of text"
     ),
-    "hold as text": spec("toolkit: {hold: 'yes'}", 1, "given 'yes'", "allowed: true | false"),
-    "hold as null": spec("toolkit: {hold: }", 1, "given null", "allowed: true | false"),
-    "gpus as text": spec("hardware: {gpus: '8'}", 1, "given '8'", "allowed: auto | none | a number from 1"),
-    "gpus zero": spec("hardware: {gpus: 0}", 1, "given 0", "a number from 1"),
-    "gpus true": spec("hardware: {gpus: yes}", 1, "given true", "auto | none"),
-    "gpus half": spec("hardware: {gpus: 1.5}", 1, "given 1.5", "auto | none"),
     "near word": spec("hardware: {gpus: atuo}", 1, "given 'atuo'", "did you mean 'auto'?"),
     "model in two lines": spec(
         "hardware:\n  model: |\n    H200\n    H100", 2, "hardware.model", "allowed: one line of text"
     ),
-    "ldso as a word": spec(
-        "ldso: /usr/local/nvidia/lib64", 1, "given '/usr/local/nvidia/lib64'", "auto | off | a list"
-    ),
-    "ldso on": spec("ldso: on", 1, "given true", "auto | off | a list"),
-    "ldso empty": spec("ldso: []", 1, "given a list of 0", "at least one absolute directory"),
+    "ldso empty": spec("ldso: []", 1, "given an empty list", "at least one absolute directory"),
     "ldso relative": spec(
-        "ldso:\n  - /usr/lib/a\n  - lib64", 3, "ldso[1]: no plain absolute directory", "given 'lib64'", DIRECTORY
+        "ldso:\n  - /usr/lib/a\n  - lib64", 3, "ldso[1]: not a plain absolute directory", "given 'lib64'", DIRECTORY
     ),
-    "ldso root": spec("ldso: [/]", 1, "ldso[0]", DIRECTORY),
-    "ldso dots": spec("ldso: [/usr/../etc]", 1, "ldso[0]", DIRECTORY),
-    "ldso glob": spec("ldso: ['/usr/lib/*']", 1, "ldso[0]", DIRECTORY),
-    "ldso space": spec("ldso: ['/usr/my lib']", 1, "ldso[0]", DIRECTORY),
-    "ldso newline": spec('ldso: ["/a\\n/b"]', 1, "ldso[0]", "given '/a\\n/b'", DIRECTORY),
-    "ldso include": spec("ldso: ['include /etc/x']", 1, "ldso[0]", DIRECTORY),
-    "ldso variable": spec("ldso: [/usr/$HOME]", 1, "ldso[0]", DIRECTORY),
-    "ldso command": spec("ldso: ['/a;reboot', '/a`id`', '/a|b', '/a&', '/$(id)']", 1, "ldso[0]", "ldso[4]", DIRECTORY),
-    "ldso stubs": spec("ldso: [/usr/local/cuda/lib64/stubs]", 1, "'stubs' directory", "never runs", DIRECTORY),
-    "ldso compat": spec("ldso: [/usr/local/cuda/compat/]", 1, "'compat' directory", "shadows", DIRECTORY),
-    "ldso twice": spec("ldso: [/usr/a, /usr/a/]", 1, "/usr/a stands there more than once", "each once"),
+    "ldso stubs": spec("ldso: [/usr/local/cuda/lib64/stubs]", 1, "'stubs' directory", "only for linking", DIRECTORY),
+    "ldso compat": spec("ldso: [/usr/local/cuda/compat/]", 1, "'compat' directory", "hides the driver's", DIRECTORY),
+    "ldso twice": spec("ldso: [/usr/a, /usr/a/]", 1, "duplicate entry /usr/a", "each once"),
     "ldso of numbers": spec("ldso:\n  - 5", 2, "ldso[0]", "given 5", DIRECTORY),
-    "url without scheme": spec(
-        "toolkit: {repo: {url: nvidia.github.io}}",
-        1,
-        "toolkit.repo.url",
-        "given 'nvidia.github.io'",
-        "allowed: http(s)://host/path",
-    ),
-    "url file": spec("toolkit: {repo: {url: 'file:///etc'}}", 1, "toolkit.repo.url", "http(s)://host/path"),
-    "url with a space": spec("toolkit: {repo: {url: 'https://h/a b'}}", 1, "toolkit.repo.url", "http(s)://host/path"),
-    "url with quotes": spec("toolkit: {repo: {url: 'https://h/\"x'}}", 1, "toolkit.repo.url", "http(s)://host/path"),
-    "url with a newline": spec(
-        'toolkit: {repo: {url: "https://h/\\nTrusted: yes"}}', 1, "toolkit.repo.url", "http(s)://host/path"
-    ),
-    "url with a command": spec("toolkit: {repo: {url: 'https://h/$(reboot)'}}", 1, "toolkit.repo.url", "$(ARCH)"),
     "url with a password": spec(
         "toolkit: {repo: {url: 'https://u:hunter2@h/'}}", 1, "toolkit.repo.url", "given '***'", "without credentials"
     ),
@@ -182,7 +154,7 @@ SPECS = {
     "short fingerprint": spec(
         "toolkit: {repo: {fingerprint: DDCAE044F796ECB0}}",
         1,
-        "no full OpenPGP fingerprint",
+        "not a full OpenPGP fingerprint",
         "given 'DDCAE044F796ECB0'",
         "40 hexadecimal digits",
     ),
@@ -192,27 +164,19 @@ SPECS = {
         "toolkit.repo.fingerprint",
         "40 hexadecimal digits",
     ),
-    "proxy without scheme": spec(
-        "toolkit: {repo: {proxy: 'proxy:3128'}}",
-        1,
-        "toolkit.repo.proxy",
-        "given 'proxy:3128'",
-        "allowed: http(s)://host:port, or env:NAME",
-    ),
     "proxy with a password": spec(
-        "toolkit: {repo: {proxy: 'http://u:hunter2@p:3128'}}", 1, "credentials in the open", "given '***'", "env:NAME"
+        "toolkit: {repo: {proxy: 'http://u:hunter2@p:3128'}}", 1, "credentials in clear text", "given '***'", "env:NAME"
     ),
     "nccl subnet with host part": spec(
-        "nccl: {subnets: [10.0.0.1/16]}", 1, "nccl.subnets[0]: the network is written 10.0"
+        "nccl: {subnets: [10.0.0.1/16]}", 1, "nccl.subnets[0]: write the network as 10.0"
     ),
     "nccl version as number": spec("nccl:\n  version: 2.2", 2, "nccl.version", "allowed: 2.X or 2.X.Y", "(in quotes)"),
     "nccl variable for debugging": spec(
-        "nccl:\n  extra:\n    NCCL_IB_TC: 106\n    NCCL_DEBUG: INFO", 4, "nccl.extra.NCCL_DEBUG: it is for debugging"
+        "nccl:\n  extra:\n    NCCL_IB_TC: 106\n    NCCL_DEBUG: INFO", 4, "nccl.extra.NCCL_DEBUG: for debugging only"
     ),
-    "nccl variable of ours": spec("nccl: {extra: {NCCL_IB_GID_INDEX: 3}}", 1, "it is worked out", "given 3"),
-    "nccl variable with quotes": spec("nccl: {extra: {NCCL_X: '\"1\"'}}", 1, "nccl.extra.NCCL_X: NCCL knows no quotes"),
-    "proxy with quotes": spec(
-        "toolkit: {repo: {proxy: 'http://p:1\";'}}", 1, "toolkit.repo.proxy", "http(s)://host:port"
+    "nccl variable of ours": spec("nccl: {extra: {NCCL_IB_GID_INDEX: 3}}", 1, "gpuready computes it", "given 3"),
+    "nccl variable with quotes": spec(
+        "nccl: {extra: {NCCL_X: '\"1\"'}}", 1, "nccl.extra.NCCL_X: NCCL would read the quotes"
     ),
     "secret not set": spec(
         "toolkit:\n  repo: {proxy: 'env:GPUREADY_TEST_NOT_SET'}",
@@ -227,7 +191,7 @@ SPECS = {
     "secret command without consent": spec(
         "toolkit: {repo: {proxy: 'cmd:touch /tmp/gpuready-test-was-run'}}",
         1,
-        "needs consent",
+        "only with --allow-exec",
         "given 'cmd:touch",
         "--allow-exec",
     ),
@@ -241,9 +205,6 @@ SPECS = {
     "docker default as text": spec(
         "runtimes: {docker: {default_runtime: 'true'}}", 1, "given 'true'", "allowed: true | false"
     ),
-    "shm size with a word": spec(
-        "runtimes: {docker: {shm_size: big}}", 1, "shm_size", "given 'big'", "allowed: a size such as 8g"
-    ),
     "cdi in Docker as a word": spec(
         "runtimes: {docker: {cdi: always}}", 1, "given 'always'", "allowed: auto | true | false"
     ),
@@ -253,7 +214,7 @@ SPECS = {
     "a mode of later toolkits": spec(
         "toolkit:\n  version: 1.17.8\n  floor_exception: {reason: x, until: 2999-01-01}\n  mode: jit-cdi",
         4,
-        "toolkit.mode: toolkit 1.17.8 does not know it",
+        "toolkit.mode: toolkit 1.17.8 does not support it",
         "given 'jit-cdi'",
         "allowed: with version 1.18.0 or newer",
     ),
@@ -264,10 +225,6 @@ SPECS = {
         "allowed: with version 1.17.7 or newer",
     ),
     "hardening as a number": spec("toolkit: {hardened: 1}", 1, "toolkit.hardened", "given 1", "allowed: true | false"),
-    "shm size zero": spec("runtimes: {docker: {shm_size: 0}}", 1, "given 0", "a size such as 8g"),
-    "shm size with a command": spec(
-        "runtimes: {docker: {shm_size: '8g; id'}}", 1, "given '8g; id'", "a size such as 8g"
-    ),
     "live restore": spec(
         "runtimes: {docker: {live_restore: maybe}}", 1, "given 'maybe'", "allowed: auto | true | false"
     ),
@@ -284,22 +241,25 @@ SPECS = {
     "waive is a mapping": spec(
         "verify: {waive: {check: gpu.count}}", 1, "given a mapping of check", "a list, each entry a mapping with check"
     ),
-    "image with a flag": spec(
-        "verify: {image: '--privileged'}", 1, "given '--privileged'", "allowed: an image reference"
-    ),
-    "image with a space": spec("verify: {image: 'a b'}", 1, "given 'a b'", "an image reference"),
     "threshold unknown": spec(
         "verify:\n  thresholds: {retird_pages: 10}", 2, "retird_pages", "did you mean 'retired_pages'?"
     ),
     "level unknown": spec("verify: {level: smok}", 1, "given 'smok'", "did you mean 'smoke'?"),
     "template": spec(
-        "toolkit:\n  version: '{{ version }}'", 2, "no templates", "given '{{ version }}'", "a plain value"
+        "toolkit:\n  version: '{{ version }}'",
+        2,
+        "does not evaluate templates",
+        "given '{{ version }}'",
+        "a plain value",
     ),
-    "template for a section": spec("toolkit: '{{ toolkit }}'", 1, "no templates", "a plain value"),
+    "template for a section": spec("toolkit: '{{ toolkit }}'", 1, "does not evaluate templates", "a plain value"),
     "vault": spec(
-        "toolkit:\n  repo:\n    proxy: !vault |\n      $ANSIBLE_VAULT;1.1;AES256", 3, "no vault", "env:, file: or cmd:"
+        "toolkit:\n  repo:\n    proxy: !vault |\n      $ANSIBLE_VAULT;1.1;AES256",
+        3,
+        "cannot decrypt ansible-vault",
+        "env:, file: or cmd:",
     ),
-    "key that YAML takes for true": spec("on: 1", 1, "a key that is no text", "given true", "quoted text"),
+    "key that YAML takes for true": spec("on: 1", 1, "a key is not text", "given true", "quoted text"),
     "duplicate key": spec(
         "toolkit: {hold: true}\nldso: auto\ntoolkit: {hold: false}",
         3,
@@ -310,36 +270,31 @@ SPECS = {
         "driver: {policy: install, version: '570'}", 1, "driver.version", "570", "a full version such as"
     ),
     "driver without version": spec("driver: {policy: install}", 1, "driver.policy", "install together with version"),
-    "driver flavor held": spec("driver: {policy: hold, flavor: open}", 1, "driver.flavor", "with policy: install"),
+    "driver flavor held": spec("driver: {policy: hold, flavor: open}", 1, "driver.flavor", "only with policy: install"),
     "driver version held": spec(
-        "driver: {policy: hold, version: 570.86.15}", 1, "driver.version", "with policy: install"
+        "driver: {policy: hold, version: 570.86.15}", 1, "driver.version", "only with policy: install"
     ),
 }
-NOT_YET = {
-    "containerd": ("runtimes: {containerd: {service: k0s}}", "runtimes.containerd.service: k0s", "containerd"),
-    "containerd file": (
+SPECS |= {
+    "another unit of containerd": spec(
+        "runtimes: {containerd: {service: k0s}}",
+        1,
+        "runtimes.containerd.service",
+        "allowed: containerd (other units are not supported yet)",
+    ),
+    "another file of containerd": spec(
         "runtimes: {containerd: {config: /x.toml}}",
+        1,
         "containerd.config",
-        "/etc/containerd/config.toml",
+        "allowed: /etc/containerd/config.toml (other files are not supported yet)",
     ),
-}
-SPECS |= {
-    f"not yet: {name}": spec(block, 1, path, "not yet: this release of gpuready has no", f"allowed: {allowed}")
-    for name, (block, path, allowed) in NOT_YET.items()
-}
-
-SPECS |= {
     "pairs of hosts": spec(
         "verify:\n  level: fabric",
         2,
-        "verify.level: verify looks at one node at a time",
-        "tested by: gpuready fabric",
+        "verify.level: verify tests one node at a time",
+        "run: gpuready fabric",
         "allowed: effective | config | smoke",
     ),
-    "a threshold of nothing": spec(
-        "verify: {thresholds: {write_bw: 0}}", 1, "thresholds.write_bw", "a fraction above 0"
-    ),
-    "a threshold in percent": spec("verify: {thresholds: {nccl: 80}}", 1, "thresholds.nccl", "a fraction above 0"),
     "a threshold as text": spec("verify: {thresholds: {read_lat: 5us}}", 1, "read_lat", "allowed: microseconds"),
     "a threshold of another name": spec(
         "verify: {thresholds: {writ_bw: 0.9}}", 1, "verify.thresholds.writ_bw: unknown key", "did you mean 'write_bw'?"
@@ -347,27 +302,47 @@ SPECS |= {
     "rebooted when drained by nothing": spec(
         "maintenance:\n  reboot: drained",
         2,
-        "maintenance.reboot: nothing says how the node is drained",
+        "maintenance.reboot: needs maintenance.drain",
         "allowed: drained together with drain: kubectl | slurm | {before, after}",
     ),
     "reboot timeout": spec("maintenance: {reboot_timeout: 5}", 1, "maintenance.reboot_timeout", "seconds, from 30"),
     "drained by nothing": spec(
         "maintenance:\n  restart: drained",
         2,
-        "maintenance.restart: nothing says how the node is drained",
+        "maintenance.restart: needs maintenance.drain",
         "allowed: drained together with drain: kubectl | slurm | {before, after}",
     ),
-    "a batch of none": spec(
-        "maintenance: {batch: 0}", 1, "maintenance.batch", "allowed: a number from 1, a percentage"
-    ),
-    "a batch of too much": spec("maintenance: {batch: 200%}", 1, "maintenance.batch", "given '200%'"),
     "half a drain": spec("maintenance: {drain: {before: a}}", 1, "maintenance.drain.after is missing"),
     "another drain": spec("maintenance: {drain: slrum}", 1, "maintenance.drain", "did you mean 'slurm'?"),
     "spread by nothing": spec(
-        "maintenance: {spread_by: rack}", -2, "n1 has no plain value of rack", "rack: NAME for ev"
+        "maintenance: {spread_by: rack}", -2, "host n1 has no plain value for the variable rack", "rack: NAME for ev"
     ),
     "spread by no variable": spec("maintenance: {spread_by: the rack}", 1, "spread_by", "the name of a host variable"),
 }
+
+COMMANDS = ["/a;reboot", "/a`id`", "/a|b", "/a&", "/$(id)"]
+VALUES = {
+    "hardware: {gpus: VALUE}": (["8", 0, True, 1.5], "allowed: auto | none | a number from 1"),
+    "toolkit: {hold: VALUE}": (["yes", None], "allowed: true | false"),
+    "toolkit: {version: VALUE}": (["1.20.0-1", "1.20.0;reboot", "1.20.0\n"], "X.Y.Z"),
+    "toolkit: {floor_exception: {reason: x, until: VALUE}}": (["soon", "2026-02-30"], "allowed: a date, such as"),
+    "toolkit: {repo: {proxy: VALUE}}": (["proxy:3128", 'http://p:1";'], "allowed: http(s)://host:port, or env:NAME"),
+    "toolkit: {repo: {url: VALUE}}": (
+        ["a.org", "file:///etc", "https://h/a b", 'https://h/"x', "https://h/\nTrusted: yes", "https://h/$(id)"],
+        "toolkit.repo.url: not a plain repository URL",
+    ),
+    "runtimes: {docker: {shm_size: VALUE}}": (["big", 0, "8g; id"], "allowed: a size such as 8g"),
+    "verify: {image: VALUE}": (["--privileged", "a b"], "allowed: an image reference"),
+    "verify: {thresholds: {nccl: VALUE}}": ([0, 80], "a fraction above 0"),
+    "maintenance: {batch: VALUE}": ([0, "200%"], "allowed: a number from 1, a percentage"),
+    "ldso: VALUE": (["/usr/local/nvidia/lib64", True], "allowed: auto | off | a list"),
+    "ldso: [VALUE]": (
+        ["/", "/usr/../etc", "/usr/lib/*", "/usr/my lib", "/a\n/b", "include /etc/x", "/usr/$HOME", *COMMANDS],
+        "ldso[0]: not a plain absolute directory",
+    ),
+}  # fmt: skip
+for text, (values, says) in VALUES.items():
+    SPECS |= each(first_line, text, values, says)
 
 HOST = "allowed: a host name"
 STRUCTURE = {
@@ -388,7 +363,7 @@ STRUCTURE = {
         6,
         ("too many values", "allowed: at most 500000"),
     ),
-    "alias in itself": Bad("all: &a\n  vars: {x: *a}\n", 2, ("*a stands inside its own anchor",)),
+    "alias in itself": Bad("all: &a\n  vars: {x: *a}\n", 2, ("*a is inside its own anchor",)),
     "alias of nothing": Bad("all:\n  vars: *nowhere\n", 2, ("no anchor",)),
     "deep nesting": Bad("all: " + "[" * 10_000, 1, ("nested too deeply", "allowed: at most 64 levels")),
     "python tag": Bad(
@@ -397,27 +372,29 @@ STRUCTURE = {
         ("unknown YAML tag", "given '!!python/object/apply:os.system'", "allowed: plain YAML"),
     ),
     "own tag": Bad("all:\n  vars: {x: !env HOME}\n", 2, ("unknown YAML tag", "given '!env'")),
-    "mapping as a key": Bad("all:\n  ? {a: b}\n  : c\n", 2, ("a key is itself a mapping",)),
-    "merge of text": Bad("all:\n  vars: {<<: x}\n", 2, ("<< takes a mapping",)),
+    "mapping as a key": Bad("all:\n  ? {a: b}\n  : c\n", 2, ("the key is a mapping or list",)),
+    "merge of text": Bad("all:\n  vars: {<<: x}\n", 2, ("<< needs a mapping",)),
     "duplicate host": Bad(
         "all:\n  hosts:\n    a: {x: 1}\n    a: {x: 2}\n",
         4,
         ("duplicate key 'a', first at", "hosts.yaml:3", "each key once"),
     ),
     "duplicate key in JSON": Bad('{"all": {"hosts": {}},\n "all": {}}', 2, ("duplicate key 'all'",)),
-    "top is a list": Bad("- a\n- b\n", 1, ("no inventory", "given a list of 2", "a mapping of groups")),
-    "top is text": Bad("gpu1 gpu2", 1, ("no inventory", "given 'gpu1 gpu2'", "a mapping of groups")),
+    "top is a list": Bad("- a\n- b\n", 1, ("not an inventory", "given a list of 2", "a mapping of groups")),
+    "top is text": Bad("gpu1 gpu2", 1, ("not an inventory", "given 'gpu1 gpu2'", "a mapping of groups")),
     "group is a list": Bad(
         "all:\n  children:\n    gpu:\n      - a\n",
         3,
         ("group gpu", "given a list of 1", "a mapping with hosts, vars, children"),
     ),
     "hosts is a list": Bad(
-        "all:\n  hosts:\n    - a\n    - b\n", 2, ("hosts of group all", "given a list of 2", "a colon after each name")
+        "all:\n  hosts:\n    - a\n    - b\n",
+        2,
+        ("hosts of group all: not accepted", "given a list of 2", "a colon after each name"),
     ),
     "vars is a list": Bad("all:\n  vars: [a]\n", 2, ("vars of group all", "given a list of 1", "VARIABLE: value")),
     "host is a list": Bad(
-        "all:\n  hosts:\n    a: [1]\n", 3, ("host a is no mapping", "given a list of 1", "variables as key: value")
+        "all:\n  hosts:\n    a: [1]\n", 3, ("host a is not a mapping", "given a list of 1", "variables as key: value")
     ),
     "unknown key in a group": Bad(
         "all:\n  host: {a: }\n",
@@ -425,22 +402,24 @@ STRUCTURE = {
         ("unknown key in group all", "given 'host'", "allowed: hosts, vars, children", "did you mean 'hosts'?"),
     ),
     "gpuready in a group": Bad(
-        "all:\n  hosts: {a: }\n  gpuready: {}\n", 3, ("gpuready is no part of a group", "below vars")
+        "all:\n  hosts: {a: }\n  gpuready: {}\n", 3, ("gpuready is a variable, not a part of a group", "below vars")
     ),
     "gpuready at the top": Bad(
-        "all: {hosts: {a: }}\ngpuready:\n  toolkit: {}\n", 3, ("gpuready is no part of a group", "below vars")
+        "all: {hosts: {a: }}\ngpuready:\n  toolkit: {}\n",
+        3,
+        ("gpuready is a variable, not a part of a group", "below vars"),
     ),
-    "number as a group": Bad("7: {hosts: {a: }}\n", 1, ("no group name", "given 7", "numbers quoted")),
+    "number as a group": Bad("7: {hosts: {a: }}\n", 1, ("not a group name", "given 7", "numbers in quotes")),
     "group with a slash": Bad(
-        "all:\n  children:\n    ../../etc: \n", 3, ("no group name", "given '../../etc'", "text without /")
+        "all:\n  children:\n    ../../etc: \n", 3, ("not a group name", "given '../../etc'", "text without /")
     ),
     "cycle": Bad(
         "a: {children: {b: }}\nb:\n  children:\n    c: {children: {a: }}\n",
         4,
-        ("a group lies within itself", "a > b > c > a", "allowed: a tree"),
+        ("a group is inside itself", "a > b > c > a", "allowed: groups without a cycle"),
     ),
-    "group in itself": Bad("a:\n  children: {a: }\n", 2, ("a group lies within itself", "a > a")),
-    "all in a group": Bad("a:\n  children: {all: }\n", 2, ("a group lies within itself",)),
+    "group in itself": Bad("a:\n  children: {a: }\n", 2, ("a group is inside itself", "a > a")),
+    "all in a group": Bad("a:\n  children: {all: }\n", 2, ("a group is inside itself",)),
     "ungrouped with children": Bad("ungrouped:\n  children:\n    a:\n", 3, ("ungrouped", "hosts and vars only")),
     "priority": Bad(
         "a:\n  vars: {ansible_group_priority: high}\n", 2, ("ansible_group_priority", "given 'high'", "a whole number")
@@ -448,47 +427,22 @@ STRUCTURE = {
     "range too large": host("gpu[0:999999999]", "more than 100000 hosts", "given 'gpu[0:999999999]'", "[FIRST:LAST]"),
     "ranges too large": host("g[0:999]-[0:999]", "more than 100000 hosts"),
     "range backwards": host("gpu[5:1]", "empty range", "given 'gpu[5:1]'", "FIRST not above LAST"),
-    "range of nothing": host("gpu[]", "is no range", "[FIRST:LAST]"),
-    "range open": host('"gpu[1:5"', "no end", "[FIRST:LAST]"),
+    "range of nothing": host("gpu[]", "is not a range", "[FIRST:LAST]"),
+    "range open": host('"gpu[1:5"', "no closing ]", "[FIRST:LAST]"),
     "range of unequal zeros": host("gpu[01:100]", "equal length", "[FIRST:LAST]"),
     "range with step 0": host("gpu[1:5:0]", "empty range", "[FIRST:LAST]"),
-    "range of mixed ends": host("gpu[a:5]", "is no range"),
-    "number as a host": host("10", "no host name", "given 10;", "numbers quoted"),
-    "null as a host": host("~", "no host name", "given null"),
-    "empty host": host("''", "no host name", "given ''", HOST),
-    "host with a space": host("gpu 1", "no host name", "given 'gpu 1'", HOST),
-    "host like an option": host("-oProxyCommand=id", "no host name", HOST),
-    "host with a command": host("'gpu;reboot'", "given 'gpu;reboot'", HOST),
-    "host with a substitution": host("gpu$(id)", "given 'gpu$(id)'", HOST),
-    "host with backquotes": host("'`id`'", "given '`id`'", HOST),
-    "host with a pipe": host("gpu|id", "no host name", HOST),
-    "host with a newline": host('"gpu\\nid"', "given 'gpu\\nid'", HOST),
-    "host with a slash": host("../etc/passwd", "no host name", HOST),
-    "host with a user": host("root@gpu", "no host name", HOST),
-    "host that is no address": host("10.0.0.256", "no host name", HOST),
-    "host that is half an address": host("10.0.1", "no host name", HOST),
-    "host that is no IPv6 address": host('"2001:db8::zz"', "no host name", HOST),
-    "template as a host": host("'{{ name }}'", "no host name", HOST),
-    "port too high": host("gpu:70000", "no port", "given 'gpu:70000'", "1 to 65535"),
+    "range of mixed ends": host("gpu[a:5]", "is not a range"),
+    "number as a host": host("10", "not a host name", "given 10;", "numbers in quotes"),
+    "null as a host": host("~", "not a host name", "given null"),
+    "port of a host": host("gpu:70000", "not a port", "given 'gpu:70000'", "1 to 65535"),
 }
 CONNECTIONS = {
-    "address with a space": variable("ansible_host: 'a b'", "ansible_host", "given 'a b'", HOST),
-    "address with a command": variable("ansible_host: 'a;id'", "given 'a;id'", HOST),
-    "address like an option": variable("ansible_host: -oProxyCommand=id", "ansible_host", HOST),
     "address that is a number": variable("ansible_host: 10.0", "given 10.0", HOST),
-    "address that is none": variable("ansible_host: 10.0.0.300", "given '10.0.0.300'", HOST),
     "old address name": variable("ansible_ssh_host: 'a b'", "ansible_ssh_host", HOST),
-    "address from a template": variable("ansible_host: '{{ ip }}'", "no templates", "a plain value"),
-    "user with a command": variable("ansible_user: 'a$(id)'", "ansible_user", "given 'a$(id)'", "a plain user name"),
-    "user like an option": variable("ansible_user: -root", "ansible_user", "a plain user name"),
-    "user as a number": variable("ansible_user: 1000", "given 1000", "a plain user name"),
-    "user from the vault": variable("ansible_user: !vault abc", "no vault", "env:, file: or cmd:"),
-    "port zero": variable("ansible_port: 0", "ansible_port", "given 0", "allowed: 1 to 65535"),
-    "port too high": variable("ansible_port: 65536", "given 65536", "1 to 65535"),
+    "address from a template": variable("ansible_host: '{{ ip }}'", "does not evaluate templates", "a plain value"),
+    "user from the vault": variable("ansible_user: !vault abc", "cannot decrypt ansible-vault", "env:, file: or cmd:"),
     "port in octal": variable("ansible_port: 010", "ansible_port: YAML reads 010 as 8", "allowed: 8, or quoted text"),
     "port in base 60": variable("ansible_ssh_port: 1:30", "ansible_ssh_port: YAML reads 1:30 as 90"),
-    "port as a word": variable("ansible_port: ssh", "given 'ssh'", "1 to 65535"),
-    "port true": variable("ansible_port: yes", "given true", "1 to 65535"),
     "key with a command": variable("ansible_ssh_private_key_file: 'k;id'", "private_key_file", "a plain path"),
     "key with a newline": variable('ansible_ssh_private_key_file: "k\\nProxyCommand id"', "a plain path"),
     "become method": variable("ansible_become_method: su", "given 'su'", "allowed: sudo"),
@@ -500,21 +454,39 @@ CONNECTIONS = {
         "ansible_ssh_common_args: [-J, a]", "given a list of 2", "-F FILE, -J HOST, -o Keyword=value"
     ),
     "ssh arguments unbalanced": variable("ansible_ssh_common_args: '-o \"a'", "no closing quotation", "-F FILE"),
-    "ssh arguments unknown": variable("ansible_ssh_common_args: -W x", "-W is not understood", "-F FILE"),
+    "ssh arguments unknown": variable("ansible_ssh_common_args: -W x", "-W is not supported", "-F FILE"),
     "ssh option without a value": variable(
-        "ansible_ssh_common_args: -o Compression", "not understood", "Keyword=value"
+        "ansible_ssh_common_args: -o Compression", "is not supported", "Keyword=value"
     ),
     "ssh proxy command": variable(
         "ansible_ssh_common_args: -o 'ProxyCommand=touch x'", "ProxyCommand runs a command", "--allow-exec"
     ),
     "ssh provider": variable("ansible_ssh_common_args: -o PKCS11Provider=/tmp/x.so", "runs a command", "--allow-exec"),
-    "ssh include": variable("ansible_ssh_common_args: -o Include=/tmp/x", "not understood"),
-    "ssh jump with a command": variable("ansible_ssh_common_args: -J 'a;id'", "'a;id' is no jump host", "[USER@]HOST"),
-    "ssh jump like an option": variable("ansible_ssh_common_args: -J -oProxyCommand=id", "is no jump host"),
+    "ssh include": variable("ansible_ssh_common_args: -o Include=/tmp/x", "is not supported"),
+    "ssh jump with a command": variable(
+        "ansible_ssh_common_args: -J 'a;id'", "'a;id' is not a jump host", "[USER@]HOST"
+    ),
+    "ssh jump like an option": variable("ansible_ssh_common_args: -J -oProxyCommand=id", "is not a jump host"),
     "ssh config with a command": variable("ansible_ssh_common_args: -F '$(id)'", "a plain path after -F"),
     "ssh with a newline": variable('ansible_ssh_common_args: "-J a\\n"', "-F FILE"),
-    "template in ssh arguments": variable("ansible_ssh_common_args: '-J {{ jump }}'", "no templates"),
+    "template in ssh arguments": variable("ansible_ssh_common_args: '-J {{ jump }}'", "does not evaluate templates"),
 }
+NAMES = [
+    "gpu 1",
+    "-oProxyCommand=id",
+    "gpu;reboot",
+    "gpu$(id)",
+    "`id`",
+    "gpu|id",
+    "../etc/passwd",
+    "root@gpu",
+    "gpu\nid",
+]
+ADDRESSES = ["10.0.0.256", "10.0.1", "2001:db8::zz", "{{ name }}", ""]
+STRUCTURE |= each(host, "VALUE", [*NAMES, *ADDRESSES], "not a host name", HOST)
+CONNECTIONS |= each(variable, "ansible_host: VALUE", ["a b", "a;id", "-oProxyCommand=id", "10.0.0.300"], HOST)
+CONNECTIONS |= each(variable, "ansible_user: VALUE", ["a$(id)", "-root", 1000], "allowed: a plain user name")
+CONNECTIONS |= each(variable, "ansible_port: VALUE", [0, 65536, "ssh", True], "allowed: 1 to 65535")
 
 
 @pytest.mark.parametrize(
@@ -522,7 +494,7 @@ CONNECTIONS = {
     [*SPECS.values(), *STRUCTURE.values(), *CONNECTIONS.values()],
     ids=[*SPECS, *STRUCTURE, *(f"connection: {name}" for name in CONNECTIONS)],
 )
-def test_bad(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_inventory_is_one_clear_message(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = bad.text if isinstance(bad.text, bytes) else bad.text.encode()
     Path("hosts.yaml").write_bytes(data)
@@ -538,10 +510,6 @@ def test_bad(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2" not in message and message.isascii() and "\x1b" not in message
 
 
-def test_enough_of_them() -> None:
-    assert len(SPECS) + len(STRUCTURE) + len(CONNECTIONS) >= 150
-
-
 SOURCES = {
     "empty": ("hosts.yaml", "", "the inventory is empty"),
     "only comments": ("hosts.yaml", "# nothing\n---\n", "the inventory is empty"),
@@ -549,26 +517,26 @@ SOURCES = {
     "null": ("hosts.yaml", "~", "the inventory is empty"),
     "no hosts": ("hosts.yaml", "all:\n", "has no hosts"),
     "groups without hosts": ("hosts.yaml", "all: {children: {gpu: {vars: {a: 1}}}}", "has no hosts"),
-    "INI": ("hosts.ini", "gpu1\n", "not yet: INI"),
+    "INI": ("hosts.ini", "gpu1\n", "not supported yet: INI"),
     "INI without a suffix": (
         "hosts",
         "# ours\n\n[gpu]\ngpu1 ansible_host=10.0.0.1\n",
-        "convert with: ansible-inventory -i hosts",
+        "convert it with: ansible-inventory -i hosts",
     ),
-    "INI children": ("hosts", "[gpu:children]\na\n", "not yet: INI"),
-    "TOML": ("hosts.toml", "[all]", "not yet: TOML"),
+    "INI children": ("hosts", "[gpu:children]\na\n", "not supported yet: INI"),
+    "TOML": ("hosts.toml", "[all]", "not supported yet: TOML"),
     "pyinfra": ("hosts.py", "hosts = []", "pyinfra inventory"),
-    "plugin": ("aws_ec2.yml", "plugin: amazon.aws.aws_ec2\n", "not yet: inventory plugins"),
+    "plugin": ("aws_ec2.yml", "plugin: amazon.aws.aws_ec2\n", "not supported yet: inventory plugin"),
     "terraform": (
         "tf.json",
         '{"ips": {"sensitive": false, "type": "string", "value": "10.0.0.1"}}',
-        "not yet: Terraform",
+        "not supported yet: Terraform",
     ),
 }
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_no_inventory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_not_an_inventory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, text, says = SOURCES[name]
     monkeypatch.chdir(tmp_path)
     Path(file).write_text(text)
@@ -583,13 +551,13 @@ def test_no_inventory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("nowhere.yaml", "no such inventory"),
         ("gpu1", "with a comma: -i gpu1,"),
-        ("@docker/x", "not yet"),
+        ("@docker/x", "not supported yet"),
         ("", "no such inventory"),
         ("a\0b", "no such inventory"),
         ("x" * 5000, "no such inventory"),
     ],
 )
-def test_no_source(source: str, says: str) -> None:
+def test_a_source_that_does_not_exist(source: str, says: str) -> None:
     with pytest.raises(InventoryError, match=says):
         load([source])
 
@@ -633,7 +601,7 @@ def test_very_many_problems_are_cut(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text(f"all:\n  hosts:\n{rows}{CHOSEN}")
     with pytest.raises(SpecErrors) as caught:
         load([str(tmp_path / "hosts.yaml")])
-    assert len(caught.value.errors) == 51 and "150 problems more" in str(caught.value)
+    assert len(caught.value.errors) == 51 and "150 more problems" in str(caught.value)
 
 
 def test_a_secret_command_does_not_run(tmp_path: Path) -> None:
@@ -653,7 +621,7 @@ def test_control_characters_of_a_key_do_not_reach_the_terminal(tmp_path: Path) -
     assert "\x1b" not in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
-def test_all_that_is_wrong_with_one_host(tmp_path: Path) -> None:
+def test_all_errors_of_one_host_are_shown(tmp_path: Path) -> None:
     row = "n1: {ansible_port: x, ansible_user: 5, ansible_become_user: me, gpuready: {ldso: 5, hardware: {gpus: x}}}"
     (tmp_path / "hosts.yaml").write_text(f"all: {{hosts: {{{row}}}}}")
     with pytest.raises(SpecErrors) as caught:
@@ -666,7 +634,7 @@ def test_a_bad_vars_file_is_shown_once(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text("g: {hosts: {'n[1:9]': }}")
     for text, says in (
         ("a: 1\n\tb: 2", "a tab"),
-        ("- a", "no variables; given a list of 1"),
+        ("- a", "the file is not accepted; given a list of 1"),
         ("a: 1\na: 2", "duplicate"),
     ):
         (tmp_path / "group_vars" / "g.yml").write_text(text)

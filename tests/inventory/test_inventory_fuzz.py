@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.host_names import expand, is_host, split_port
 from gpuready.inventory.hosts import load
-from gpuready.inventory.yaml_positions import load_text
+from gpuready.inventory.yaml_positions import MAX_DEPTH, load_text
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.schema_help import words_at
-from gpuready.spec.source_values import MAX_DEPTH
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates() | st.binary(max_size=4)

@@ -91,19 +91,19 @@ def test_what_hosts_cannot_be_spread_by(value: str, tmp_path: Path) -> None:
         one(tmp_path, f"gpuready: {{maintenance: {{spread_by: rack}}}}, rack: {value}")
 
 
-def test_notes(tmp_path: Path) -> None:
+def test_ignored_variables_are_a_note(tmp_path: Path) -> None:
     row = "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, other: '{{ x }}'"
     entry = one(tmp_path, row)
     assert entry.notes == ("ignored: ansible_become, ansible_python_interpreter, ansible_ssh_pass",)
 
 
 @pytest.mark.parametrize("name", ["gpuredy", "gpu_ready", "GPUready"])
-def test_a_misspelt_gpuready_is_no_empty_spec(tmp_path: Path, name: str) -> None:
+def test_a_misspelt_gpuready_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecErrors, match=rf"hosts\.yaml:1: unknown variable {name}; .*did you mean 'gpuready'"):
         one(tmp_path, f"{name}: {{hardware: {{gpus: 8}}}}")
 
 
-def test_values_that_we_do_not_use_may_be_anything(tmp_path: Path) -> None:
+def test_unused_variables_may_have_any_value(tmp_path: Path) -> None:
     one(tmp_path, "a: !vault x, b: '{{ c }}', c: !unsafe '{{', d: {1: [2, {yes: no}]}, 5: 6")
 
 
@@ -122,11 +122,11 @@ def test_an_encrypted_file_that_a_chosen_host_needs_is_an_error(file: str, tmp_p
     text = "all: {vars: {gpuready: {}}}\ng: {hosts: {a: }}\nvault: {hosts: {a: }}"
     source = write(tmp_path, hosts=text, **{file: ENCRYPTED})
     path = f"{tmp_path}/{file.replace('__', '/')}.yaml"
-    with pytest.raises(SpecErrors, match=f"^{path}: encrypted with ansible-vault, and its variables are those of a; "):
+    with pytest.raises(SpecErrors, match=f"^{path}: encrypted with ansible-vault, but its variables apply to a; "):
         load([source])
 
 
-def test_whether_an_encrypted_file_chooses_a_host_is_not_known(tmp_path: Path) -> None:
+def test_a_host_that_only_an_encrypted_file_could_choose_is_skipped(tmp_path: Path) -> None:
     text = "g: {hosts: {a: }}\nk: {hosts: {b: {gpuready: {}}}}"
     (a,) = load([write(tmp_path, hosts=text, group_vars__g=ENCRYPTED)]).skipped
     where = f"{tmp_path}/group_vars/g.yaml"
@@ -168,7 +168,7 @@ def test_the_same_group_in_two_sources_is_merged(tmp_path: Path) -> None:
     assert (spec.ldso, spec.hardware.gpus, spec.toolkit.hold, spec.toolkit.version) == ("off", 1, False, "1.19.1")
 
 
-def test_an_inherited_mistake_is_shown_where_it_stands(tmp_path: Path) -> None:
+def test_an_inherited_error_names_its_own_file_and_line(tmp_path: Path) -> None:
     source = write(
         tmp_path,
         hosts="g:\n  hosts: {a: {gpuready: {hardware: {gpus: 8}}}}\n",
@@ -237,8 +237,8 @@ def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
         ("h4", "no host matches; did you mean h3, h2"),
         ("gpu,!gpu", "no host matches"),
         ("gpu[7]", "there are only 3 hosts"),
-        ("~(", "no regular expression"),
-        ("~a{9999999999}", "no regular expression"),
+        ("~(", "not a regular expression"),
+        ("~a{9999999999}", "not a regular expression"),
         ("@nowhere", "--limit @nowhere: cannot be read"),
         ("@\0", "cannot be read"),
         ("localhost", "no host matches"),
@@ -255,7 +255,7 @@ def test_a_part_of_the_limit_that_matches_nothing_is_noted(tmp_path: Path) -> No
     assert entry.notes == ("--limit gpux matches no host; did you mean gpu, cpu?",)
 
 
-def test_only_wanted_hosts_are_judged(tmp_path: Path) -> None:
+def test_only_selected_hosts_are_validated(tmp_path: Path) -> None:
     source = write(tmp_path, hosts="all: {hosts: {good: {gpuready: {}}, bad: {gpuready: {ldso: 5}}}}")
     assert chosen([source], limit=["good"])
     with pytest.raises(SpecErrors):
@@ -318,16 +318,19 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ({"_meta": {}, "g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"_meta": {"hostvars": []}, "g": {"hosts": ["a"]}}, "no _meta.hostvars"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": ["a b"]}}, "no host name; given 'a b'"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": [1]}}, "no host name; given 1"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": {"a": None}}}, "hosts of group g; given a mapping of a"),
-        ({"_meta": {"hostvars": {}}, "g": {"x": 1}}, "group g; given a mapping of x"),
-        ({"_meta": {"hostvars": {}}, "g": {"vars": [1], "hosts": ["a"]}}, "vars is no mapping"),
-        ({"_meta": {"hostvars": {"a": 5}}, "g": {"hosts": ["a"]}}, "host a is no mapping"),
-        ({"_meta": {"hostvars": {}}, "g": {"children": ["h"]}, "h": {"children": ["g"]}}, "a group lies within itself"),
+        ({"_meta": {}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"_meta": {"hostvars": []}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
+        ({"_meta": {"hostvars": {}}, "g": {"hosts": ["a b"]}}, "not a host name; given 'a b'"),
+        ({"_meta": {"hostvars": {}}, "g": {"hosts": [1]}}, "not a host name; given 1"),
+        (
+            {"_meta": {"hostvars": {}}, "g": {"hosts": {"a": None}}},
+            "hosts of group g: not accepted; given a mapping of a",
+        ),
+        ({"_meta": {"hostvars": {}}, "g": {"x": 1}}, "group g: not accepted; given a mapping of x"),
+        ({"_meta": {"hostvars": {}}, "g": {"vars": [1], "hosts": ["a"]}}, "vars is not a mapping"),
+        ({"_meta": {"hostvars": {"a": 5}}, "g": {"hosts": ["a"]}}, "host a is not a mapping"),
+        ({"_meta": {"hostvars": {}}, "g": {"children": ["h"]}, "h": {"children": ["g"]}}, "a group is inside itself"),
         (
             {"_meta": {"hostvars": {"a": {"gpuready": {"ldso": 5}}}}, "g": {"hosts": ["a"]}},
             "ldso: not accepted; given 5",
@@ -337,7 +340,7 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
                 "_meta": {"hostvars": {"a": {"gpuready": {}, "ansible_host": {"__ansible_vault": "x"}}}},
                 "g": {"hosts": ["a"]},
             },
-            "no vault",
+            "cannot decrypt ansible-vault",
         ),
     ],
 )
@@ -364,14 +367,15 @@ def test_executable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"), [("echo no >&2; exit 3", "exit 3: no"), ("echo hello", "no JSON"), ("echo", "no JSON")]
+    ("body", "says"),
+    [("echo no >&2; exit 3", "exit 3: no"), ("echo hello", "did not print JSON"), ("echo", "did not print JSON")],
 )
 def test_bad_executable(body: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match=says):
         chosen([script(tmp_path, body)], allow_exec=True)
 
 
-def test_a_mode_alone_makes_no_executable(tmp_path: Path) -> None:
+def test_the_executable_bit_alone_does_not_run_a_file(tmp_path: Path) -> None:
     source = write(tmp_path, hosts="all: {hosts: {a: {gpuready: {}}}}")
     Path(source).chmod(0o755)
     assert chosen([source])
@@ -386,6 +390,6 @@ def test_directory(tmp_path: Path) -> None:
         chosen([str(tmp_path)])
 
 
-def test_no_source_at_all() -> None:
+def test_without_a_source() -> None:
     with pytest.raises(InventoryError, match="no inventory given"):
         chosen([])

@@ -78,8 +78,8 @@ def ours(sources: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         if group.priority != 1:
             variables["ansible_group_priority"] = group.priority
         members = [] if name == "all" else list(group.hosts)
-        said = {"hosts": members, "children": list(group.children), "vars": variables}
-        groups[name] = {key: value for key, value in said.items() if value}
+        parts = {"hosts": members, "children": list(group.children), "vars": variables}
+        groups[name] = {key: value for key, value in parts.items() if value}
     return hosts, {name: group for name, group in groups.items() if group}
 
 
@@ -363,7 +363,7 @@ def test_any_inventory(ask: Ask, tree: dict[str, Any], second: dict[str, Any] | 
         try:
             read([str(s) for s in sources])
         except SpecErrors as e:
-            assert "lies within itself" in str(e)
+            assert "is inside itself" in str(e)
             inputs = [word for s in sources for word in ("-i", str(s))]
             reply = ask(*inputs, "--list")
             assert "recursive dependency" in reply["stderr"] or "add group to itself" in reply["stderr"]

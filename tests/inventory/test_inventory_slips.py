@@ -27,8 +27,8 @@ def test_a_number_that_yaml_reads_otherwise_is_refused(written: str, meant: str,
     )
     with pytest.raises(SpecErrors) as caught:
         load([str(path)])
-    told = f"{path}:7: hardware.gpus: YAML reads {written} as {meant}; allowed: {meant}, or quoted text"
-    assert str(caught.value) == told
+    message = f"{path}:7: hardware.gpus: YAML reads {written} as {meant}; allowed: {meant}, or quoted text"
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("written", ["8", "+8", "0", "-1", "1e3", "0.85", ".5"])
@@ -41,7 +41,7 @@ def test_plain_numbers_are_what_they_say(written: str, tmp_path: Path) -> None:
         assert "YAML reads" not in str(e)
 
 
-def test_a_file_of_passwords_is_no_inventory_and_is_not_shown(tmp_path: Path) -> None:
+def test_a_file_of_passwords_is_refused_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "shadow").write_text(SHADOW)
     with pytest.raises(InventoryError, match="shadow: not an inventory") as caught:
         load([str(tmp_path / "shadow")])
@@ -49,7 +49,7 @@ def test_a_file_of_passwords_is_no_inventory_and_is_not_shown(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", ["hosts.yaml", "group_vars/all.yml", "host_vars/a.yml", "inventory/10-hosts"])
-def test_a_pipe_that_nobody_writes_to_is_not_waited_for(place: str, tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_does_not_block(place: str, tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
     source = tmp_path / place
     source.parent.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(place: str, tmp_path: Pa
     assert done.returncode == 1 and f"{source}: cannot be read: not a regular file" in done.stderr
 
 
-def test_a_limit_from_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_limit_from_a_pipe_does_not_block(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
     os.mkfifo(tmp_path / "limit")
     with pytest.raises(InventoryError, match=f"^--limit @{tmp_path}/limit: cannot be read: not a regular file"):
@@ -81,6 +81,6 @@ def test_a_directory_that_leads_back_into_itself_is_refused_once(place: str, tmp
     link.parent.mkdir(parents=True)
     (tmp_path / "inventory" / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
     link.symlink_to(tmp_path / "inventory" / ("group_vars/all" if "group_vars" in place else ""))
-    with pytest.raises(InventoryError, match=f"^{link}: the link leads back") as caught:
+    with pytest.raises(InventoryError, match=f"^{link}: the link points back") as caught:
         load([str(tmp_path / "inventory")])
     assert str(caught.value).count("again") == 1

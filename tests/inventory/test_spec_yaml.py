@@ -65,7 +65,7 @@ def test_lines_of_json() -> None:
     }
 
 
-def test_an_alias_stands_where_it_is_used_its_content_where_it_is_written() -> None:
+def test_an_alias_has_its_own_line_and_its_content_keeps_its_lines() -> None:
     assert lines(load("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n  e: 2\n")) == {
         "a": 1,
         "a.b": 2,

@@ -21,7 +21,7 @@ def accepts(block: Any) -> bool:
     return VALIDATOR.is_valid({"all": {"hosts": {"a": None}, "vars": {"gpuready": block}}})
 
 
-def test_fresh() -> None:
+def test_the_published_schema_is_fresh() -> None:
     """If this fails: python -m gpuready.spec.schema > inventories/schema.json"""
     assert (ROOT / "inventories" / "schema.json").read_text() == render()
 

@@ -91,5 +91,6 @@ def test_a_rack_never_goes_at_once(four: list[Machine], gpuready: Gpuready, inve
     assert result.code == 5, result.explain()
     message = result.document["error"]["message"]
     assert (
-        f"maintenance.spread_by: {d} has no plain value of rack" in message and "rack: NAME for every host" in message
+        f"maintenance.spread_by: host {d} has no plain value for the variable rack" in message
+        and "rack: NAME for every host" in message
     )

@@ -68,12 +68,12 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
     entry, machine_type = wanted.entries[0], machine["machine_type"]
     spec = entry.spec
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
-    gpus = spec.hardware.gpus
+    gpus = spec.hardware.expected_gpus
     lacking = {
         "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
         "a script": ("-- train.py", script),
         "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
-        "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", isinstance(gpus, int)),
+        "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", gpus),
         "GPUs, which a machine of that type has not": (
             "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
             machine["accelerator"] or not machine_type or gcp_batch.has_gpus(machine_type),
@@ -84,5 +84,5 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
             f"{entry.name} ({entry.source}): a job of Batch needs {'; '.join(missing)}",
             remedy="; ".join(missing.values()),
         )
-    assert isinstance(gpus, int)
+    assert gpus is not None
     return gcp_batch.job(gcp_batch.Job(image, script=script, **machine), gpus, spec)

@@ -1,7 +1,7 @@
-"""The checked scalar types of the spec: each says in words what it allows, and refuses everything else.
+"""The scalar types of the spec, each with a description of what it allows.
 
-These values end in files and command lines on a node, so each type is a short list of characters that are
-harmless anywhere, never a list of bad ones. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
+These values reach files and command lines on a node, so each type is a list of allowed characters that are harmless
+everywhere, never a list of forbidden ones. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
 ld.so.conf(5), the OCI distribution reference grammar.
 """
 
@@ -17,16 +17,29 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 @dataclass(frozen=True)
 class Allowed:
-    """Annotation: the words that an error shows after ``allowed:`` where the type alone would not say it."""
+    """Annotation: the text after ``allowed:`` in an error, if the type alone is not clear."""
 
     text: str
 
 
+@dataclass(frozen=True)
+class LocalFile:
+    """Annotation: a path on this machine, after ``prefix``; a relative one starts at the inventory's directory."""
+
+    prefix: str = ""
+
+    def path_in(self, value: object) -> str:
+        """The path that a value holds; empty for a URL, another reference, or what is not text."""
+        if not isinstance(value, str) or is_url(value) or not value.startswith(self.prefix):
+            return ""
+        return value[len(self.prefix) :]
+
+
 SECRET = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:[\w.+/@~ :,=-]+|cmd:[^\x00-\x1f\x7f]+)")
-"""A reference to a secret; what it stands for never enters the spec."""
+"""A reference to a secret; the secret itself never enters the spec."""
 
 BATCH = re.compile(r"([1-9][0-9]{0,5}|[1-9][0-9]?%|100%)(,([1-9][0-9]{0,5}|[1-9][0-9]?%|100%)){0,9}")
-"""A number or a percentage, or several: of the first batch, the second, and so on; the last is that of all others."""
+"""A number or a percentage for each batch; the last one also holds for all later batches."""
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
 _REPOSITORY = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/-]*)?")
@@ -38,12 +51,12 @@ _DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
 
 def _repository(value: str) -> str:
     if not _REPOSITORY.fullmatch(value.replace("$(ARCH)", "ARCH")):
-        raise ValueError("no plain repository URL")
+        raise ValueError("not a plain repository URL")
     return value
 
 
 def is_url(value: str) -> bool:
-    """Whether a key source is meant as a URL (and not as a path)."""
+    """Whether a value is meant as a URL and not as a path."""
     return "://" in value
 
 
@@ -56,7 +69,7 @@ def _key(value: str) -> str:
 def _fingerprint(value: str) -> str:
     compact = value.replace(" ", "").upper()
     if not re.fullmatch(r"[0-9A-F]{40}", compact):
-        raise ValueError("no full OpenPGP fingerprint")
+        raise ValueError("not a full OpenPGP fingerprint")
     return compact
 
 
@@ -68,17 +81,17 @@ def is_proxy(value: str, *, credentials: bool = False) -> bool:
 def _proxy(value: str) -> str:
     if not (SECRET.fullmatch(value) or is_proxy(value)):
         secret = "@" in value
-        raise ValueError("credentials in the open" if secret else "no plain proxy URL or secret reference")
+        raise ValueError("credentials in clear text" if secret else "not a plain proxy URL or a reference to a secret")
     return value
 
 
 def _directory(value: str) -> str:
     parts = value.split("/")
     if not _DIRECTORY.fullmatch(value) or {".", ".."} & set(parts):
-        raise ValueError("no plain absolute directory")
+        raise ValueError("not a plain absolute directory")
     for name, why in (
-        ("stubs", "its libcuda.so only links and never runs"),
-        ("compat", "its libcuda.so shadows that of the driver"),
+        ("stubs", "its libcuda.so is only for linking"),
+        ("compat", "its libcuda.so hides the driver's"),
     ):
         if name in parts:
             raise ValueError(f"a {name!r} directory must not be in the linker cache: {why}")
@@ -92,7 +105,7 @@ def _as_tuple(value: object) -> object:
 def _no_repeats(value: tuple[str, ...]) -> tuple[str, ...]:
     for entry in value:
         if value.count(entry) > 1:
-            raise ValueError(f"{entry} stands there more than once")
+            raise ValueError(f"duplicate entry {entry}")
     return value
 
 
@@ -105,7 +118,7 @@ def _number_as_text(value: object) -> object:
 
 
 def _date(value: object) -> object:
-    """YAML makes a date of an unquoted one, JSON keeps the text: both are meant."""
+    """Accept a date as text, too: YAML reads an unquoted date as a date, JSON has only text."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         return datetime.date.fromisoformat(value)
     return value
@@ -123,18 +136,23 @@ RepositoryUrl = Annotated[
     str,
     AfterValidator(_repository),
     Field(json_schema_extra={"pattern": "^https?://[^\\s\"'`;|<>\\\\]+$"}),
-    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) stands for the architecture"),
+    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) becomes the architecture"),
 ]
 KeySource = Annotated[
-    str, AfterValidator(_key), Allowed("an http(s) URL, or the path of a key file beside the inventory")
+    str, AfterValidator(_key), LocalFile(), Allowed("an http(s) URL, or the path of a key file beside the inventory")
 ]
 Fingerprint = Annotated[
     str,
     AfterValidator(_fingerprint),
     Field(json_schema_extra={"pattern": "^ *([0-9A-Fa-f] *){40}$"}),
-    Allowed("40 hexadecimal digits; spaces may stand between"),
+    Allowed("40 hexadecimal digits, with or without spaces"),
 ]
-Proxy = Annotated[str, AfterValidator(_proxy), Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND")]
+Proxy = Annotated[
+    str,
+    AfterValidator(_proxy),
+    LocalFile(prefix="file:"),
+    Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND"),
+]
 LdsoDirectory = Annotated[
     str,
     AfterValidator(_directory),

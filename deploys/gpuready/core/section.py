@@ -1,4 +1,4 @@
-"""The base of every mapping in the spec."""
+"""The base class of every mapping in the spec."""
 
 from __future__ import annotations
 

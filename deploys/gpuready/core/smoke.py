@@ -25,7 +25,7 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
     if has_gpu(state) and spec.hardware.gpus != "none":
-        want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
+        want = spec.hardware.expected_gpus or 1
         if seen < want:
             return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
         return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")

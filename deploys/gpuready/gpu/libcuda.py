@@ -99,7 +99,7 @@ def result_of(out: str, spec: NodeSpec) -> Verdict | None:
     result, count = int(m[1]), int(m[2])
     if result:
         return fail(f"cuInit answers {result} ({_MEANS.get(result, 'see the CUDA driver API')})")
-    want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else None
+    want = spec.hardware.expected_gpus
     if count < 1 or (want is not None and count != want):
         return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs")
     return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, GPUs: {count}")

@@ -59,7 +59,7 @@ def _wrong(told: Mapping[str, Any], spec: NodeSpec) -> Verdict | None:
         return fail(f"{name} was built without CUDA", "install a build for CUDA: its version ends in +cuNNN")
     if told.get("available") is not True:
         return fail(brief(f"{name} sees no GPU: {said or error_in(told, 'available') or 'it gives no reason'}", 400))
-    want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else None
+    want = spec.hardware.expected_gpus
     if want is not None and told.get("count") != want:
         return fail(f"{name} sees {told.get('count')} of {want} GPUs", "CUDA_VISIBLE_DEVICES, MIG, or a lost GPU")
     for key, right, what in (("product", _PRODUCT, "a product"), ("reduced", _REDUCED, "an all-reduce by NCCL")):

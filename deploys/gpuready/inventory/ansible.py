@@ -1,7 +1,7 @@
 """The two forms of an inventory: Ansible's YAML, and the JSON of ``ansible-inventory --list --export``.
 
-Where Ansible warns and goes on without a part (an unexpected key, a list for a mapping), this is an error: a
-host that silently lacks its settings is worse than no run. Sources: as in :mod:`gpuready.inventory.sources`.
+Ansible warns about an unexpected key, or a list instead of a mapping, and continues without it. Here both are errors:
+a host that silently lacks its settings is worse than no run. Sources: as in :mod:`gpuready.inventory.sources`.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ _SECTIONS = ("hosts", "vars", "children")
 
 
 class _Source:
-    """What both forms share: names are checked, problems collected."""
+    """Base of both forms: checks names and collects errors."""
 
     def __init__(self, graph: Graph, errors: list[SpecError]) -> None:
         self.graph = graph
         self.errors = errors
 
     def refuse(self, problem: str, where: Where, given: object, allowed: str, near: str = "") -> None:
-        """Note a problem and go on."""
+        """Add an error; the reader continues."""
         shown = Shown(given) if not isinstance(given, str) else given
         self.errors.append(SpecError(problem, where=where, given=shown, allowed=allowed, near=near))
 
     def add_group(self, name: object, where: Where) -> Group | None:
-        """The group, or None if that is no name."""
+        """The group, or None if ``name`` is not a group name."""
         if isinstance(name, str) and name.strip() and name.isprintable() and "/" not in name:
             return self.graph.add_group(name, where)
-        self.refuse("no group name", where, name, "text without / and control characters, numbers quoted")
+        self.refuse("not a group name", where, name, "printable text without /, numbers in quotes")
         return None
 
     def add_hosts(self, pattern: object, group: Group, where: Where) -> list[str]:
-        """All hosts of a pattern, as members of ``group``."""
+        """Add all hosts of a pattern to ``group``."""
         if not isinstance(pattern, str):
-            self.refuse("no host name", where, pattern, f"{NAME_ALLOWED}, numbers quoted")
+            self.refuse("not a host name", where, pattern, f"{NAME_ALLOWED}, numbers in quotes")
             return []
         text, port = split_port(pattern)
         try:
@@ -48,10 +48,10 @@ class _Source:
             return []
         for name in names:
             if not is_host(name):
-                self.refuse("no host name", where, name, NAME_ALLOWED)
+                self.refuse("not a host name", where, name, NAME_ALLOWED)
                 return []
         if port is not None and not 1 <= port <= 65535:
-            self.refuse("no port", where, pattern, "1 to 65535")
+            self.refuse("not a port", where, pattern, "1 to 65535")
         if len(self.graph.hosts) + len(names) > MAX_HOSTS:
             raise SpecError("too many hosts", where=where, given=pattern, allowed=f"at most {MAX_HOSTS}")
         for name in names:
@@ -59,14 +59,14 @@ class _Source:
         return names
 
     def add_child(self, parent: Group, child: Group, where: Where) -> None:
-        """``ungrouped`` means: in no other group; so it can neither hold nor be part of one."""
+        """Make ``child`` a group below ``parent``; ``ungrouped`` has no children, and no parent but ``all``."""
         if parent.name == "ungrouped" or (child.name == "ungrouped" and parent.name != "all"):
-            self.refuse("ungrouped is not part of other groups", where, child.name, "hosts and vars only")
+            self.refuse("ungrouped cannot contain groups or belong to one", where, child.name, "hosts and vars only")
         else:
             self.graph.add_child(parent, child, where)
 
     def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
-        """Every variable of a mapping; null is an empty one."""
+        """Set every variable of a mapping; null is an empty mapping."""
         if isinstance(variables, dict):
             for key, value in variables.items():
                 try:
@@ -74,14 +74,14 @@ class _Source:
                 except SpecError as e:
                     self.errors.append(e)
         elif variables is not None:
-            self.refuse(f"{what} is no mapping", where, variables, "variables as key: value")
+            self.refuse(f"{what} is not a mapping", where, variables, "variables as key: value")
 
 
 class YamlSource(_Source):
     """``GROUP: {hosts: {...}, vars: {...}, children: {...}}``, in the file's order, groups within groups."""
 
     def read(self, top: dict[object, Located]) -> None:
-        """The top level is groups."""
+        """Read the groups at the top level."""
         for name, group in top.items():
             self._group(name, group)
 
@@ -90,7 +90,7 @@ class YamlSource(_Source):
         if group is None or data.value is None:
             return group
         if not isinstance(data.value, dict):
-            self.refuse(f"group {name}", data.where, data.value, "a mapping with hosts, vars, children")
+            self.refuse(f"group {name}: not accepted", data.where, data.value, "a mapping with hosts, vars, children")
             return group
         for key, section in data.value.items():
             if key in _SECTIONS:
@@ -101,13 +101,13 @@ class YamlSource(_Source):
 
     def _section(self, group: Group, key: str, section: Located) -> None:
         entries = section.value
-        if isinstance(entries, str):  # Ansible takes one bare word for a mapping with nothing
+        if isinstance(entries, str):  # Ansible reads one bare word as a mapping with that key and no value
             entries = {entries: Located(None, section.where)}
         if entries is None:
             return
         if not isinstance(entries, dict):
-            form = "VARIABLE: value" if key == "vars" else "NAME: (a colon after each name, no dash before it)"
-            self.refuse(f"{key} of group {group.name}", section.where, entries, f"a mapping, {form}")
+            form = "VARIABLE: value" if key == "vars" else "NAME: (a colon after each name, not a dash before it)"
+            self.refuse(f"{key} of group {group.name}: not accepted", section.where, entries, f"a mapping, {form}")
         elif key == "vars":
             self.set_variables(group.name, entries, section.where, "vars")
         elif key == "children":
@@ -122,7 +122,7 @@ class YamlSource(_Source):
 
     def _unknown(self, group: Group, key: object, where: Where) -> None:
         if "gpuready" in (key, group.name):
-            self.refuse("gpuready is no part of a group", where, key, "a variable: below vars, or below a host")
+            self.refuse("gpuready is a variable, not a part of a group", where, key, "below vars, or below a host")
             return
         near = difflib.get_close_matches(str(key), _SECTIONS, 1)
         problem = f"unknown key in group {group.name}"
@@ -133,7 +133,7 @@ class ExportSource(_Source):
     """``GROUP: {hosts: [...], vars: {...}, children: [...]}`` and ``_meta: {hostvars: {...}}``."""
 
     def read(self, top: dict[object, Located]) -> None:
-        """Groups first; then the variables of those hosts that are in one."""
+        """Read the groups, then the variables of the hosts in them."""
         named: dict[str, Where] = {}
         for name, data in top.items():
             group = None if name == "_meta" else self.add_group(name, data.where)
@@ -143,12 +143,13 @@ class ExportSource(_Source):
         hostvars = meta.get("hostvars") if isinstance(meta, dict) else None
         if hostvars is None or not isinstance(hostvars.value, dict):
             where = top["_meta"].where if "_meta" in top else next(iter(top.values())).where
-            self.refuse("no _meta.hostvars", where, None, "the output of ansible-inventory --list --export")
+            self.refuse("_meta.hostvars is missing", where, None, "the output of ansible-inventory --list --export")
             return
         with_spec = [v for v in hostvars.value.values() if isinstance(v.value, dict) and "gpuready" in v.value]
         if len(with_spec) > 1 and not any(group.vars for group in self.graph.groups.values()):
             self.graph.notes.append(
-                f"{hostvars.where.file}: no group has variables; made without --export, it lacks outer levels"
+                f"{hostvars.where.file}: no group has variables; if it was made without --export, "
+                "the values of outer groups are missing"
             )
         for host in named:
             if host in hostvars.value:
@@ -157,10 +158,12 @@ class ExportSource(_Source):
 
     def _group(self, group: Group, data: Located) -> dict[str, Where]:
         content = data.value
-        if isinstance(content, list):  # the short form of old scripts
+        if isinstance(content, list):  # the short form that old scripts print
             content = {"hosts": data}
         if not isinstance(content, dict) or not set(content) <= set(_SECTIONS):
-            self.refuse(f"group {group.name}", data.where, data.value, "a mapping with hosts, vars, children")
+            self.refuse(
+                f"group {group.name}: not accepted", data.where, data.value, "a mapping with hosts, vars, children"
+            )
             return {}
         if "vars" in content:
             self.set_variables(group.name, content["vars"].value, content["vars"].where, "vars")
@@ -170,10 +173,10 @@ class ExportSource(_Source):
                 self.add_child(group, child, entry.where)
         hosts: dict[str, Where] = {}
         for entry in self._list(content, "hosts", group):
-            if isinstance(entry.value, str) and is_host(entry.value):  # no ranges and no ports here
+            if isinstance(entry.value, str) and is_host(entry.value):  # without ranges and ports
                 hosts[self.graph.add_host(entry.value, group, entry.where).name] = entry.where
             else:
-                self.refuse("no host name", entry.where, entry.value, NAME_ALLOWED)
+                self.refuse("not a host name", entry.where, entry.value, NAME_ALLOWED)
         return hosts
 
     def _list(self, content: dict[object, Located], key: str, group: Group) -> list[Located]:
@@ -182,5 +185,5 @@ class ExportSource(_Source):
             return []
         if isinstance(section.value, list):
             return section.value
-        self.refuse(f"{key} of group {group.name}", section.where, section.value, "a list of names")
+        self.refuse(f"{key} of group {group.name}: not accepted", section.where, section.value, "a list of names")
         return []

@@ -1,7 +1,7 @@
-"""How to reach a host: the ``ansible_*`` variables that we honour, checked, and those that we refuse.
+"""The connection of a host, from its ``ansible_*`` variables.
 
-Nothing of this reaches a shell, and still every value is plain: it ends in an ssh configuration. Sources:
-Ansible's documentation of the ``ssh`` connection plugin (of two names the ``ansible_ssh_`` one wins),
+No value reaches a shell. Each is still limited to plain characters, because it is written to an ssh configuration.
+Sources: Ansible's documentation of the ``ssh`` connection plugin (of two names for one setting, ``ansible_ssh_`` wins),
 ssh_config(5).
 """
 
@@ -11,23 +11,25 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
-from gpuready.inventory.ssh_options import USER, ConfigFiles, Refused, check_jump, setting
-from gpuready.spec.source_values import Located, OddInt, refuse, refuse_templates
+from gpuready.inventory.ssh_options import USER, ConfigFiles, check_jump, setting
+from gpuready.spec.source_values import Located, OddInt, Refused, refuse, refuse_templates
 
-#: The inventory, and the host, that is this very machine: no SSH, else all the same.
+T = TypeVar("T")
+
+#: The inventory, and the host in it, that mean this machine; it is reached without SSH.
 LOCAL = "@local"
 _PATH = re.compile(r"[\w~./][\w.+/@~ :,=-]*")
 _SUDO = ("sudo", "ansible.builtin.sudo")
 _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh")
-#: As ssh reads them: one after another, and of a setting the first counts.
+#: In the order in which ssh reads them; the first value of a setting wins.
 _ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _ARGUMENTS_ALLOWED = "-F FILE, -J HOST, -o Keyword=value"
-#: Flags of ssh without a meaning for us: compression, verbosity, terminals, forwarding of agent and X11.
-_IDLE_FLAGS = re.compile("-[CqvTtaAxXk]+")
+#: Flags of ssh that have no effect here: compression, verbosity, terminals, forwarding of agent and X11.
+_IGNORED_FLAGS = re.compile("-[CqvTtaAxXk]+")
 _HONOURED = {
     "ansible_host",
     "ansible_ssh_host",
@@ -48,11 +50,11 @@ _PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pa
 
 @dataclass(frozen=True)
 class Connection:
-    """Where and as whom to log in; None leaves it to the user's ssh configuration.
+    """The address, user and SSH settings of a host; None leaves a setting to the user's ssh configuration.
 
-    ``key`` is a path as written (``~`` not expanded), ``jump`` is ssh's -J. ``config`` is the text of an ssh_config(5)
-    file that takes the place of the user's own. Without --allow-exec nothing in it, or in ``options``, (keyword, value)
-    pairs, runs a command.
+    ``key`` is a path as written (``~`` is not expanded), ``jump`` is the argument of ssh's -J. ``config`` is the text
+    of an ssh_config(5) file that replaces the user's own, ``options`` are pairs of keyword and value. Without
+    --allow-exec, neither runs a command.
     """
 
     address: str
@@ -67,35 +69,30 @@ class Connection:
 def connection(
     name: str, variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool
 ) -> tuple[Connection | None, list[SpecError]]:
-    """The connection of one host from its ``ansible_*`` variables, or all that is wrong with them.
-
-    ``files`` reads what ``-F`` names.
-    """
-    args = _Args()
-    found: dict[str, Any] = {}
+    """The connection of one host, or None and all errors of its variables; ``files`` reads what ``-F`` names."""
     errors: list[SpecError] = []
-    steps: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("become", lambda: _refuse_become(variables)),
-        ("connection", lambda: _word(variables, "ansible_connection", _SSH, "ssh (other connections: not yet)")),
-        ("arguments", lambda: _arguments(variables, args, files, allow_exec=allow_exec)),
-        ("address", lambda: _address(name, variables)),
-        ("user", lambda: _text(variables, ("ansible_ssh_user", "ansible_user"), USER, "a plain user name")),
-        ("port", lambda: _port(variables)),
-        ("key", lambda: _text(variables, _KEY_FILES, _PATH, "a plain path")),
-    )
-    for step, read in steps:
+
+    def checked(read: Callable[[], T]) -> T | None:
         try:
-            found[step] = read()
+            return read()
         except SpecError as e:
             errors.append(e)
-    if errors:
+            return None
+
+    checked(lambda: _refuse_become(variables))
+    checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; other connections are not supported yet"))
+    args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
+    address = checked(lambda: _address(name, variables))
+    user = checked(lambda: _text(variables, ("ansible_ssh_user", "ansible_user"), USER, "a plain user name"))
+    port = checked(lambda: _port(variables))
+    key = checked(lambda: _text(variables, _KEY_FILES, _PATH, "a plain path"))
+    if errors or args is None or address is None:
         return None, errors
-    reach = Connection(found["address"], found["user"], found["port"], found["key"], *args.as_tuple())
-    return reach, []
+    return Connection(address, user, port, key, args.config, args.jump, tuple(args.options)), []
 
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:
-    """The ``ansible_*`` variables that have no effect here."""
+    """The names of the ``ansible_*`` variables that have no effect here."""
     silent = _HONOURED | {"ansible_become", "ansible_group_priority"}
     names = [name for name in variables if name not in silent]
     if "ansible_become" in variables and variables["ansible_become"].value is not True:
@@ -105,24 +102,25 @@ def ignored(variables: Mapping[str, Located]) -> list[str]:
 
 @dataclass
 class _Args:
-    """What the variables with arguments of ssh say."""
+    """The settings in the variables that hold arguments of ssh."""
 
     config: str | None = None
     jump: str | None = None
     options: list[tuple[str, str]] = field(default_factory=list)
 
-    def as_tuple(self) -> tuple[str | None, str | None, tuple[tuple[str, str], ...]]:
-        """The last three fields of a Connection."""
-        return self.config, self.jump, tuple(self.options)
+
+class _Variable(NamedTuple):
+    name: str
+    located: Located
 
 
-def _first(variables: Mapping[str, Located], names: tuple[str, ...]) -> tuple[str, Located] | None:
-    """The first of some names for the same thing that is set and not null."""
+def _first(variables: Mapping[str, Located], names: tuple[str, ...]) -> _Variable | None:
+    """The first of several names for one setting that is set and not null."""
     for name in names:
         value = variables.get(name)
         if value is not None and value.value is not None:
             refuse_templates(name, value)
-            return name, value
+            return _Variable(name, value)
     return None
 
 
@@ -138,8 +136,8 @@ def _text(variables: Mapping[str, Located], names: tuple[str, ...], form: re.Pat
 
 def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], allowed: str) -> None:
     found = _first(variables, (name,))
-    if found is not None and found[1].value not in words:
-        refuse(name, found[1], allowed)
+    if found is not None and found.located.value not in words:
+        refuse(name, found.located, allowed)
 
 
 def _refuse_become(variables: Mapping[str, Located]) -> None:
@@ -154,16 +152,16 @@ def _address(name: str, variables: Mapping[str, Located]) -> str:
     found = _first(variables, ("ansible_ssh_host", "ansible_host"))
     if found is None:
         return name
-    if not isinstance(found[1].value, str) or not is_host(found[1].value):
+    if not isinstance(found.located.value, str) or not is_host(found.located.value):
         refuse(*found, NAME_ALLOWED)
-    return found[1].value
+    return found.located.value
 
 
 def _port(variables: Mapping[str, Located]) -> int | None:
     found = _first(variables, ("ansible_ssh_port", "ansible_port"))
     if found is None:
         return None
-    number = found[1].value
+    number = found.located.value
     if isinstance(number, OddInt):  # Ansible connects to port 8 where 010 is written
         refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,5}", number):
@@ -173,12 +171,13 @@ def _port(variables: Mapping[str, Located]) -> int | None:
     return number
 
 
-def _arguments(variables: Mapping[str, Located], args: _Args, files: ConfigFiles, *, allow_exec: bool) -> None:
+def _arguments(variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool) -> _Args:
+    args = _Args()
     for name in _ARGUMENTS:
         found = _first(variables, (name,))
         if found is None:
             continue
-        value = found[1]
+        value = found.located
         if not isinstance(value.value, str) or not value.value.isprintable():
             refuse(name, value, _ARGUMENTS_ALLOWED)
         try:
@@ -187,18 +186,19 @@ def _arguments(variables: Mapping[str, Located], args: _Args, files: ConfigFiles
             refuse(name, value, _ARGUMENTS_ALLOWED, str(e).lower())
         while words:
             _argument(name, value, words, args, files, allow_exec=allow_exec)
+    return args
 
 
 def _argument(
     name: str, value: Located, words: list[str], args: _Args, files: ConfigFiles, *, allow_exec: bool
 ) -> None:
-    """Take one argument of ssh, with its own argument, from ``words``."""
+    """Consume one argument of ssh, with its value, from ``words``."""
     word = words.pop(0)
-    if _IDLE_FLAGS.fullmatch(word):
+    if _IGNORED_FLAGS.fullmatch(word):
         return
     flag, argument = word[:2], word[2:]
     if flag not in ("-F", "-J", "-o") or not (argument or words):
-        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not understood")
+        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not supported")
     argument = argument or words.pop(0)
     try:
         if flag == "-F":

@@ -1,8 +1,8 @@
-"""The graph of groups and hosts, and in which order their variables win: exactly Ansible's.
+"""The graph of groups and hosts, with Ansible's precedence of variables.
 
-Depth first: a group's depth is its longest way from ``all``; at equal depth ``ansible_group_priority``, then
-the name decides; the later wins. Source: Ansible's documentation, "How variables are merged", and what
-ansible-core answers when the tests ask it.
+The deeper group wins; its depth is the length of its longest path from ``all``. At equal depth the higher
+``ansible_group_priority`` wins, then the later name. Source: Ansible's documentation, "How variables are merged"; the
+tests compare with ansible-core.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Vars = dict[object, Located]
 
 @dataclass(eq=False)
 class Group:
-    """A group; ``depth`` is known after :meth:`Graph.reconcile`."""
+    """A group; :meth:`Graph.reconcile` sets ``depth``."""
 
     name: str
     where: Where
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(eq=False)
 class Host:
-    """A host, and where it is first named."""
+    """A host, and the place that names it first."""
 
     name: str
     where: Where
@@ -55,16 +55,16 @@ class Graph:
         self.add_child(self.add_group("all", nowhere), self.add_group("ungrouped", nowhere), nowhere)
 
     def add_group(self, name: str, where: Where) -> Group:
-        """The group of that name, made if need be."""
+        """The group of that name; created if it is missing."""
         return self.groups.setdefault(name, Group(name, where))
 
     def add_child(self, parent: Group, child: Group, where: Where) -> None:
-        """``child`` and all below it belong to ``parent``."""
+        """Make ``child`` a group of ``parent``."""
         parent.children.setdefault(child.name, where)
         child.parents.setdefault(parent.name)
 
     def add_host(self, name: str, group: Group, where: Where, port: int | None = None) -> Host:
-        """The host of that name, made if need be, as a member of ``group``; a port counts when it is new."""
+        """Add the host of that name to ``group``; created if it is missing, and only then with ``port``."""
         if name not in self.hosts:
             self.hosts[name] = Host(name, where)
             if port:
@@ -73,7 +73,7 @@ class Graph:
         return self.hosts[name]
 
     def set_variable(self, name: str, key: object, value: Located) -> None:
-        """A variable of a group or host. As in Ansible, a group hides a host of the same name."""
+        """Set a variable of a group or host; as in Ansible, a group hides a host of the same name."""
         owner: Group | Host = self.groups[name] if name in self.groups else self.hosts[name]
         if isinstance(owner, Group) and key == "ansible_group_priority":
             owner.priority = _priority(value)
@@ -81,7 +81,7 @@ class Graph:
         owner.vars[key] = merge(owner.vars.get(key), value) if key == "gpuready" else value
 
     def reconcile(self) -> None:
-        """After the last source: all within ``all``, ``ungrouped`` exact, depths; SpecError on a cycle."""
+        """Complete ``all`` and ``ungrouped``, and set depths, after the last source; SpecError for a cycle."""
         everything, ungrouped = self.groups["all"], self.groups["ungrouped"]
         for group in self.groups.values():
             if group is not everything and not group.parents:
@@ -91,7 +91,7 @@ class Graph:
             others = {group.name for group in self.groups_of(name)} - {"ungrouped"}
             if others:
                 ungrouped.hosts.pop(name, None)
-            elif name in self.groups:  # Ansible looks for a group first here, too
+            elif name in self.groups:  # Ansible takes the group here, too
                 self.add_child(ungrouped, self.groups[name], host.where)
             else:
                 ungrouped.hosts.setdefault(name)
@@ -100,7 +100,7 @@ class Graph:
         self._set_depths()
 
     def groups_of(self, host: str) -> tuple[Group, ...]:
-        """All groups of a host except ``all``, in the order in which their variables win, last wins."""
+        """All groups of a host except ``all``, in the order of precedence: the last one wins."""
         if self._direct is None:
             self._direct = {}
             for group in self.groups.values():
@@ -109,7 +109,9 @@ class Graph:
         direct = frozenset(self._direct.get(host, ()))
         if direct not in self._closures:
             found = self._with_ancestors(direct) - {"all"}
-            order = sorted((self.groups[n] for n in found), key=lambda g: (g.depth, g.priority, g.name))
+            order = sorted(
+                (self.groups[name] for name in found), key=lambda group: (group.depth, group.priority, group.name)
+            )
             self._closures[direct] = tuple(order)
         return self._closures[direct]
 
@@ -135,7 +137,7 @@ class Graph:
         return found
 
     def _set_depths(self) -> None:
-        """Parents before children; whoever never becomes ready is on a cycle."""
+        """Set the depth of parents before children; a group that never becomes ready is on a cycle or below one."""
         waiting = {name: len(group.parents) for name, group in self.groups.items()}
         ready = deque(name for name, count in waiting.items() if not count)
         while ready:
@@ -150,14 +152,16 @@ class Graph:
             raise self._cycle(waiting)
 
     def _cycle(self, waiting: dict[str, int]) -> SpecError:
-        """Go up from any group that waits: some parent of each waits, too, until one comes a second time."""
+        """Follow waiting parents upwards until a group repeats."""
         path = [next(iter(waiting))]
         while path[-1] not in path[:-1]:
             path.append(next(p for p in self.groups[path[-1]].parents if p in waiting))
         ring = path[path.index(path[-1]) :][::-1]
         edges = [self.groups[parent].children[child] for parent, child in pairwise(ring)]
-        where = max(edges, key=lambda w: (w.file, w.line))
-        return SpecError("a group lies within itself", where=where, given=" > ".join(ring), allowed="a tree")
+        where = max(edges, key=lambda where: (where.file, where.line))
+        return SpecError(
+            "a group is inside itself", where=where, given=" > ".join(ring), allowed="groups without a cycle"
+        )
 
 
 def _priority(value: Located) -> int:
@@ -167,4 +171,4 @@ def _priority(value: Located) -> int:
     if isinstance(number, int):
         return int(number)
     given = Shown(number)
-    raise SpecError("ansible_group_priority", where=value.where, given=given, allowed="a whole number")
+    raise SpecError("ansible_group_priority: not accepted", where=value.where, given=given, allowed="a whole number")

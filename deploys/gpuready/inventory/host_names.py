@@ -1,8 +1,8 @@
-"""Host names of an inventory: ranges, ports, and what is no host name at all.
+"""Host names of an inventory: which are valid, and their ranges and ports.
 
-Ranges and ports are Ansible's (its documentation, "Building an inventory: adding ranges of hosts"):
-``gpu[01:16]`` keeps the zeros, ``[a:f]`` counts letters, ``[0:10:2]`` steps. Unlike Ansible, a range that is
-empty and a name that neither DNS nor SSH could take are errors: such a name can only be a slip.
+Ranges and ports follow Ansible (its documentation, "Building an inventory: adding ranges of hosts"): ``gpu[01:16]``
+keeps the zeros, ``[a:f]`` counts letters, ``[0:10:2]`` has a step. Unlike Ansible, gpuready refuses an empty range, and
+a name that neither DNS nor SSH accepts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_host(text: str) -> bool:
 
 
 def split_port(pattern: str) -> tuple[str, int | None]:
-    """``gpu1:2222`` and ``[2001:db8::1]:2222`` carry a port; anything else is left as it is."""
+    """Host and port of ``gpu1:2222`` or ``[2001:db8::1]:2222``; a pattern without a port is unchanged."""
     match = _BRACKETED_PORT.fullmatch(pattern) or _PORT.fullmatch(pattern)
     if match and is_address_pattern(match[1]):
         return match[1], int(match[2])
@@ -46,29 +46,29 @@ def split_port(pattern: str) -> tuple[str, int | None]:
 
 
 def is_address_pattern(text: str) -> bool:
-    """Whether Ansible takes ``text`` for one host name or address, ranges included."""
+    """Whether Ansible reads ``text`` as one host name or address, possibly with ranges."""
     return bool(_HOST_PATTERN.fullmatch(text)) or _is_ipv6(_HEX_RANGE.sub("1", text))
 
 
 def expand(pattern: str) -> list[str]:
-    """All names of a pattern with ranges; ValueError says what is wrong with it."""
+    """All names of a pattern with ranges; ValueError with the reason if a range is not valid."""
     names = [""]
     rest = pattern
     while "[" in rest:
         head, _, rest = rest.partition("[")
         inside, closed, rest = rest.partition("]")
         if not closed:
-            raise ValueError("the range has no end")
+            raise ValueError("the range has no closing ]")
         steps = _sequence(inside, MAX_HOSTS // len(names))
         names = [name + head + step for name in names for step in steps]
     return [name + rest for name in names]
 
 
 def _sequence(text: str, limit: int) -> list[str]:
-    """What stands for one ``[...]``, at most ``limit`` entries."""
+    """The values of one ``[...]``, at most ``limit``."""
     match = _BOUNDS.fullmatch(text)
     if not match:
-        raise ValueError(f"[{text}] is no range")
+        raise ValueError(f"[{text}] is not a range")
     first_letter, last_letter, first, last, step_text = match.groups()
     step = int(step_text or "1")
     if first_letter:
@@ -78,10 +78,10 @@ def _sequence(text: str, limit: int) -> list[str]:
         first = first or "0"
         padded = first.startswith("0") and len(first) > 1
         if padded and len(first) != len(last):
-            raise ValueError(f"[{text}]: zeros in front need ends of equal length")
+            raise ValueError(f"[{text}]: with leading zeros, both ends need equal length")
         numbers = range(int(first), int(last) + 1, step) if step else range(0)
         if len(numbers) > limit:
-            raise ValueError(f"[{text}] makes more than {MAX_HOSTS} hosts")
+            raise ValueError(f"[{text}] is more than {MAX_HOSTS} hosts")
         found = [str(n).zfill(len(first)) if padded else str(n) for n in numbers]
     if not found:
         raise ValueError(f"[{text}] is an empty range")

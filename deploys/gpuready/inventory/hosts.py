@@ -1,12 +1,12 @@
-"""Load an inventory: which of its hosts are ours, how to reach them, and what each should be.
+"""Load an inventory: the chosen hosts, their connections and their specs.
 
-An inventory often lists machines that have nothing to do with GPUs. A ``gpuready`` value chooses a host (its own or
-an inherited one, also an empty one), and so does its name in ``-i HOST,``; ``--limit`` only narrows. All others are
-skipped.
+Inventories often list machines that have nothing to do with GPUs. gpuready chooses a host if it has a ``gpuready``
+value (its own or an inherited one, even an empty one), or if ``-i HOST,`` names it. ``--limit`` only narrows this. All
+other hosts are skipped.
 
-Ansible's rules hold for hosts, groups, precedence and scalars. ``gpuready:`` alone is merged key by key over
-the layers that Ansible would let replace each other; lists and scalars replace. All problems of all wanted
-hosts are shown at once, and nothing is executed (unless asked for) before all of it is right.
+Hosts, groups, precedence and scalars follow Ansible. Only ``gpuready:`` is merged key by key over the layers that would
+replace each other in Ansible; lists and scalars replace. All errors of all chosen hosts are reported at once, before
+anything is executed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import reduce
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
 from gpuready.inventory.connection import Connection, connection, ignored
@@ -24,9 +25,9 @@ from gpuready.inventory.patterns import select
 from gpuready.inventory.sources import is_path, read_source
 from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
-from gpuready.spec.build import at, build
+from gpuready.spec.build import build
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates
+from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates, value_at
 
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 
@@ -34,8 +35,6 @@ UNCHOSEN = "no gpuready value in the inventory"
 CHOOSE = "add `gpuready: {}` to a host, to a group's vars or to all's vars; or name the host, with a comma: `-i gpu01,`"
 
 MAX_SHOWN = 50
-
-
 _NAMED = 12
 
 
@@ -45,9 +44,9 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class HostEntry:
-    """One host of an inventory: ``groups`` sorted and without ``all``, ``notes`` what was left aside.
+    """A chosen host; ``groups`` are sorted and without ``all``, ``notes`` lists what was ignored.
 
-    ``spread``: the variable that ``maintenance.spread_by`` names, and its value here.
+    ``spread`` is the variable that ``maintenance.spread_by`` names, and its value for this host.
     """
 
     name: str
@@ -61,7 +60,7 @@ class HostEntry:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A host that was not chosen, and why; ``notes`` are what is wrong in its variables."""
+    """A host that was not chosen, and the reason; ``notes`` are the errors in its variables."""
 
     name: str
     reason: str
@@ -70,21 +69,21 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Hosts:
-    """The hosts of an inventory, each part in inventory order."""
+    """The hosts of an inventory, in inventory order."""
 
     chosen: tuple[HostEntry, ...]
     skipped: tuple[Skipped, ...] = ()
 
 
 class NothingChosen(InventoryError):
-    """All hosts that match are skipped."""
+    """Every host that matches is skipped."""
 
     def __init__(self, skipped: Sequence[Skipped]) -> None:
         by_reason: dict[str, list[str]] = {}
         for host in skipped:
             by_reason.setdefault(host.reason, []).append(label(host.name))
-        told = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
-        super().__init__("\n".join(["no host is chosen", *told]), remedy=CHOOSE)
+        lines = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
+        super().__init__("\n".join(["no host is chosen", *lines]), remedy=CHOOSE)
         self.skipped = tuple(skipped)
 
 
@@ -98,10 +97,10 @@ def load(
 ) -> Hosts:
     """The hosts that match, chosen and skipped.
 
-    ``limit`` are Ansible patterns; ``allow_exec`` permits executable inventories, ``cmd:`` secrets and ssh
-    options that run commands; ``today`` is what ``until`` dates are compared with; waivers may name ``check_ids`` alone
-    (None: any). Raises :class:`SpecErrors` with all problems of the chosen hosts, :class:`NothingChosen`, or
-    :class:`InventoryError` if a source is unreadable, empty, or nothing matches.
+    ``limit`` are Ansible patterns. ``allow_exec`` permits executable inventories, ``cmd:`` secrets and ssh options that
+    run commands. ``today`` decides whether an ``until`` date has passed. A waiver must name one of ``check_ids`` (None:
+    any name). Raises :class:`SpecErrors` with all errors of the chosen hosts, :class:`NothingChosen`, or
+    :class:`InventoryError` if a source is unreadable or empty, or nothing matches.
     """
     graph = read(sources, allow_exec=allow_exec)
     notes = list(graph.notes)
@@ -141,17 +140,17 @@ def read(sources: Sequence[str], *, allow_exec: bool = False) -> Graph:
 
 
 def _all_at_once(errors: list[SpecError]) -> SpecErrors:
-    """Each problem once, in the order of the files: a group's value is wrong for every host of it."""
+    """Each error once, ordered by file: a wrong value of a group is an error of each of its hosts."""
     unique = {str(error): error for error in errors}
     ordered = sorted(unique.values(), key=lambda e: (e.where.file, e.where.line))
     more = len(ordered) - MAX_SHOWN
     if more > 0:
-        ordered[MAX_SHOWN:] = [SpecError(f"and {more} problems more", where=Where(ordered[-1].where.file))]
+        ordered[MAX_SHOWN:] = [SpecError(f"and {more} more problems", where=Where(ordered[-1].where.file))]
     return SpecErrors(ordered)
 
 
 class _HostLoader:
-    """Builds the entries; hosts with the very same layers share one spec."""
+    """Builds the entries; hosts with identical layers share one spec."""
 
     def __init__(
         self,
@@ -165,15 +164,15 @@ class _HostLoader:
     ) -> None:
         self.errors: list[SpecError] = []
         self.encrypted: dict[Where, list[str]] = {}
-        """Files that could not be read -> the chosen hosts that need them."""
+        """Place of an encrypted file -> the chosen hosts that need it."""
         self._graph, self._layers, self._notes = graph, layers, notes
         self._allow_exec, self._today, self._check_ids = allow_exec, today, check_ids
         self._files = ConfigFiles(allow_exec=allow_exec)
-        self._specs: dict[tuple[int, ...], tuple[NodeSpec, tuple[_Ended, ...]] | None] = {}
+        self._specs: dict[tuple[int, ...], _Built | None] = {}
         self._misspelt: dict[str, str] = {}
 
     def host(self, name: str) -> HostEntry | Skipped | None:
-        """The host, or None after noting what is wrong."""
+        """The host, or None if it has errors."""
         try:
             layers = self._layers.of_host(name)
         except SpecError as e:
@@ -195,26 +194,23 @@ class _HostLoader:
         found = self._spec(layers)
         if reach is None or found is None:
             return None
-        spec, ended = found
         groups = tuple(sorted(group.name for group in self._graph.groups_of(name)))
         remarks = self._remarks(name, ignored(variables), encrypted)
-        remarks += [each.note for each in ended if fnmatchcase(name, each.host)]
+        remarks += [each.note for each in found.expired if fnmatchcase(name, each.host)]
         notes, where = (*self._notes, *remarks), self._graph.hosts[name].where
-        return HostEntry(name, reach, spec, groups, notes, where, self._spread(name, spec, layers))
+        return HostEntry(name, reach, found.spec, groups, notes, where, self._spread(name, found.spec, layers))
 
-    def _spec(self, layers: tuple[Vars, ...]) -> tuple[NodeSpec, tuple[_Ended, ...]] | None:
+    def _spec(self, layers: tuple[Vars, ...]) -> _Built | None:
         blocks = [layer["gpuready"] for layer in layers if "gpuready" in layer]
         key = tuple(map(id, blocks))
         if key not in self._specs:
-            tree: Located | None = None
-            for block in blocks:
-                tree = merge(tree, block)
-            if tree is None:
-                self._specs[key] = NodeSpec(), ()
-            else:
-                spec, errors = build(tree, today=self._today, allow_exec=self._allow_exec, check_ids=self._check_ids)
-                self.errors += errors
-                self._specs[key] = None if spec is None else (spec, tuple(_ended(spec, tree, self._today)))
+            tree = reduce(merge, blocks, Located(None, Where("")))
+            try:
+                spec = build(tree, today=self._today, allow_exec=self._allow_exec, check_ids=self._check_ids)
+                self._specs[key] = _Built(spec, tuple(_expired(spec, tree, self._today)))
+            except SpecErrors as e:
+                self.errors += e.errors
+                self._specs[key] = None
         return self._specs[key]
 
     def _spread(self, name: str, spec: NodeSpec, layers: tuple[Vars, ...]) -> tuple[str, str] | None:
@@ -230,8 +226,8 @@ class _HostLoader:
                 return None
         if found is not None and isinstance(found.value, (str, int, float)) and str(found.value).strip():
             return variable, str(found.value)
-        # Left out, the host could go down together with the others of its rack.
-        problem = f"maintenance.spread_by: {label(name)} has no plain value of {variable}"
+        # Without a value, the host could go down together with the others of its rack.
+        problem = f"maintenance.spread_by: host {label(name)} has no plain value for the variable {variable}"
         where = found.where if found is not None else self._graph.hosts[name].where
         self.errors.append(SpecError(problem, where=where, allowed=f"{variable}: NAME for every host"))
         return None
@@ -241,11 +237,11 @@ class _HostLoader:
         if unused:
             remarks.append(f"ignored: {', '.join(map(label, unused))}")
         if name in self._graph.groups:
-            remarks.append(f"{name} is a host and a group: as in Ansible, its variables are the group's")
+            remarks.append(f"{name} is the name of a host and a group: as in Ansible, the group gets its variables")
         return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]
 
     def _refuse_misspelt(self, layers: tuple[Vars, ...]) -> None:
-        """A misspelt ``gpuready`` would let a host be skipped, or be converged by the defaults."""
+        """A misspelt ``gpuready`` would skip the host, or converge it with the defaults."""
         for layer in layers:
             for key, value in layer.items():
                 if isinstance(key, str) and key != "gpuready" and self._looks_like_ours(key):
@@ -260,25 +256,33 @@ class _HostLoader:
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """A waiver that is out of date, and the pattern of the hosts that it was for."""
+class _Expired:
+    """The note about an expired waiver, and the pattern of its hosts."""
 
     host: str
     note: str
 
 
-def _ended(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterable[_Ended]:
+@dataclass(frozen=True)
+class _Built:
+    """A spec, and its expired waivers."""
+
+    spec: NodeSpec
+    expired: tuple[_Expired, ...]
+
+
+def _expired(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterable[_Expired]:
     for number, waiver in enumerate(spec.verify.waive):
         if waiver.until < (today or datetime.date.today()):
-            place = at(tree, ("verify", "waive", number))
+            place = value_at(tree, ("verify", "waive", number))
             where = f"{place.where}: " if place is not None else ""
-            yield _Ended(waiver.host, f"{where}the waiver of {waiver.check} ended on {waiver.until}")
+            yield _Expired(waiver.host, f"{where}the waiver of {waiver.check} expired on {waiver.until}")
 
 
 def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
-    """The spec or the address of these hosts may be in there: without it, another one would be taken."""
+    """The file may hold the spec or the address of these hosts, so gpuready cannot continue without it."""
     return SpecError(
-        f"encrypted with ansible-vault, and its variables are those of {_listed(names)}",
+        f"encrypted with ansible-vault, but its variables apply to {_listed(names)}",
         where=where,
         allowed="plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); "
         "or -i FILE, made by ansible-inventory --list --export > FILE",

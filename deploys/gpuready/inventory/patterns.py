@@ -1,8 +1,8 @@
-"""``--limit``: which hosts of the inventory a run is about.
+"""``--limit``: select hosts of the inventory with Ansible's patterns.
 
-Names, groups, globs, ``~regex``, ``!`` without, ``&`` only those also in, ``GROUP[0]`` and ``GROUP[1:3]``,
-several separated by ``,`` or ``:``, and ``@FILE`` with one pattern a line. Source: Ansible's documentation,
-"Patterns: targeting hosts and groups"; a pattern that matches nothing is a note, as there it is a warning.
+A pattern is a name, a group, a glob or a ``~regex``; ``!`` excludes, ``&`` intersects, ``GROUP[0]`` and ``GROUP[1:3]``
+select by position, ``,`` or ``:`` separate patterns, and ``@FILE`` holds one pattern a line. Source: Ansible's
+documentation, "Patterns: targeting hosts and groups". A pattern without a match is a note; in Ansible it is a warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\
 
 
 def select(graph: Graph, limit: Sequence[str], notes: list[str]) -> list[str]:
-    """The names of the wanted hosts in inventory order; InventoryError if there are none."""
+    """The names of the selected hosts in inventory order; InventoryError if there are none."""
     everything = graph.hosts_of("all")
     if not everything:
         raise InventoryError("the inventory has no hosts")
@@ -37,7 +37,7 @@ def select(graph: Graph, limit: Sequence[str], notes: list[str]) -> list[str]:
 
 
 def _patterns(text: str) -> list[str]:
-    """The single patterns of one ``--limit``, those from files included."""
+    """The single patterns of one ``--limit``, including those from files."""
     found: list[str] = []
     for part in _split(text):
         found += _from_file(part[1:]) if part.startswith("@") else [part]
@@ -48,7 +48,7 @@ def _split(text: str) -> list[str]:
     if "," in text:
         parts = text.split(",")
     elif is_address_pattern(text) or split_port(text)[1] is not None:
-        parts = [text]  # the colons of an IPv6 address or of a range separate nothing
+        parts = [text]  # the colons of an IPv6 address or a range do not separate patterns
     else:
         parts = _PARTS.findall(text)
     return [part.strip() for part in parts if part.strip()]
@@ -62,7 +62,7 @@ def _from_file(path: str) -> list[str]:
 
 
 def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
-    """Plain patterns first, then ``&``, then ``!``; only exclusions means: of all."""
+    """Plain patterns first, then ``&``, then ``!``; without a plain pattern, start with all hosts."""
     plain = [p for p in patterns if p[0] not in "!&"] or ["all"]
     wanted: set[str] = set()
     for pattern in plain:
@@ -78,7 +78,7 @@ def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
 
 
 def _match(graph: Graph, pattern: str) -> list[str]:
-    """The hosts of one pattern without its sign; of a name that both have, the group's."""
+    """The hosts of one pattern without its sign; a group wins over a host of the same name."""
     if not pattern:
         return []
     subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
@@ -95,11 +95,11 @@ def _match(graph: Graph, pattern: str) -> list[str]:
 
 
 def _hosts_like(graph: Graph, pattern: str) -> list[str]:
-    """Of groups that match all hosts; hosts by name if no group matches, or for a glob or regex."""
+    """All hosts of matching groups; also matching hosts, if no group matches or the pattern is a glob or regex."""
     try:
         regex = re.compile(pattern[1:] if pattern.startswith("~") else fnmatch.translate(pattern))
     except (re.error, OverflowError, RecursionError) as e:
-        raise InventoryError(f"--limit {pattern}: no regular expression: {e}") from None
+        raise InventoryError(f"--limit {pattern}: not a regular expression: {e}") from None
     groups = [name for name in graph.groups if regex.match(name)]
     found = [host for group in groups for host in graph.hosts_of(group)]
     if not groups or pattern.startswith("~") or any(special in pattern for special in ".?*["):
@@ -112,7 +112,7 @@ def _nothing(graph: Graph, patterns: list[str]) -> InventoryError:
 
 
 def _near(graph: Graph, patterns: Sequence[str]) -> str:
-    names = [*graph.groups, *graph.hosts][:10_000]  # a hint may be incomplete, but must not take long
+    names = [*graph.groups, *graph.hosts][:10_000]  # an incomplete hint is better than a slow one
     words = [pattern.lstrip("!&~") for pattern in patterns][:3]
     near = dict.fromkeys(name for word in words for name in difflib.get_close_matches(word, names, 2, 0.5))
     return f"; did you mean {', '.join(near)}?" if near else ""

@@ -1,4 +1,4 @@
-"""One ``-i``: find out what it is, and put its hosts, groups and variables into the graph.
+"""Read one ``-i``: detect its kind, and add its hosts, groups and variables to the graph.
 
 A YAML or JSON file in Ansible's form, JSON as ``ansible-inventory --list --export`` prints it, an executable
 that prints such JSON, a directory of these, or a list of hosts. Sources: Ansible's documentation of the
@@ -26,21 +26,23 @@ _INI = re.compile(r"\s*(?:[#;].*\n\s*)*\[[A-Za-z0-9_.-]+(:\w+)?\]\s*(?:[#;].*)?(
 _SKIPPED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 _NOT_FILES = ("host_vars", "group_vars", "vars_plugins")
 _NOT_YET = {
-    ".ini": "INI inventories; convert with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
-    ".toml": "TOML inventories; convert with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
+    ".ini": "INI inventory; convert it with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
+    ".toml": "TOML inventory; convert it with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
     ".tf": "Terraform; write its outputs as an Ansible YAML inventory",
     ".tfstate": "Terraform; write its outputs as an Ansible YAML inventory",
 }
 
 
 def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exec: bool) -> None:
-    """Read one source. What is wrong in it is appended to ``errors``; InventoryError if it is none at all."""
+    """Read one source and append its errors to ``errors``; InventoryError if it is not an inventory at all."""
     if source == LOCAL:
         graph.add_host(LOCAL, graph.groups["ungrouped"], Where(f"-i {LOCAL}"))
         graph.named.add(LOCAL)
         return
     if source.startswith("@"):
-        raise InventoryError(f"{source}: not yet: this release of gpuready has SSH, and {LOCAL} for this machine")
+        raise InventoryError(
+            f"{source}: not supported yet: gpuready connects with SSH, or to this machine with {LOCAL}"
+        )
     if is_path(source):
         _read_path(Path(source), graph, errors, allow_exec=allow_exec)
     elif "," in source or "@" in source:
@@ -54,20 +56,18 @@ def is_path(source: str) -> bool:
     """Whether a source is a file or directory, and not a list of hosts."""
     try:
         return bool(source) and Path(source).exists()
-    except (OSError, ValueError):  # far too long, or a NUL: then it is no path
+    except (OSError, ValueError):  # too long for a path, or with a NUL
         return False
 
 
 def _read_path(
     path: Path, graph: Graph, errors: list[SpecError], *, allow_exec: bool, above: tuple[Path, ...] = ()
 ) -> None:
-    """A file, or all files of a directory in the order of their names; ``above`` are the directories around it."""
+    """Read a file, or all files of a directory in the order of their names; ``above`` are its parent directories."""
     if path.is_dir():
         here = path.resolve()
         if here in above:
-            raise InventoryError(
-                f"{path}: the link leads back to {here}, which is being read", remedy="remove the link"
-            )
+            raise InventoryError(f"{path}: the link points back to {here}", remedy="remove the link")
         for entry in _entries(path):
             _read_path(entry, graph, errors, allow_exec=allow_exec, above=(*above, here))
         return
@@ -89,21 +89,21 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
     suffix = Path(path).suffix
     if suffix == ".py":
         raise InventoryError(
-            f"{path}: a pyinfra inventory",
-            remedy=f"use the other door: pyinfra -y {path} deploys/converge.py",
+            f"{path}: this is a pyinfra inventory",
+            remedy=f"run: pyinfra -y {path} deploys/converge.py",
         )
     if suffix in _NOT_YET:
-        raise InventoryError(f"{path}: not yet: {_NOT_YET[suffix].format(path)}")
+        raise InventoryError(f"{path}: not supported yet: {_NOT_YET[suffix].format(path)}")
     script = _is_script(path)
     text = _run(path, allow_exec=allow_exec) if script else read_text(path)
     if _INI.match(text) and not is_json(text):
-        raise InventoryError(f"{path}: not yet: {_NOT_YET['.ini'].format(path)}")
+        raise InventoryError(f"{path}: not supported yet: {_NOT_YET['.ini'].format(path)}")
     located = load_text(text, path)
     if located is None or located.value in (None, {}, [], ""):
         raise InventoryError(f"{path}: the inventory is empty")
     if not isinstance(located.value, dict):
         allowed = "a mapping of groups, such as all: {hosts: ...}"
-        raise SpecError("no inventory", where=located.where, given=Shown(located.value), allowed=allowed)
+        raise SpecError("not an inventory", where=located.where, given=Shown(located.value), allowed=allowed)
     _refuse_others(path, located.value)
     if script or (is_json(text) and _is_export(located.value)):
         ExportSource(graph, errors).read(located.value)
@@ -113,18 +113,19 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
 
 def _refuse_others(path: str, top: dict[object, Located]) -> None:
     if any(":" in str(name) for name in top) and all(group.value is None for group in top.values()):
-        raise InventoryError(f"{path}: not an inventory: its lines are no groups of hosts")
+        raise InventoryError(f"{path}: not an inventory: its lines are not groups of hosts")
     if "plugin" in top and not isinstance(top["plugin"].value, dict):
         raise InventoryError(
-            f"{path}: not yet: inventory plugins; run it once: ansible-inventory -i {path} --list --export > hosts.json"
+            f"{path}: not supported yet: inventory plugin",
+            remedy=f"run it once: ansible-inventory -i {path} --list --export > hosts.json",
         )
     outputs = [entry.value for entry in top.values()]
     if all(isinstance(o, dict) and "value" in o and "sensitive" in o for o in outputs):
-        raise InventoryError(f"{path}: not yet: {_NOT_YET['.tf']}")
+        raise InventoryError(f"{path}: not supported yet: {_NOT_YET['.tf']}")
 
 
 def _is_export(top: dict[object, Located]) -> bool:
-    """JSON as scripts print it, told from a YAML inventory that is written as JSON."""
+    """Whether this is JSON as scripts print it, rather than a YAML inventory written as JSON."""
     groups = [group.value for group in top.values() if isinstance(group.value, dict)]
     return "_meta" in top or any(
         isinstance(group[key].value, list) for group in groups for key in ("hosts", "children") if key in group
@@ -132,7 +133,7 @@ def _is_export(top: dict[object, Located]) -> bool:
 
 
 def _is_script(path: str) -> bool:
-    """Executable, and with #! or a binary's magic: on some file systems every file is executable."""
+    """Whether it is executable and starts as a program: on some file systems every file is executable."""
     if not (os.access(path, os.X_OK) and Path(path).is_file()):
         return False
     try:
@@ -155,7 +156,7 @@ def _run(path: str, *, allow_exec: bool) -> str:
         raise InventoryError(f"{path} --list: exit {done.returncode}: {tail}")
     text = decode(done.stdout, path)
     if not is_json(text):
-        raise InventoryError(f"{path} --list: printed no JSON")
+        raise InventoryError(f"{path} --list: did not print JSON")
     return text
 
 
@@ -170,7 +171,9 @@ def _read_host_list(source: str, graph: Graph, errors: list[SpecError]) -> None:
             errors.append(SpecError(str(e), where=where, given=entry, allowed=NAME_ALLOWED))
             continue
         if not all(map(is_host, names)) or (at and not USER.fullmatch(user)):
-            errors.append(SpecError("no host", where=where, given=entry, allowed=f"[USER@]HOST[:PORT]: {NAME_ALLOWED}"))
+            errors.append(
+                SpecError("not a host", where=where, given=entry, allowed=f"[USER@]HOST[:PORT]: {NAME_ALLOWED}")
+            )
             continue
         for name in names:
             host = graph.add_host(name, graph.groups["ungrouped"], where, port)

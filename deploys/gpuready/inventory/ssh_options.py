@@ -1,11 +1,11 @@
-"""What an inventory may tell ssh: one setting by ``-o``, or a whole file by ``-F``.
+"""The ssh settings that an inventory may make: one by ``-o``, or a whole file by ``-F``.
 
-The author of an inventory and the person who runs gpuready are often not the same. Without --allow-exec, neither an
-inventory nor a file that it names may run a command on this machine. So only the keywords that gpuready uses get
-through, each in a plain form, in lines that are written here. HostName, User and Port need a plain form, too: they
-become arguments of a ProxyCommand in the user's own configuration, which is trusted and read as it is.
+The author of an inventory is often not the person who runs gpuready. Without --allow-exec, neither an inventory nor a
+file that it names may run a command on this machine. So gpuready copies only the keywords that it uses, with plain
+values. This includes HostName, User and Port: they become arguments of a ProxyCommand in the user's own configuration,
+which is trusted and read unchanged.
 
-Sources: ssh_config(5); what paramiko's SSHConfig and pyinfra's sshuserclient make of it, which are the readers.
+Sources: ssh_config(5); its readers here, paramiko's SSHConfig and pyinfra's sshuserclient.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.host_names import is_host, split_port
 from gpuready.inventory.yaml_positions import read_text
+from gpuready.spec.source_values import Refused
 
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)(\S.*)", re.ASCII)
@@ -31,22 +32,14 @@ _ALONE = {"all", "canonical", "final"}
 JUMP_ALLOWED = "[USER@]HOST[:PORT], several separated by commas"
 
 
-class Refused(ValueError):
-    """A refused setting: the message says why, ``allowed`` says what is accepted."""
-
-    def __init__(self, problem: str, allowed: str) -> None:
-        super().__init__(problem)
-        self.allowed = allowed
-
-
 def check_jump(text: str) -> str:
-    """``text``, if it names jump hosts as ``-J`` does; :class:`Refused`."""
+    """``text`` if it is a list of jump hosts as for ``-J``; else :class:`Refused`."""
     for hop in text.split(","):
         user, at, rest = hop.rpartition("@")
         host, port = split_port(rest)
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if not is_host(bare) or (at and not USER.fullmatch(user)) or not 1 <= (port or 22) <= 65535:
-            raise Refused(f"{hop!r} is no jump host", JUMP_ALLOWED)
+            raise Refused(f"{hop!r} is not a jump host", JUMP_ALLOWED)
     return text
 
 
@@ -59,7 +52,7 @@ def _form(pattern: str) -> Callable[[str], bool]:
 
 
 _ANY = _form(r".+")
-#: The keywords that have an effect here, and what each takes.
+#: The keywords that have an effect here, and the test of their values.
 _USED: dict[str, Callable[[str], bool]] = {
     "hostname": lambda text: is_host(text.replace("%h", "h")),
     "user": _form(USER.pattern),
@@ -68,7 +61,7 @@ _USED: dict[str, Callable[[str], bool]] = {
     "identityfile": _ANY,
     "certificatefile": _ANY,
     "identityagent": _ANY,
-    # To which accept-new and trust append: a line of it must not be the command of a start-up file.
+    # accept-new and trust append to this file: it must not be a start-up file, which would run the line.
     "userknownhostsfile": lambda text: all(map(_form(r"(.*/)?[^/]*known[^/]*|/dev/null|none"), text.split())),
     "serveraliveinterval": _form(r"[0-9]{1,9}"),
     "addressfamily": _form(r"any|inet6?"),
@@ -83,7 +76,7 @@ def setting(text: str, *, allow_exec: bool) -> tuple[str, str] | None:
     """Keyword and value of ``Keyword=value``; None if it has no effect here; :class:`Refused`."""
     match = _SETTING.fullmatch(text)
     if match is None or not text.isprintable() or match[1].lower() in ("host", "match", "include"):
-        raise Refused(f"{text!r} is not understood", "Keyword=value of ssh_config")
+        raise Refused(f"{text!r} is not supported", "Keyword=value of ssh_config")
     keyword, value = match[1], match[2].strip()
     if len(value) > 1 and value[0] == value[-1] == '"':
         value = value[1:-1]
@@ -99,14 +92,14 @@ def setting(text: str, *, allow_exec: bool) -> tuple[str, str] | None:
 
 
 class ConfigFiles:
-    """The files that inventories name by ``-F``, each read once."""
+    """Reads the files that inventories name with ``-F``, each once."""
 
     def __init__(self, *, allow_exec: bool) -> None:
         self._allow_exec = allow_exec
         self._texts: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
-        """The settings in the file; None if it is the user's own configuration; :class:`Refused`."""
+        """The settings in the file, None for the user's own configuration; :class:`Refused` for a forbidden one."""
         if name not in self._texts:
             self._texts[name] = self._read(name)
         return self._texts[name]
@@ -133,14 +126,14 @@ class ConfigFiles:
 
 
 def _lines(line: str) -> Iterator[str]:
-    """The line as it may stand in a configuration, or nothing."""
+    """The line for the copied configuration, or nothing if it has no effect here."""
     line = re.sub(r"\s#[^\"']*$", "", line)
     if not line or line.startswith("#"):
         return
     match = _SETTING.fullmatch(line)
     keyword = match[1].lower() if match else ""
     if match and keyword == "include":
-        raise Refused("Include reads another file, which may run commands", "all in one file, or --allow-exec")
+        raise Refused("Include reads another file, which may run commands", "everything in one file, or --allow-exec")
     if match and keyword in ("host", "match") and line.isprintable():
         yield f"{keyword} {_block(keyword, match[2])}"
         return
@@ -161,7 +154,7 @@ def _block(keyword: str, text: str) -> str:
         if kind.lower().startswith("exec"):
             raise Refused("Match exec runs a command on this machine", "other criteria, or --allow-exec")
         if kind not in _ALONE and (kind not in _CRITERIA or not rest):
-            raise Refused(f"Match {kind} is not understood", f"Match {', '.join(sorted(_ALONE | _CRITERIA))}")
+            raise Refused(f"Match {kind} is not supported", f"Match {', '.join(sorted(_ALONE | _CRITERIA))}")
         if kind in _CRITERIA:
             rest.pop(0)
     return shlex.join(words)

@@ -1,9 +1,8 @@
-"""``group_vars/`` and ``host_vars/`` beside an inventory, and the order in which a host's variables win.
+"""``group_vars/`` and ``host_vars/`` beside an inventory, and the precedence of a host's variables.
 
-Source: Ansible's documentation, "Organizing host and group variables" and "Understanding variable
-precedence": the inventory's own group variables, then group_vars/all, then the other group_vars, then the
-host's own, then host_vars; within each, source by source. There is no playbook here, so nothing is read
-beside one.
+From low to high: the inventory's group variables, group_vars/all, the other group_vars, the host's own variables,
+host_vars; within each, source by source. Source: Ansible's documentation, "Organizing host and group variables" and
+"Understanding variable precedence"; its directories beside a playbook do not exist here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _EXTENSIONS = ("", ".yml", ".yaml", ".json")
 
 
 class Layers:
-    """The variables of each host as a list of mappings, the last of which wins."""
+    """The variables of each host as mappings, of which the last one wins."""
 
     def __init__(self, graph: Graph, directories: Sequence[str]) -> None:
         self._graph = graph
@@ -62,7 +61,7 @@ class Layers:
                 raise InventoryError(f"{e.filename}: cannot be read: {e.strerror}") from None
             try:
                 self._files[folder, name] = tuple(layer for layer in map(_read, map(str, files)) if layer)
-            except SpecError as e:  # once is enough: all hosts of a group ask
+            except SpecError as e:  # read once, although all hosts of a group need it
                 self._files[folder, name] = e
         found = self._files[folder, name]
         if isinstance(found, SpecError):
@@ -71,13 +70,13 @@ class Layers:
 
 
 def directory_of(source: str) -> str:
-    """Where the vars directories of a source lie: beside the file, or in the directory itself."""
+    """The directory that holds group_vars and host_vars of a source: the source itself, or the file's directory."""
     path = Path(source)
     return str(path if path.is_dir() else path.parent)
 
 
 def is_store(file: str) -> bool:
-    """Whether a vars file, by Ansible's convention, holds secrets alone: ``group_vars/NAME/vault.yml`` beside others.
+    """Whether a vars file holds only secrets by Ansible's convention: ``group_vars/NAME/vault.yml`` beside others.
 
     Source: Ansible's documentation, "Keep vaulted variables safely visible".
     """
@@ -96,7 +95,7 @@ def _names_in(folder: str) -> frozenset[str]:
 
 
 def _find(folder: str, name: str, there: frozenset[str]) -> Iterator[Path]:
-    """The first there is of NAME, NAME.yml, NAME.yaml, NAME.json: a file, or all files of a directory."""
+    """The first of NAME, NAME.yml, NAME.yaml, NAME.json that exists: a file, or all files of a directory."""
     candidates = (Path(folder, name + extension) for extension in _EXTENSIONS if name + extension in there)
     path = next((candidate for candidate in candidates if candidate.exists()), None)
     if path is None:
@@ -108,14 +107,14 @@ def _find(folder: str, name: str, there: frozenset[str]) -> Iterator[Path]:
 
 
 def _files_below(directory: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """Sorted by name; hidden and backup files are left out, directories with a suffix, too."""
+    """Files sorted by name, without hidden files, backups, and directories with a suffix."""
     above |= {directory.resolve()}
     for path in sorted(directory.iterdir(), key=lambda p: p.name):
         if path.name.startswith(".") or path.name.endswith("~"):
             continue
         if path.is_dir():
             if path.resolve() in above:
-                raise InventoryError(f"{path}: the link leads back into itself", remedy="remove the link")
+                raise InventoryError(f"{path}: the link points back to a directory above it", remedy="remove the link")
             if not path.suffix:
                 yield from _files_below(path, above)
         elif path.is_file() and path.suffix in _EXTENSIONS:
@@ -123,7 +122,7 @@ def _files_below(directory: Path, above: frozenset[Path]) -> Iterator[Path]:
 
 
 def _read(file: str) -> Vars:
-    """The variables of a file; of one that ansible-vault encrypted, a mark that it is there."""
+    """The variables of a file; for a file encrypted with ansible-vault, only a mark."""
     text = read_text(file)
     if text.startswith("$ANSIBLE_VAULT;"):
         return {VAULT: Located(VAULT, Where(file))}
@@ -132,5 +131,5 @@ def _read(file: str) -> Vars:
         return {}
     if not isinstance(located.value, dict):
         given = Shown(located.value)
-        raise SpecError("no variables", where=Where(file, 1), given=given, allowed="a mapping of variables")
+        raise SpecError("the file is not accepted", where=Where(file, 1), given=given, allowed="a mapping of variables")
     return located.value

@@ -1,14 +1,17 @@
-"""Read a YAML or JSON file into values with places, as Ansible reads it, or refuse it at file and line.
+"""Read a YAML or JSON file, as Ansible does, into values that know their file and line.
 
-Ansible takes a file that is JSON for JSON and everything else for YAML 1.1, so ``off`` is false and ``0755``
-octal. Unlike Ansible, a duplicate key is an error, and there are bounds. Source: yaml.org/spec/1.1, PyYAML.
+Ansible reads valid JSON as JSON and everything else as YAML 1.1, where ``off`` is false and ``0755`` is octal. Unlike
+Ansible, gpuready refuses duplicate keys, and bounds the size, the depth and the number of values, with every alias
+counted as often as it is used. ``yaml.compose`` cannot do this: PyYAML's C loader recurses without a bound and crashes
+the process on deep nesting. Sources: yaml.org/spec/1.1, yaml.org/type/merge.html, PyYAML.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -17,9 +20,11 @@ from yaml.resolver import Resolver
 
 from gpuready.core.errors import InventoryError, SpecError, Where
 from gpuready.core.files import read_file, reason
-from gpuready.spec.source_values import VAULT, Composer, Located, surprising
+from gpuready.spec.source_values import VAULT, Located, Shown, label, surprising
 
 MAX_BYTES = 5_000_000
+MAX_DEPTH = 64
+MAX_VALUES = 500_000
 _MOST_DIGITS = 1_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where PyYAML was built with it
@@ -32,7 +37,7 @@ _TAGS = "plain YAML, !vault and !unsafe"
 
 
 def read_text(path: str) -> str:
-    """The text of a file; InventoryError if it cannot be read, SpecError if it is no text."""
+    """The text of a file; InventoryError if it cannot be read, SpecError if it is not text."""
     try:
         data = read_file(path, MAX_BYTES)
     except (OSError, ValueError) as e:
@@ -60,7 +65,14 @@ def decode(data: bytes, file: str) -> str:
 
 def load_text(text: str, file: str) -> Located | None:
     """The one document in ``text``, None if there is none; :class:`SpecError` with ``file`` and line."""
-    return _load_json(text, file) if is_json(text) else _load_yaml(text, file)
+    if is_json(text):
+        return _Composer(_json_events(text), file).document()
+    try:
+        return _Composer(yaml.parse(text, Loader=_LOADER), file).document()
+    except yaml.MarkedYAMLError as e:
+        raise _syntax_error(e, text, file) from None
+    except yaml.YAMLError as e:
+        raise SpecError(f"not YAML: {e}", where=Where(file)) from None
 
 
 def is_json(text: str) -> bool:
@@ -74,81 +86,133 @@ def is_json(text: str) -> bool:
     return True
 
 
-def _load_json(text: str, file: str) -> Located | None:
-    """Known to be valid: tokens suffice, commas and colons say nothing more."""
-    composer, line, at = Composer(file), 1, 0
-    for match in _TOKEN.finditer(text):
-        line += text.count("\n", at, match.start())
-        at = match.start()
-        token = match[0]
-        if token in "{[":
-            composer.open({} if token == "{" else [], line)
-        elif token in "}]":
-            composer.close()
-        else:
-            composer.scalar(json.loads(token), line)
-    return composer.root
-
-
-def _load_yaml(text: str, file: str) -> Located | None:
-    reader = _YamlReader(file)
-    try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            reader.take(event)
-    except yaml.MarkedYAMLError as e:
-        raise _syntax_error(e, text, file) from None
-    except yaml.YAMLError as e:
-        raise SpecError(f"not YAML: {e}", where=Where(file)) from None
-    return reader.composer.root
-
-
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 0
     lines = text.split("\n")
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     if "\t" in here[: len(here) - len(here.lstrip())] or (mark and here[mark.column : mark.column + 1] == "\t"):
-        return SpecError("a tab indents this line", where=Where(file, line), given="\t", allowed="spaces")
+        return SpecError("a tab indents this line", where=Where(file, line), allowed="spaces")
     words = ", ".join(part for part in (error.context, error.problem) if part)
     return SpecError(f"not YAML: {words}", where=Where(file, line), allowed="key: value, indented by spaces")
 
 
-class _YamlReader:
-    """Turns the events of one YAML stream into those of a :class:`Composer`."""
+class _JsonScalar(yaml.ScalarEvent):
+    """A scalar of a JSON file; ``value`` is its token."""
 
-    def __init__(self, file: str) -> None:
-        self.composer = Composer(file)
+
+class _Node(NamedTuple):
+    """A value; ``weight`` is the number of values in it, ``merge`` whether it is the merge key ``<<``."""
+
+    value: object
+    line: int
+    weight: int = 1
+    merge: bool = False
+
+
+class _Composer:
+    """Builds the value of a document from its events, by recursion to at most MAX_DEPTH levels."""
+
+    def __init__(self, events: Iterator[yaml.Event], file: str) -> None:
+        self._events = events
         self._file = file
         self._resolver: Any = Resolver()
         self._constructor = SafeConstructor()
         self._scalars: dict[tuple[str | None, str, tuple[bool, bool]], tuple[object, bool]] = {}
-        self._documents = 0
+        self._anchors: dict[str, _Node | None] = {}
+        """None: the anchored mapping or list is not complete yet."""
 
-    def take(self, event: yaml.Event) -> None:
-        """One event more; SpecError if it cannot be."""
-        line = event.start_mark.line + 1 if event.start_mark else 0
+    def document(self) -> Located | None:
+        """The value; SpecError for the first thing that is wrong, including a second document."""
+        root = None
+        for event in self._events:
+            if root is not None and isinstance(event, yaml.DocumentStartEvent):
+                self._refuse("a second document begins", _line(event), "one document")
+            if isinstance(event, yaml.NodeEvent):
+                root = self._node(event, 0)
+        return None if root is None else self._located(root.value, root.line)
+
+    def _node(self, event: yaml.Event, depth: int) -> _Node:
+        line = _line(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor), line)
+        assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
+        if event.anchor:
+            self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
-            value, merge = self._scalar(event, line)
-            self.composer.scalar(value, line, event.anchor, merge=merge)
-        elif isinstance(event, yaml.AliasEvent):
-            self.composer.alias(str(event.anchor), line)
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            name = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
-            if event.tag not in (None, "!", "!unsafe", _YAML + name):
-                self._refuse_tag(event.tag, line)
-            self.composer.open({} if name == "map" else [], line, event.anchor)
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            self.composer.close()
-        elif isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                raise SpecError("a second document begins", where=Where(self._file, line), allowed="one")
+            node = self._scalar(event, line)
+        elif depth == MAX_DEPTH:
+            self._refuse("nested too deeply", line, f"at most {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._refuse_other_tags(event.tag, "map", line)
+            node = self._mapping(line, depth + 1)
+        else:
+            assert isinstance(event, yaml.SequenceStartEvent)
+            self._refuse_other_tags(event.tag, "seq", line)
+            node = self._list(line, depth + 1)
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> tuple[object, bool]:
+    def _alias(self, anchor: str, line: int) -> _Node:
+        if anchor not in self._anchors:
+            self._refuse(f"the alias *{label(anchor)} has no anchor before it", line)
+        node = self._anchors[anchor]
+        if node is None:
+            self._refuse(f"the alias *{label(anchor)} is inside its own anchor", line)
+        return _Node(node.value, line, node.weight)
+
+    def _list(self, line: int, depth: int) -> _Node:
+        entries: list[Located] = []
+        weight = 1
+        while isinstance(event := next(self._events), yaml.NodeEvent):
+            entry = self._node(event, depth)
+            weight = self._sum(weight, entry)
+            entries.append(self._located(entry.value, entry.line))
+        return _Node(entries, line, weight)
+
+    def _mapping(self, line: int, depth: int) -> _Node:
+        """Its own keys win over merged ones; of several merged mappings, the first wins."""
+        own: dict[object, Located] = {}
+        merged: dict[object, Located] = {}
+        weight = 1
+        while isinstance(event := next(self._events), yaml.NodeEvent):
+            key = self._node(event, depth)
+            if isinstance(key.value, (dict, list)):
+                self._refuse("the key is a mapping or list", key.line, "a plain word")
+            if not key.merge and key.value in own:
+                first = own[key.value].where
+                self._refuse(f"duplicate key {Shown(key.value)!r}, first at {first}", key.line, "each key once")
+            value = self._node(next(self._events), depth)
+            weight = self._sum(weight + 1, value)
+            if key.merge:
+                merged.update(self._merged(value))
+            else:
+                own[key.value] = self._located(value.value, key.line)
+        return _Node({**merged, **own}, line, weight)
+
+    def _merged(self, node: _Node) -> dict[object, Located]:
+        sources = [entry.value for entry in reversed(node.value)] if isinstance(node.value, list) else [node.value]
+        found: dict[object, Located] = {}
+        for source in sources:
+            if not isinstance(source, dict):
+                self._refuse("<< needs a mapping or a list of mappings", node.line, "an alias of a mapping")
+            found.update(source)
+        return found
+
+    def _sum(self, weight: int, node: _Node) -> int:
+        if weight + node.weight > MAX_VALUES:
+            self._refuse("too many values (each use of an alias counts)", node.line, f"at most {MAX_VALUES}")
+        return weight + node.weight
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> _Node:
+        if isinstance(event, _JsonScalar):
+            return _Node(json.loads(event.value), line)
         key = (event.tag, event.value, event.implicit)
         if key not in self._scalars:
             self._scalars[key] = self._resolve(event, line)
-        return self._scalars[key]
+        value, merge = self._scalars[key]
+        return _Node(value, line, merge=merge)
 
     def _resolve(self, event: yaml.ScalarEvent, line: int) -> tuple[object, bool]:
         tag, implicit = event.tag, event.implicit
@@ -171,9 +235,38 @@ class _YamlReader:
             return (surprising(value, event.value) if odd else value), False
         except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError, yaml.YAMLError):
             kind = str(tag).removeprefix(_YAML)
-            where = Where(self._file, line)
-            raise SpecError(f"no valid {kind}", where=where, given=event.value, allowed="quoted text") from None
+            self._refuse(f"not a valid {kind}", line, "quoted text", event.value)
 
     def _refuse_tag(self, tag: str | None, line: int) -> NoReturn:
-        shown = str(tag).replace(_YAML, "!!")
-        raise SpecError("unknown YAML tag", where=Where(self._file, line), given=shown, allowed=_TAGS)
+        self._refuse("unknown YAML tag", line, _TAGS, str(tag).replace(_YAML, "!!"))
+
+    def _refuse_other_tags(self, tag: str | None, name: str, line: int) -> None:
+        if tag not in (None, "!", "!unsafe", _YAML + name):
+            self._refuse_tag(tag, line)
+
+    def _located(self, value: object, line: int) -> Located:
+        return Located(value, Where(self._file, line))
+
+    def _refuse(self, problem: str, line: int, allowed: str = "", given: str | None = None) -> NoReturn:
+        raise SpecError(problem, where=Where(self._file, line), given=given, allowed=allowed) from None
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _json_events(text: str) -> Iterator[yaml.Event]:
+    """The events of text that is known to be valid JSON, so commas and colons carry no information."""
+    line, at = 0, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        token, mark = match[0], yaml.Mark("", 0, line, 0, None, 0)
+        if token == "{":
+            yield yaml.MappingStartEvent(None, None, True, mark)
+        elif token == "[":
+            yield yaml.SequenceStartEvent(None, None, True, mark)
+        elif token in "}]":
+            yield yaml.CollectionEndEvent(mark)
+        else:
+            yield _JsonScalar(None, None, (False, False), token, mark)

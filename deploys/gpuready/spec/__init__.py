@@ -1,4 +1,4 @@
-"""What a node should be: the models, the inventory that fills them, and errors that name file and line.
+"""The expected state of a node: the models, and errors with file and line.
 
-Nothing here imports pyinfra, so that a wrong inventory is refused before anything is connected.
+Nothing here imports pyinfra: a wrong inventory is refused before gpuready connects to any host.
 """

@@ -1,4 +1,4 @@
-"""The spec of the images that run on a node: verify says of each whether it can."""
+"""The spec of the images that run on a node; verify checks that each of them can."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class ImageSpec(Section):
     """An image that runs on this node."""
 
     ref: Image
-    """The reference by which Docker, containerd or podman of the node has it; it is never pulled."""
+    """The image's reference in Docker, containerd or podman on the node; it is never pulled."""
     cuda: Cuda | None = None
-    """The CUDA that it is made for, where the image itself does not say."""
+    """The CUDA version of the image, if the image itself does not state it."""
 
     @model_validator(mode="after")
     def _released(self) -> ImageSpec:
         if self.cuda is not None and numbers(self.cuda)[:2] not in tables.known_cuda():
             known = f"one of {', '.join(dotted(one) for one in tables.known_cuda())}"
-            raise PydanticCustomError("version", "no such CUDA toolkit is known", {"at": "cuda", "allowed": known})
+            raise PydanticCustomError("version", "unknown CUDA version", {"at": "cuda", "allowed": known})
         return self
 
 
@@ -37,5 +37,5 @@ Images = tuple[Image | ImageSpec, ...]
 
 
 def named(images: Images) -> tuple[ImageSpec, ...]:
-    """A bare reference is an image of which nothing else is said."""
+    """The images as sections; a bare reference becomes one without a CUDA version."""
     return tuple(ImageSpec(ref=one) if isinstance(one, str) else one for one in images)

@@ -1,8 +1,7 @@
-"""NodeSpec, what a node should be: the whole schema of an inventory's ``gpuready:`` block, frozen.
+"""NodeSpec, the expected state of a node: the whole schema of an inventory's ``gpuready:`` block, frozen.
 
-The first value listed is the default, everywhere, and the defaults never page anyone: an empty spec installs
-the pinned toolkit, registers ``nvidia`` in the engines that are there, and only observes the rest. What the
-schema knows but this release does not do yet is refused by :mod:`gpuready.spec.not_yet`, by name.
+The first value listed is always the default, and the defaults never page anyone: an empty spec installs the pinned
+toolkit, registers ``nvidia`` in the engines on the node, and only observes the rest.
 """
 
 from __future__ import annotations
@@ -62,29 +61,34 @@ class HardwareRdma(Section):
     """The RDMA ports that the node must have."""
 
     ports: Count | None = None
-    """How many active ports."""
+    """The number of active ports."""
     gbps: Count | None = None
-    """The least rate of each active port in Gbit/s."""
+    """The minimum rate of each active port in Gbit/s."""
 
 
 class Hardware(Section):
-    """What the node must have; a difference is reported, never mended."""
+    """The hardware that the node must have; verify reports a difference."""
 
     gpus: Literal["auto", "none"] | Count = "auto"
-    """GPUs on the PCI bus: auto takes what is found, none means without GPUs, a number pins the count."""
+    """GPUs on the PCI bus: auto accepts any number, none means no GPUs, a number pins the count."""
     model: Text | None = None
-    """Every GPU's product name must contain this, such as H200."""
+    """Text that every GPU's product name must contain, such as H200."""
     nvswitch: Literal["auto"] | bool = "auto"
-    """Whether the GPUs hang on NVSwitch, so that a fabric manager is needed."""
+    """Whether NVSwitch connects the GPUs, so that a fabric manager is needed."""
     rdma: HardwareRdma = HardwareRdma()
     """RDMA ports."""
+
+    @property
+    def expected_gpus(self) -> int | None:
+        """The pinned number of GPUs; None with ``auto`` and ``none``."""
+        return self.gpus if isinstance(self.gpus, int) else None
 
 
 Owner = Literal["auto", "host", "operator", "image"]
 
 
 class Owners(Section):
-    """Who manages each part; whatever is not the host's is only observed."""
+    """Who manages each part; gpuready changes only parts of the host, and observes the others."""
 
     driver: Owner = "auto"
     """The kernel driver and its libraries."""
@@ -95,86 +99,86 @@ class Owners(Section):
 
 
 class DrainCommands(Section):
-    """Commands around a disruption; root's shell runs them on the node."""
+    """Commands before and after a disruption; root's shell on the node runs them."""
 
     before: Text
-    """Runs before it; when it fails, nothing is disturbed."""
+    """Runs before the disruption; if it fails, nothing is disrupted."""
     after: Text
-    """Runs after it, also when a step failed."""
+    """Runs after the disruption, even if a step failed."""
 
 
 class Maintenance(Section):
-    """What may be disturbed, and when; the command line can only narrow it."""
+    """The disruptions that are allowed, and when; the command line can only restrict them further."""
 
     restart: Literal["idle", "never", "drained"] = "idle"
-    """When an engine may be restarted: while nothing would be hit, never, or after the node was drained."""
+    """When an engine may be restarted: if nothing running is affected, never, or after the node is drained."""
     reboot: Literal["never", "idle", "drained"] = "never"
-    """When the node may be rebooted, after all else: never, while nothing would be hit, or after it was drained."""
+    """When the node may be rebooted, as the last step: never, if nothing running is affected, or after a drain."""
     reboot_timeout: Annotated[int, Field(ge=30, le=7200), Allowed("seconds, from 30 to 7200")] = 1200
-    """Seconds within which a node must be back from a reboot."""
+    """Seconds that a reboot may take until the node is back."""
     drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
-    """How work is moved away first; used with restart: drained and reboot: drained."""
+    """How to drain the node; used with restart: drained and reboot: drained."""
     node: Unit | None = None
-    """The node's name in Kubernetes or Slurm; unless given, the host's in the inventory, for Slurm its hostname."""
+    """The node's name in Kubernetes or Slurm; by default the name in the inventory, and for Slurm the hostname."""
     ignore: tuple[Image, ...] = Field(default=(), strict=False)
-    """Images whose containers do not count as work; without a tag, all tags of it."""
+    """Images whose containers may be disrupted; without a tag, all tags of the image."""
     batch: Batch | None = None
-    """How many hosts are disturbed at once: a number, a percentage, or steps such as 1,25%."""
+    """How many hosts are disrupted at once: a number, a percentage, or steps such as 1,25%."""
     spread_by: Variable | None = None
-    """A host variable; no two hosts with the same value at once."""
+    """A host variable; hosts with the same value are never disrupted at once."""
 
     @model_validator(mode="after")
     def _drained_by_something(self) -> Maintenance:
         if "drained" in (self.restart, self.reboot) and self.drain == "none":
-            word = "restart" if self.restart == "drained" else "reboot"
-            at = {"at": word, "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
-            raise PydanticCustomError("floor", "nothing says how the node is drained", at)
+            key = "restart" if self.restart == "drained" else "reboot"
+            at = {"at": key, "allowed": "drained together with drain: kubectl | slurm | {before, after}"}
+            raise PydanticCustomError("floor", "needs maintenance.drain", at)
         return self
 
 
 class Waiver(Section):
-    """A check whose failure is known and accepted for a while."""
+    """A failing check that is accepted until a date."""
 
     check: Name
     """The check's id, such as gpu.count."""
     host: Name = "*"
-    """The inventory name it is for; * and ? match."""
+    """The host's name in the inventory; * and ? match."""
     reason: Text
-    """The reason, shown with the result."""
+    """The reason; shown with the result."""
     until: Date
-    """The last day on which it holds."""
+    """The last day of the waiver."""
 
 
 class Verify(Section):
-    """How far verify goes."""
+    """How deep verify tests."""
 
     level: Level = "effective"
-    """Ask the engines, read only files, or start a container too; `gpuready fabric` tests pairs of hosts."""
+    """effective asks the engines, config only reads files, smoke also starts a container."""
     image: Image | None = None
-    """The image of the smoke container; it must be on the node, it is never pulled."""
+    """The image of the smoke container; it must be on the node, because it is never pulled."""
     torch: Path | None = None
-    """The python of an environment with PyTorch on the node: its owner multiplies and reduces on the GPU."""
+    """The python of a PyTorch environment on the node; as its owner, verify multiplies and reduces on the GPU."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
-    """Failures to accept."""
+    """Failing checks to accept."""
     thresholds: Thresholds = Thresholds()
     """Limits of the fabric tests and of GPUs."""
 
 
 class NodeSpec(Section):
-    """What a node should be; the first value of each key is its default."""
+    """The expected state of a node; the first value of each key is its default."""
 
     hardware: Hardware = Hardware()
-    """What the node must have."""
+    """The hardware that the node must have."""
     owners: Owners = Owners()
-    """Who manages what."""
+    """Who manages each part."""
     toolkit: Toolkit = Toolkit()
     """The NVIDIA Container Toolkit."""
     driver: Driver = Driver()
     """The kernel driver."""
     ldso: Literal["auto"] | Off | LdsoDirectories = "auto"
-    """Driver libraries in the linker cache: auto finds them, off leaves ld.so alone, or these directories."""
+    """Driver libraries in the linker cache: auto finds them, off changes nothing, a list gives the directories."""
     memlock: Literal["auto", "unlimited", "unmanaged"] = "auto"
-    """Locked memory of logins, containers and Slurm jobs: auto is unlimited only where an RDMA port exists."""
+    """Locked memory of logins, containers and Slurm jobs: auto is unlimited only on nodes with an RDMA port."""
     runtimes: Runtimes = Runtimes()
     """The container engines."""
     rdma: Rdma = Rdma()
@@ -182,14 +186,14 @@ class NodeSpec(Section):
     nccl: Nccl = Nccl()
     """NCCL."""
     monitoring: Monitoring = Monitoring()
-    """What the node tells a monitoring system."""
+    """What the node reports to a monitoring system."""
     reconverge: Reconverge = Reconverge()
-    """After a driver update."""
+    """Actions after a driver update."""
     torch_wheels: TorchWheels = Field(default=(), strict=False)
-    """Python wheels on this machine, such as a PyTorch of one's own, and the environments on the node for them."""
+    """Python wheels on this machine, such as your own PyTorch, and their environments on the node."""
     maintenance: Maintenance = Maintenance()
-    """What may be disturbed."""
+    """The disruptions that are allowed, and when."""
     images: Images = Field(default=(), strict=False)
-    """Images that run here, by reference or as {ref, cuda}: verify says of each whether it will run."""
+    """Images that run on the node, by reference or as {ref, cuda}; verify checks that each of them can run."""
     verify: Verify = Verify()
-    """How far verify goes."""
+    """How deep verify tests."""

@@ -11,7 +11,7 @@ from gpuready.core.section import Section
 
 
 class Runtimes(Section):
-    """The engines: auto takes one that is there, absent leaves it alone, a mapping requires it."""
+    """The engines: auto configures an engine if it exists, absent ignores it, a mapping requires it."""
 
     docker: Literal["auto", "absent"] | DockerSpec = "auto"
     """Docker."""
@@ -23,6 +23,21 @@ class Runtimes(Section):
     """Podman."""
 
     @property
+    def required_docker(self) -> DockerSpec | None:
+        """Docker's settings, or None if the spec does not require Docker."""
+        return self.docker if isinstance(self.docker, DockerSpec) else None
+
+    @property
+    def required_containerd(self) -> ContainerdSpec | None:
+        """containerd's settings, or None if the spec does not require containerd."""
+        return self.containerd if isinstance(self.containerd, ContainerdSpec) else None
+
+    @property
+    def required_crio(self) -> CrioSpec | None:
+        """CRI-O's settings, or None if the spec does not require CRI-O."""
+        return self.crio if isinstance(self.crio, CrioSpec) else None
+
+    @property
     def installs_docker(self) -> bool:
-        """Is Docker to be installed where there is none?"""
+        """Whether gpuready installs Docker if it is missing."""
         return isinstance(self.docker, DockerSpec) and self.docker.install == "distro"

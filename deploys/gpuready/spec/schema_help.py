@@ -1,4 +1,4 @@
-"""What a place in the spec allows, in words, taken from the models themselves so that it cannot go stale."""
+"""Describe what a place in the spec allows; derived from the models, so that it is never out of date."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from gpuready.core.fields import Allowed
+from gpuready.core.fields import Allowed, LocalFile
 from gpuready.core.section import Section
 
 _SIMPLE = {
@@ -23,13 +23,13 @@ _SIMPLE = {
 
 @dataclass(frozen=True)
 class Form:
-    """One alternative of a type, with the annotations that stand around it."""
+    """One alternative of a type, with its annotations."""
 
     kind: Any
     notes: tuple[object, ...]
 
     def words(self) -> str:
-        """What it allows."""
+        """The allowed values, in words."""
         for note in self.notes:
             if isinstance(note, Allowed):
                 return note.text
@@ -43,17 +43,17 @@ class Form:
 
 
 def _word(value: object) -> str:
-    """As YAML writes it."""
+    """The value as YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def allowed_at(model: type[Section], path: Sequence[object]) -> str:
-    """What may stand at ``path``; of a path that the model does not know, what its parent allows."""
+    """The allowed values at ``path``; for a path that the model does not know, those of its parent."""
     return " | ".join(form.words() for form in _forms_at(model, path) if form.kind is not type(None))
 
 
 def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
-    """The fixed words at ``path``: a Literal's values, or the keys of a mapping; for near matches."""
+    """The fixed words at ``path``, for near matches: the values of a Literal, or the keys of a mapping."""
     found: list[str] = []
     for form in _forms_at(model, path):
         if get_origin(form.kind) is Literal:
@@ -63,8 +63,14 @@ def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
     return found
 
 
+def local_file_at(model: type[Section], path: Sequence[object]) -> LocalFile | None:
+    """The annotation of a value that is a path on this machine; None for other values."""
+    notes = (note for form in _forms_at(model, path) for note in form.notes)
+    return next((note for note in notes if isinstance(note, LocalFile)), None)
+
+
 def elsewhere(model: type[Section], name: object) -> list[str]:
-    """Paths of the keys of this name, anywhere below ``model``: the right word on the wrong level."""
+    """Paths of all keys of this name below ``model``: the key may be right, but on the wrong level."""
     found: list[str] = []
     for key, field in model.model_fields.items():
         if key == name:
@@ -96,7 +102,7 @@ def _below(form: Form, part: object) -> Iterator[Form]:
 
 
 def _forms(annotation: Any, notes: Iterable[object]) -> Iterator[Form]:
-    """The alternatives of an annotation; words that stand for all of them hide the single ones."""
+    """The alternatives of an annotation; an :class:`Allowed` for a whole union hides its alternatives."""
     if get_origin(annotation) is Annotated:
         inner, *more = get_args(annotation)
         yield from _forms(inner, (*more, *notes))
@@ -108,5 +114,5 @@ def _forms(annotation: Any, notes: Iterable[object]) -> Iterator[Form]:
 
 
 def _is_section(kind: object) -> bool:
-    # Python 3.10 takes tuple[str, ...] for a type, too
+    # in Python 3.10, tuple[str, ...] is an instance of type
     return get_origin(kind) is None and isinstance(kind, type) and issubclass(kind, Section)

@@ -1,4 +1,4 @@
-"""Sizes as dockerd writes and reads them. Source: RAMInBytes of docker/go-units (factor 1024)."""
+"""Parse sizes in dockerd's notation. Source: RAMInBytes of docker/go-units (factor 1024)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1
 
 
 def to_bytes(value: object) -> int:
-    """Bytes that ``8g``, ``64M``, ``1.5GiB`` or a plain number stands for; ValueError if it is no size."""
+    """The bytes of ``8g``, ``64M``, ``1.5GiB`` or a plain number; ValueError if it is not a size."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     match = _SIZE.fullmatch(value) if isinstance(value, str) and value.isascii() else None
     if not match:
-        raise ValueError(f"{value!r} is no size")
+        raise ValueError(f"{value!r} is not a size")
     number, factor = match[1], _FACTOR[(match[2] or "").lower()]
     return int(float(number) * factor) if "." in number else int(number) * factor

@@ -1,8 +1,8 @@
-"""How deep verify goes, and the limits that GPUs and the tests of the fabric (``gpuready fabric``) are held against.
+"""The level of verify, and the limits for GPUs and for the tests of ``gpuready fabric``.
 
-Verify looks at one node at a time; what takes two is no level of it. Bandwidth is held against the line rate of the
-*netdev*, because RDMA's own ``rate`` is wrong with some drivers. The defaults leave room for headers: healthy links are
-seen to do 23.1 of 25 Gbit/s with an MTU of 1024, and 92 to 95 of 100 and more with 4096.
+Verify tests one node at a time; ``gpuready fabric`` tests pairs. Bandwidth is compared with the line rate of the
+*netdev*, because RDMA's own ``rate`` is wrong with some drivers. The defaults leave room for headers: healthy links
+reach 23.1 of 25 Gbit/s with an MTU of 1024, and 92 to 95 of 100 Gbit/s with 4096.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from gpuready.core.section import Section
 
 def _no_pairs(value: object) -> object:
     if value == "fabric":
-        raise ValueError(
-            "verify looks at one node at a time; pairs of hosts are tested by: gpuready fabric -i INVENTORY"
-        )
+        raise ValueError("verify tests one node at a time; to test pairs of hosts, run: gpuready fabric -i INVENTORY")
     return value
 
 
@@ -31,21 +29,21 @@ Degrees = Annotated[int, Field(ge=0, le=60), Allowed("degrees Celsius from 0 to 
 
 
 class Thresholds(Section):
-    """Limits of the fabric tests and of GPUs; those of GPUs are by model (checks/data/thresholds.yaml) unless given."""
+    """Limits of the fabric tests and of GPUs; the defaults for GPUs depend on the model."""
 
     write_bw: Fraction = 0.85
-    """The least that ib_write_bw must reach, as a fraction of the netdev's line rate."""
+    """The minimum of ib_write_bw, as a fraction of the netdev's line rate."""
     nccl: Fraction = 0.8
-    """The least bus bandwidth of an all-reduce, as a fraction of what ib_write_bw reached on the same link."""
+    """The minimum bus bandwidth of an all-reduce, as a fraction of ib_write_bw's result on the same link."""
     read_lat: Microseconds | None = None
-    """The most that ib_read_lat may take, typically."""
+    """The maximum typical latency of ib_read_lat, in microseconds."""
     temperature_margin: Degrees | None = None
-    """How far below the temperature at which it slows down a GPU must be, in degrees Celsius."""
+    """The minimum distance of a GPU from its slowdown temperature, in degrees Celsius."""
     sram_corrected: Errors | None = None
-    """The most corrected errors of a GPU's SRAM over its life."""
+    """The maximum number of corrected SRAM errors of a GPU over its lifetime."""
     dram_corrected: Errors | None = None
-    """The most corrected errors of a GPU's memory over its life."""
+    """The maximum number of corrected memory errors of a GPU over its lifetime."""
     retired_pages: Errors | None = None
-    """From how many retired pages on a GPU (before Ampere) fails."""
+    """The number of retired pages at which a GPU before Ampere fails."""
     nvlink_errors: Errors | None = None
-    """The most errors that each counter of each NVLink may show since the driver was loaded."""
+    """The maximum of each error counter of each NVLink since the driver was loaded."""

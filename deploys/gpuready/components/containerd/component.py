@@ -20,7 +20,7 @@ from gpuready.core import ignored_containers, owned_keys, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Step, Steps
-from gpuready.spec.model import ContainerdSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
 
@@ -39,7 +39,7 @@ class Containerd(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.containerd == "absent":
             return Applies(False, "runtimes.containerd: absent")
-        if isinstance(spec.runtimes.containerd, ContainerdSpec):
+        if spec.runtimes.required_containerd is not None:
             return Applies(True, "the spec names containerd")
         why = containerdunit.missing(state)
         if why:

@@ -59,7 +59,7 @@ def below(want: Mapping[str, Value]) -> dict[str, Value]:
 
 def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
     """Our keys; ``first`` is the default runtime from before our first touch."""
-    asked = spec.runtimes.containerd if isinstance(spec.runtimes.containerd, ContainerdSpec) else ContainerdSpec()
+    asked = spec.runtimes.required_containerd or ContainerdSpec()
     like = base(found, first)
     want: dict[str, Value] = {
         f"{NVIDIA}runtime_type": like.get("runtime_type") or f"{_RUNC}v2",

@@ -1,21 +1,34 @@
-"""What can be asked of containerd."""
+"""The spec of containerd."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from gpuready.core.fields import Path, Unit
+from pydantic import WithJsonSchema
+
+from gpuready.core.fields import Allowed
 from gpuready.core.section import Section
+
+ContainerdUnit = Annotated[
+    Literal["containerd"],
+    WithJsonSchema({"enum": ["containerd"]}),
+    Allowed("containerd (other units are not supported yet)"),
+]
+ContainerdFile = Annotated[
+    Literal["/etc/containerd/config.toml"],
+    WithJsonSchema({"enum": ["/etc/containerd/config.toml"]}),
+    Allowed("/etc/containerd/config.toml (other files are not supported yet)"),
+]
 
 
 class ContainerdSpec(Section):
-    """containerd is wanted on this node, with these settings."""
+    """containerd is required on this node, with these settings."""
 
-    service: Unit = "containerd"
-    """The systemd unit."""
-    config: Path = "/etc/containerd/config.toml"
-    """Its configuration file."""
+    service: ContainerdUnit = "containerd"
+    """The systemd unit; other units are not supported yet."""
+    config: ContainerdFile = "/etc/containerd/config.toml"
+    """Its configuration file; other files are not supported yet."""
     default_runtime: bool = False
     """Make nvidia the default runtime."""
     cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in containerd (enable_cdi): auto leaves it as it is."""
+    """CDI devices in containerd (enable_cdi): auto changes nothing."""

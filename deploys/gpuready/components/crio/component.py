@@ -51,7 +51,7 @@ class Crio(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.crio == "absent":
             return Applies(False, "runtimes.crio: absent")
-        if isinstance(spec.runtimes.crio, CrioSpec):
+        if spec.runtimes.required_crio is not None:
             return Applies(True, "the spec names CRI-O")
         return Applies(True, "CRI-O is on this node") if _there(state) else Applies(False, "no CRI-O on this node")
 
@@ -62,7 +62,7 @@ class Crio(Component):
         monitor = found.base()[1].get("monitor_path")
         if monitor:  # one that the runtime says itself may be another
             want[_MONITOR] = (found.nvidia or {}).get("monitor_path") or str(monitor)
-        asked = spec.runtimes.crio if isinstance(spec.runtimes.crio, CrioSpec) else CrioSpec()
+        asked = spec.runtimes.required_crio or CrioSpec()
         if asked.default_runtime:
             want[_DEFAULT] = "nvidia"
         elif "default_runtime" in asked.model_fields_set and found.default == "nvidia":

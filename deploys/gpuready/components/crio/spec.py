@@ -1,4 +1,4 @@
-"""What can be asked of CRI-O."""
+"""The spec of CRI-O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpuready.core.section import Section
 
 
 class CrioSpec(Section):
-    """CRI-O is wanted on this node, with these settings."""
+    """CRI-O is required on this node, with these settings."""
 
     default_runtime: bool = False
     """Make nvidia the default runtime."""

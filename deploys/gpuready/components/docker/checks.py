@@ -10,7 +10,7 @@ import re
 from gpuready.core import owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.core.smoke import gpus_seen, not_run
-from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
+from gpuready.spec.model import TOOLKIT_FLOOR, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 
@@ -57,7 +57,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent":
         return skip("runtimes.docker: absent")
     if state.docker is None:
-        named = isinstance(spec.runtimes.docker, DockerSpec)
+        named = spec.runtimes.required_docker is not None
         installed = not isinstance(state.tools, Unknown) and "dockerd" in state.tools
         if not installed and not named:
             return skip("no Docker on this node")
@@ -69,7 +69,8 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         if whose:
             return skip(f"{whose}, and Docker has no runtime nvidia from it")
         return fail(f"docker info lists {', '.join(sorted(state.docker.runtimes))}, not nvidia")
-    wants = isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.default_runtime
+    docker = spec.runtimes.required_docker
+    wants = docker is not None and docker.default_runtime
     if wants and state.docker.default_runtime != "nvidia":
         remedy = f"ask for it there: {whose}" if whose else ""
         return fail(f"the default runtime is {state.docker.default_runtime}, the spec asks for nvidia", remedy)

@@ -47,7 +47,7 @@ class Docker(Component):
             return Applies(True, "Docker is on the node")
         if spec.runtimes.installs_docker:
             return Applies(False, "no Docker yet: engine installs it")
-        if isinstance(spec.runtimes.docker, DockerSpec):
+        if spec.runtimes.required_docker is not None:
             return Applies(True, "the spec names Docker")
         return Applies(False, "no Docker on this node")
 
@@ -201,7 +201,7 @@ def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) 
 
 def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, str | bool]:
     """Our keys of daemon.json and their values; the same ones hold for the engine that runs."""
-    docker = spec.runtimes.docker if isinstance(spec.runtimes.docker, DockerSpec) else DockerSpec()
+    docker = spec.runtimes.required_docker or DockerSpec()
     want: dict[str, str | bool] = {PATH: RUNTIME}
     if docker.default_runtime:
         want[DEFAULT] = "nvidia"

@@ -1,4 +1,4 @@
-"""The spec of the NVIDIA driver: who may move it, and to which version."""
+"""The spec of the NVIDIA driver: whether gpuready manages it, and its version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuready.core.section import Section
 DriverVersion = Annotated[
     str,
     Field(pattern=r"^[0-9]{3}\.[0-9]{1,3}(\.[0-9]{1,3})?$"),
-    Allowed("a full version such as 580.95.05 (in quotes); a branch alone is none"),
+    Allowed("a full version such as 580.95.05 (in quotes); a branch alone is not enough"),
 ]
 
 
@@ -21,22 +21,22 @@ class Driver(Section):
     """The NVIDIA kernel driver."""
 
     policy: Literal["observe", "hold", "install"] = "observe"
-    """Only look at it, hold its packages, or install it at that version and hold it."""
+    """Only observe it, hold its packages, or install the given version and hold it."""
     version: DriverVersion | None = None
-    """The driver's full version; with policy: install."""
+    """The driver's full version; only with policy: install."""
     flavor: Literal["auto", "open", "proprietary"] = "auto"
-    """Which kernel module: auto goes by the GPU and the branch."""
+    """The kind of kernel module: auto depends on the GPU and the driver branch."""
     fabric_manager: Literal["match", "absent"] = "match"
-    """Where there is an NVSwitch, install the fabric manager at the driver's version."""
+    """On nodes with NVSwitch, install the fabric manager in the driver's version."""
 
     @model_validator(mode="after")
-    def _one_wants_the_other(self) -> Driver:
+    def _settings_match_the_policy(self) -> Driver:
         if self.policy == "install" and self.version is None:
             at = {"at": "policy", "allowed": "install together with version"}
-            raise PydanticCustomError("version", "nothing says which version", at)
-        asked = {"version": self.version, "flavor": self.flavor, "fabric_manager": self.fabric_manager}
-        for name, value in asked.items() if self.policy != "install" else ():
+            raise PydanticCustomError("version", "driver.version is missing", at)
+        settings = {"version": self.version, "flavor": self.flavor, "fabric_manager": self.fabric_manager}
+        for name, value in settings.items() if self.policy != "install" else ():
             if value not in (None, "auto", "match"):
-                at = {"at": name, "allowed": "with policy: install"}
-                raise PydanticCustomError("version", f"policy: {self.policy} installs nothing", at)
+                at = {"at": name, "allowed": "only with policy: install"}
+                raise PydanticCustomError("version", f"no effect with policy: {self.policy}", at)
         return self

@@ -1,4 +1,4 @@
-"""The spec of what a node tells a monitoring system."""
+"""The spec of what a node reports to a monitoring system."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def address(listen: str) -> tuple[str, int]:
     """The IP address and the port of ``10.0.0.1:9879`` or ``[::1]:9879``; ValueError if it is neither."""
     match = _LISTEN.fullmatch(listen)
     if not match or not 0 < int(match[3]) < 65536:
-        raise ValueError("no IP address with a port")
+        raise ValueError("not an IP address with a port")
     host = ipaddress.IPv6Address(match[1]) if match[1] else ipaddress.IPv4Address(match[2])
     if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
-        raise ValueError("an IPv4 address in IPv6's clothes, which systemd spells as neither")
+        raise ValueError("an IPv4-mapped IPv6 address; write it as an IPv4 address")
     return str(host), int(match[3])
 
 
@@ -39,11 +39,11 @@ Listen = Annotated[
 
 
 class Monitoring(Section):
-    """What the node tells a monitoring system."""
+    """What the node reports to a monitoring system."""
 
     rdma_exporter: Off | Literal["service", "textfile"] = "off"
-    """RDMA counters for Prometheus: over HTTP, or in a file for node_exporter; off takes it away again."""
+    """RDMA counters for Prometheus: over HTTP, or in a file for node_exporter; off removes the exporter."""
     listen: Listen = "127.0.0.1:9879"
-    """Where the service answers; there is no password and no TLS."""
+    """Where the service listens; it has no password and no TLS."""
     textfile_directory: Path = "/var/lib/prometheus/node-exporter"
-    """node_exporter's --collector.textfile.directory; it must be there."""
+    """node_exporter's --collector.textfile.directory; it must exist."""

@@ -1,7 +1,7 @@
-"""The spec of NCCL's environment on a node: which network is the fabric, and which NCCL is told about it.
+"""The spec of NCCL's environment on a node: the network of the fabric, and further variables.
 
-Values end in /etc/nccl.conf, where NCCL trims nothing and knows no quotes, and on command lines. Sources: NCCL's user
-guide (environment variables) and its src/misc/param.cc.
+Values reach command lines and /etc/nccl.conf, where NCCL keeps blanks and quotes as part of a value. Sources: NCCL's
+user guide (environment variables) and its src/misc/param.cc.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from gpuready.core.fields import Allowed
 from gpuready.core.section import Section
 
-#: From here on NCCL finds the GID by itself, and can be told the range of addresses.
+#: From this version on, NCCL finds the GID itself and accepts a range of addresses.
 AUTO_GID = (2, 21)
 
 
@@ -24,13 +24,13 @@ def _subnet(value: str) -> str:
     try:
         network = ipaddress.ip_network(value, strict=False)
     except ValueError:
-        raise ValueError("no network") from None
+        raise ValueError("not a network") from None
     if "/" not in value:
         raise ValueError("the prefix length is missing")
     if str(network) != value:
-        raise ValueError(f"the network is written {network}")
+        raise ValueError(f"write the network as {network}")
     if network.prefixlen == 0:
-        raise ValueError("this is every address")
+        raise ValueError("this network contains every address")
     return value
 
 
@@ -40,23 +40,23 @@ def _text(value: object) -> object:
 
 def _value(value: str) -> str:
     if not value or value != value.strip() or not value.isprintable() or len(value) > 1023:
-        raise ValueError("NCCL trims nothing: 1 to 1023 printable characters without a blank at either end")
+        raise ValueError("must be 1 to 1023 printable characters without a blank at either end")
     if value[0] in "'\"" or value[-1] in "'\"":
-        raise ValueError("NCCL knows no quotes: they would be part of the value")
+        raise ValueError("NCCL would read the quotes as part of the value")
     if " #" in value:
-        raise ValueError("NCCL knows no comment behind a value: it would be part of it")
+        raise ValueError("NCCL would read the comment as part of the value")
     return value
 
 
-#: What gpuready works out itself; a value by hand would take precedence over what is found at each apply.
+#: Variables that gpuready computes; a value here would override what each apply finds.
 COMPUTED = {
-    "NCCL_IB_HCA": "nccl.interfaces and nccl.subnets say which ports",
-    "NCCL_IB_GID_INDEX": "it is found on each host, and written where nccl.version is older than 2.21",
-    "NCCL_IB_ADDR_RANGE": "nccl.subnets says it",
-    "NCCL_IB_ADDR_FAMILY": "it follows from the addresses of the ports",
-    "NCCL_IB_ROCE_VERSION_NUM": "only RoCE v2 is used",
+    "NCCL_IB_HCA": "nccl.interfaces and nccl.subnets select the ports",
+    "NCCL_IB_GID_INDEX": "each host has its own index; gpuready writes it if nccl.version is older than 2.21",
+    "NCCL_IB_ADDR_RANGE": "nccl.subnets sets it",
+    "NCCL_IB_ADDR_FAMILY": "it depends on the addresses of the ports",
+    "NCCL_IB_ROCE_VERSION_NUM": "gpuready uses only RoCE v2",
 }
-#: Of the chapter Debugging in NCCL's user guide those that only look, or take something away from every job here.
+#: Variables for debugging (NCCL's user guide, Debugging) that observe, or that slow down or restrict every job.
 DEBUGGING = (
     "NCCL_ALGO",
     "NCCL_CHECKS_DISABLE",
@@ -72,12 +72,12 @@ DEBUGGING = (
     "NCCL_SHM_DISABLE",
     "NCCL_TOPO_DUMP_FILE",
 )
-#: What NCCL_DEBUG may say in a system file.
+#: The values of NCCL_DEBUG that are fine for every job.
 QUIET = ("VERSION", "WARN")
 
 
 def debugging(name: str, value: str) -> bool:
-    """Is this for a single job that is being looked into, and wrong in a file that every job reads?"""
+    """Whether the variable is meant for debugging one job, and does not belong in a file that every job reads."""
     return name in DEBUGGING and value != "0" and not (name == "NCCL_DEBUG" and value.upper() in QUIET)
 
 
@@ -93,13 +93,13 @@ def _variables(values: dict[str, str]) -> dict[str, str]:
 
 def _refused(name: str, value: str) -> str:
     if not re.fullmatch(_NAME, name):
-        return "no name of a variable (capitals, digits and _)"
+        return "not a variable name (capitals, digits and _)"
     if name in COMPUTED:
-        return f"it is worked out: {COMPUTED[name]}"
+        return f"gpuready computes it: {COMPUTED[name]}"
     if debugging(name, value):
-        return "it is for debugging: set it for the one job, not for all of the node"
+        return "for debugging only: set it for one job, not for the whole node"
     if name.startswith(("TORCH_", "PYTORCH_", "CUDA_", "LD_")) or name == "PATH":
-        return "it is read before NCCL reads its file: it belongs in the environment of the job"
+        return "it takes effect before NCCL reads its file: set it in the environment of the job"
     return ""
 
 
@@ -132,28 +132,28 @@ Variables = Annotated[
 
 
 class Nccl(Section):
-    """NCCL's environment on this node; where anything is said here, it is written to /etc/nccl.conf."""
+    """NCCL's environment on this node; any setting here makes gpuready write /etc/nccl.conf."""
 
     subnets: tuple[Subnet, ...] = Field(default=(), strict=False)
-    """The networks of the fabric in CIDR form; without them all but that of the default route and of SSH."""
+    """The networks of the fabric in CIDR form; by default all but those of the default route and of SSH."""
     interfaces: tuple[Interface, ...] = Field(default=(), strict=False)
-    """The network interfaces (or RDMA devices) of the fabric; without them all."""
+    """The network interfaces (or RDMA devices) of the fabric; by default all."""
     version: NcclVersion | None = None
-    """The oldest NCCL that jobs bring along; without it 2.21 or newer is assumed."""
+    """The oldest NCCL version of your jobs; by default gpuready assumes 2.21 or newer."""
     extra: Variables = Field(default_factory=dict)
     """Further variables for /etc/nccl.conf."""
 
     @property
     def says_something(self) -> bool:
-        """Is /etc/nccl.conf asked for?"""
+        """Whether /etc/nccl.conf is to be written."""
         return self.names_ports or bool(self.extra)
 
     @property
     def names_ports(self) -> bool:
-        """Are the ports of the fabric to be told to NCCL? Variables alone are only written."""
+        """Whether gpuready writes the ports of the fabric; with extra alone it does not."""
         return bool(self.subnets or self.interfaces or self.version)
 
     @property
     def finds_gid(self) -> bool:
-        """Does the oldest NCCL find the GID by itself?"""
+        """Whether the oldest NCCL version finds the GID itself."""
         return self.version is None or tuple(map(int, self.version.split(".")[:2])) >= AUTO_GID

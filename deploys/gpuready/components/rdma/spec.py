@@ -1,4 +1,4 @@
-"""The spec of the RDMA stack: who may see a device, and the packages of its user space."""
+"""The spec of the RDMA stack: which network namespaces see a device, and the user space packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from gpuready.core.fields import Allowed
 from gpuready.core.section import Section
 
-#: How the names of these packages begin; the probe, which is the same for all hosts, asks for no others.
+#: Prefixes of the allowed package names; the probe, which is the same for all hosts, lists only these.
 FAMILIES = ("rdma", "librdma", "ib", "libib", "infiniband", "perftest", "mstflint", "opensm", "qperf", "ucx", "libucx")
 PackageName = Annotated[
     str,
@@ -22,6 +22,6 @@ class Rdma(Section):
     """The RDMA stack."""
 
     netns_mode: Literal["unmanaged", "shared", "exclusive"] = "unmanaged"
-    """ib_core's netns_mode: left alone, all network namespaces see all RDMA devices, or each device is in one."""
+    """ib_core's netns_mode: unchanged, all network namespaces see all RDMA devices, or each device is in one."""
     packages: tuple[PackageName, ...] = Field(default=(), strict=False)
-    """Packages of the RDMA user space; the distribution's version."""
+    """RDMA user space packages to install, in the distribution's version."""

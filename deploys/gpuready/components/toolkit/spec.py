@@ -16,10 +16,10 @@ from gpuready.core.fields import Date, Fingerprint, KeySource, Proxy, Repository
 from gpuready.core.section import Section
 
 TOOLKIT_VERSION = "1.20.0"
-"""The NVIDIA Container Toolkit that this release of gpuready installs unless told otherwise (2026-08-12)."""
+"""The NVIDIA Container Toolkit that this release of gpuready installs by default (2026-08-12)."""
 
 TOOLKIT_FLOOR = "1.19.1"
-"""The oldest version without a known escape to the host; older ones need ``floor_exception``."""
+"""The oldest version without a known container escape; older ones need ``floor_exception``."""
 
 
 class Repository(Section):
@@ -30,18 +30,18 @@ class Repository(Section):
     key: KeySource = "https://nvidia.github.io/libnvidia-container/gpgkey"
     """The signing key: a URL, or a file on this machine (relative to the inventory's directory)."""
     fingerprint: Fingerprint = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
-    """The full fingerprint that the key must have; checked before anything is written."""
+    """The full fingerprint of the key; checked before anything is written."""
     proxy: Proxy | None = None
-    """The proxy for this repository alone; a password only as env:, file: or cmd: reference."""
+    """The proxy for this repository only; a password only as an env:, file: or cmd: reference."""
 
 
 class FloorException(Section):
-    """Why a toolkit with known holes is wanted, and until when."""
+    """Allows a toolkit with known vulnerabilities until a date."""
 
     reason: Text
-    """The reason, shown by every verify."""
+    """The reason; every verify shows it."""
     until: Date
-    """The last day on which it holds."""
+    """The last day of the exception."""
 
 
 class Toolkit(Section):
@@ -50,26 +50,26 @@ class Toolkit(Section):
     version: Version = TOOLKIT_VERSION
     """The upstream version, X.Y.Z."""
     hold: bool = True
-    """Hold the packages, so that no upgrade moves them."""
+    """Hold the packages, so that no upgrade changes them."""
     repo: Repository = Repository()
-    """Where they come from."""
+    """The apt repository of the packages."""
     floor_exception: FloorException | None = None
-    """Needed for a version below the security floor."""
+    """Required for a version below the security floor."""
     mode: Literal["auto", "legacy", "cdi", "jit-cdi", "csv"] | None = None
-    """How the runtime gives GPUs to containers (config.toml); left alone unless given."""
+    """How the runtime gives GPUs to containers (config.toml); unchanged by default."""
     cuda_compat_mode: Literal["ldconfig", "hook", "mount", "disabled"] | None = None
-    """How CUDA's forward compatibility libraries of an image are used (config.toml); left alone unless given."""
+    """How the runtime uses an image's CUDA forward compatibility libraries (config.toml); unchanged by default."""
     hardened: bool = False
-    """Containers without privileges get GPUs by CDI or volume mounts, not by an environment variable."""
+    """Unprivileged containers get GPUs by CDI or volume mounts only, not by an environment variable."""
 
     @model_validator(mode="after")
-    def _known_to_the_version(self) -> Toolkit:
+    def _supported_by_the_version(self) -> Toolkit:
         for at, value, since in (
             ("mode", "jit-cdi" if self.mode == "jit-cdi" else None, "1.18.0"),
             ("cuda_compat_mode", self.cuda_compat_mode, "1.17.7"),
         ):
             if value is not None and _numbers(self.version) < _numbers(since):
-                problem = f"toolkit {self.version} does not know it"
+                problem = f"toolkit {self.version} does not support it"
                 raise PydanticCustomError("version", problem, {"at": at, "allowed": f"with version {since} or newer"})
         return self
 
@@ -83,7 +83,7 @@ class Toolkit(Section):
         today = (info.context or {}).get("today") or datetime.date.today()
         if self.floor_exception.until < today:
             at = {"at": "floor_exception.until", "allowed": f"{today} or later"}
-            raise PydanticCustomError("floor", "the exception from the security floor has ended", at)
+            raise PydanticCustomError("floor", "the exception from the security floor has expired", at)
         return self
 
 

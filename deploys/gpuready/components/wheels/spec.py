@@ -1,4 +1,4 @@
-"""The spec of Python wheels, such as a PyTorch of one's own: files of this machine, for environments on the node."""
+"""The spec of Python wheels, such as your own PyTorch: files on this machine, for environments on the node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pydantic import AfterValidator, Field
 
-from gpuready.core.fields import Allowed
+from gpuready.core.fields import Allowed, LocalFile
 from gpuready.core.section import Section
 
 
@@ -17,13 +17,13 @@ def _wheel(value: str) -> str:
     try:
         parse_wheel_filename(PurePosixPath(value).name)
     except InvalidWheelFilename:
-        raise ValueError("its name is no wheel's: NAME-VERSION-PYTHON-ABI-PLATFORM.whl") from None
+        raise ValueError("not the file name of a wheel: NAME-VERSION-PYTHON-ABI-PLATFORM.whl") from None
     return value
 
 
 def _environment(value: str) -> str:
     if {".", ".."} & set(value.split("/")):
-        raise ValueError("no plain absolute directory")
+        raise ValueError("not a plain absolute directory")
     return value.rstrip("/")
 
 
@@ -31,6 +31,7 @@ WheelPath = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9._+/@ ,=-]+\.whl$"),
     AfterValidator(_wheel),
+    LocalFile(),
     Allowed("the path of a wheel on this machine, such as dist/torch-2.2.1-cp310-cp310-linux_x86_64.whl"),
 ]
 Prefix = Annotated[
@@ -42,16 +43,16 @@ Prefix = Annotated[
 
 
 class TorchWheel(Section):
-    """A wheel, and the environment that it goes into."""
+    """A wheel, and its environment."""
 
     wheel: WheelPath
     """The wheel on this machine (relative to the inventory's directory)."""
     env: Prefix
-    """The venv or conda environment on the node; it must be there, with pip."""
+    """The venv or conda environment on the node; it must exist and have pip."""
 
     @property
     def file(self) -> str:
-        """The name of the file."""
+        """The file name."""
         return PurePosixPath(self.wheel).name
 
     @property
@@ -64,10 +65,10 @@ def _once(wheels: tuple[TorchWheel, ...]) -> tuple[TorchWheel, ...]:
     counted = Counter((one.env, one.name) for one in wheels)
     for (env, name), times in counted.items():
         if times > 1:
-            raise ValueError(f"{name} stands there {times} times for {env}")
+            raise ValueError(f"{name} is listed {times} times for {env}")
     return wheels
 
 
 TorchWheels = Annotated[
-    tuple[TorchWheel, ...], AfterValidator(_once), Allowed("a list of {wheel, env}, each distribution once for an env")
+    tuple[TorchWheel, ...], AfterValidator(_once), Allowed("a list of {wheel, env}, each distribution once per env")
 ]

@@ -59,8 +59,8 @@ class NoLaunch(Exception):
 
 def gpus(spec: NodeSpec, state: NodeState) -> int:
     """How many processes a node runs: its GPUs; NoLaunch where they cannot be counted, or are not all there."""
-    found, pinned = len(state.driver.gpus), spec.hardware.gpus
-    if isinstance(pinned, int) and found != pinned:
+    found, pinned = len(state.driver.gpus), spec.hardware.expected_gpus
+    if pinned is not None and found != pinned:
         raise NoLaunch(f"{found} of {pinned} GPUs are there (hardware.gpus)")
     if not found:
         raise NoLaunch("the driver lists no GPU; say how many processes: --nproc-per-node N")

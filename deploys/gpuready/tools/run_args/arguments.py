@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gpuready.components.cdi.spec_files import KIND, specs
 from gpuready.components.memlock import component
-from gpuready.spec.model import DockerSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 
 #: PyTorch's workers want more than Docker's 64 MiB; a GiB for each GPU, and never less than this.
@@ -67,8 +67,8 @@ def _has_cdi(docker: Docker, state: NodeState) -> bool:
 
 def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
     """The spec's size, else one that PyTorch's workers do not fill at once."""
-    docker = spec.runtimes.docker
-    if isinstance(docker, DockerSpec) and docker.shm_size is not None:
+    docker = spec.runtimes.required_docker
+    if docker is not None and docker.shm_size is not None:
         return Argument((f"--shm-size={docker.shm_size}",), "runtimes.docker.shm_size of the spec")
     return Argument(
         (f"--shm-size={max(LEAST_SHM_GIB, gpus)}g",),
@@ -77,7 +77,7 @@ def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
 
 
 def _count(spec: NodeSpec, state: NodeState) -> int:
-    return spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else len(state.driver.gpus)
+    return spec.hardware.expected_gpus or len(state.driver.gpus)
 
 
 def _rdma(spec: NodeSpec, state: NodeState) -> Sequence[Argument]:
