@@ -99,7 +99,7 @@ def test_promtool_takes_rules_and_counters(node: Machine) -> None:
     assert node.run("sh /root/exporter | tee /root/answer | promtool check metrics").stdout == ""
     assert "rdma_hw_iw_in_rdma_writes_total" in node.run("cat /root/answer").stdout
     assert "SUCCESS: 14 rules found" in node.run("promtool check rules /root/rules.yml").stdout
-    cases = (Path(__file__).parents[1] / "unit" / "data" / "prometheus-rules-test.yml").read_text("utf-8")
+    cases = (Path(__file__).parents[1] / "data" / "prometheus-rules-test.yml").read_text("utf-8")
     node.run("cat >/root/rules-test.yml", stdin=cases)
     assert "SUCCESS" in node.run("cd /root && promtool test rules rules-test.yml").stdout
 
