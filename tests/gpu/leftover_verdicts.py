@@ -57,7 +57,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("driver.firmware", "pass", firmware(DRIVER, "590.1.2"), {}, "driver and GSP"),
     ("driver.charlinks", "pass", node(containerd=""), {}, "has its link"),
     ("driver.charlinks", "warn", node(docker=SYSTEMD, leftovers=UNLINKED), {}, "1 device nodes have no link"),
-    ("driver.charlinks", "skip", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED), {}, "no container engine"),
+    ("driver.charlinks", "skip", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED), {}, "lets systemd"),
     ("driver.persistenced", "pass", nvidia("active"), {}, "is active"),
     ("driver.persistenced", "warn", nvidia("failed"), {}, "is failed"),
     ("driver.persistenced", "warn", nvidia("active", leftovers={"persistenced_old": True}), {}, "of before the update"),
