@@ -1,6 +1,6 @@
-"""Giving a device to a container on a host: one exec that looks, a step that moves, and one exec that looks again.
+"""Run ``gpuready rdma`` on hosts: one exec reads the node, a step moves the device, one exec confirms it.
 
-No component of a node's spec: what is attached follows a container, not an inventory. All else is the engine's.
+This is not a component: an attachment follows a container, not the inventory. Everything else is the engine's.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read
-from gpuready.tools.attach.move_plan import Asked, Deed
+from gpuready.tools.attach.move_plan import Asked, AttachArgs, DetachArgs, MovePlan
 from gpuready.tools.attach.netdev import SYSCTLS
 from gpuready.tools.attach.status import attached
 
+_Plan = MovePlan[AttachArgs | DetachArgs]
 TIMEOUT = 60
-#: What the kernel says of a driver that has no way to take a device from its users (rxe and siw have none).
+#: The kernel's error for a driver that cannot take a device from its users (rxe and siw cannot).
 _UNMOVABLE = "Operation not supported"
 
 
-class Attaching(Engine):
-    """A run of ``gpuready rdma attach | detach | list``."""
+class AttachEngine(Engine):
+    """The engine of ``gpuready rdma attach | detach | list``."""
 
     def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress, asked: Asked) -> None:
         super().__init__(entries, options, progress)
         self.asked = asked
 
     def act(self) -> Run:
-        """All hosts at once; each is judged before anything is moved on it."""
+        """Run on all hosts at once. A host is checked before anything moves on it."""
         return self._timed(lambda: self._each(self._work, self._hosts(self.entries)))
 
     def _work(self, host: Host) -> None:
@@ -49,17 +50,17 @@ class Attaching(Engine):
         run.outcome = "ok"
         if self.asked.verb == "list":
             return
-        deeds = self._deeds(look)
-        item = ComponentRun(_comparison(self.asked.verb, deeds))
+        plans = self._plans(look)
+        item = ComponentRun(_comparison(self.asked.verb, plans))
         run.components = [item]
-        if not deeds:
+        if not plans:
             nothing_on_record(look, self.asked)
         elif not item.found.diff:
             run.notes += item.found.notes
         elif self.options.verb == "plan":
             run.outcome = "would_change"
         else:
-            self._do(host, run, item, deeds)
+            self._move(host, run, item, plans)
 
     def _facts(self, host: Host, run: HostRun) -> Look:
         self.progress(host.name, "look")
@@ -76,43 +77,42 @@ class Attaching(Engine):
         run.attached = attached(look, self.entries[host.name].spec.nccl)
         return look
 
-    def _deeds(self, look: Look) -> tuple[Deed, ...]:
+    def _plans(self, look: Look) -> tuple[_Plan, ...]:
         return (attach(look, self.asked),) if self.asked.verb == "attach" else detach(look, self.asked)
 
-    def _do(self, host: Host, run: HostRun, item: ComponentRun, deeds: Sequence[Deed]) -> None:
+    def _move(self, host: Host, run: HostRun, item: ComponentRun, plans: Sequence[_Plan]) -> None:
         try:
-            for deed in deeds:
-                if deed.diff:
-                    _step(host, self.asked, deed)
+            for plan in plans:
+                if plan.diff:
+                    _step(host, self.asked, plan.args)
                     item.changed = True
-            again = _comparison(self.asked.verb, self._deeds(self._facts(host, run)))
+            again = _comparison(self.asked.verb, self._plans(self._facts(host, run)))
             if again.diff:
                 keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
-                raise ConvergeError(f"{self.asked.verb} ended well, and still {keys}", remedy="run again")
+                raise ConvergeError(f"{self.asked.verb} succeeded, but {keys}", remedy="run again")
         except GpureadyError as e:
             item.error = e if isinstance(e, ConvergeError) else None
             raise
         run.outcome = "changed"
 
 
-def _comparison(verb: str, deeds: Sequence[Deed]) -> Comparison:
-    hits = tuple(dict.fromkeys(name for deed in deeds for name in deed.hits))
+def _comparison(verb: str, plans: Sequence[_Plan]) -> Comparison:
+    affected = tuple(dict.fromkeys(name for plan in plans for name in plan.affected))
     return Comparison(
         verb,
         True,
-        diff=tuple(change for deed in deeds for change in deed.diff),
-        disruption=Disruption.recreate if hits else Disruption.none,
-        hits=hits,
-        notes=tuple(dict.fromkeys(note for deed in deeds for note in deed.notes)),
+        diff=tuple(change for plan in plans for change in plan.diff),
+        disruption=Disruption.recreate if affected else Disruption.none,
+        hits=affected,
+        notes=tuple(dict.fromkeys(note for plan in plans for note in plan.notes)),
     )
 
 
-def _step(host: Host, asked: Asked, deed: Deed) -> None:
-    values = deed.values
+def _step(host: Host, asked: Asked, args: AttachArgs | DetachArgs) -> None:
     script = (
-        resources.script("tools/attach/attach", **values)
-        if asked.verb == "attach"
-        else resources.script("tools/attach/detach", **values)
+        resources.script("tools/attach/attach", **vars(args))
+        if isinstance(args, AttachArgs)
+        else resources.script("tools/attach/detach", **vars(args))
     )
     command = StepCommand(Step(asked.verb, script, summary=f"{asked.verb} {asked.device or asked.netdev}".strip()))
     command.execute(None, host, None)
@@ -125,16 +125,16 @@ def _step(host: Host, asked: Asked, deed: Deed) -> None:
 
 
 def _unmovable(device: str, error: ConvergeError) -> ConvergeError:
-    """The kernel's refusal in words; what else it says goes through as it is."""
+    """Explain the kernel's refusal; return any other error unchanged."""
     if _UNMOVABLE not in error.message:
         return error
     return RefusedError(
         f"the driver of {device} cannot move it to another network namespace ({error.message})",
-        remedy="only a driver that can take a device from its users can (mlx5, irdma; not rxe, siw); containers get "
-        "this one in shared mode: rdma: {netns_mode: shared}",
+        remedy="mlx5 and irdma can, rxe and siw cannot; to give containers this device, use shared mode: "
+        "rdma: {netns_mode: shared}",
     )
 
 
 def execute(entries: Sequence[HostEntry], options: Options, progress: Progress, asked: Asked) -> Run:
-    """Run it over the hosts; ``options.verb`` is ``plan`` where it is only to be shown."""
-    return Attaching(entries, options, progress, asked).act()
+    """Run the request on the hosts. ``options.verb`` is ``plan`` to only show the moves."""
+    return AttachEngine(entries, options, progress, asked).act()

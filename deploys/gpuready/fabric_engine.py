@@ -1,8 +1,7 @@
-"""The tests between hosts, over the engine's connections: probe all, then round after round, pair beside pair.
+"""Run ``gpuready fabric``: probe all hosts, then test pairs of hosts in rounds.
 
-No host is in two pairs of a round, and the links of a pair are tested one after another: what is measured is a link,
-not what several share. The node's lock is held meanwhile, so nobody changes a node that is being measured, and no
-second controller measures it too.
+The pairs of a round run in parallel, and no host is in two of them. The links of a pair run one after another. So each
+test measures one link alone. The engine holds the lock of each node, so that no other run changes or measures it.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from gpuready.tools.fabric.schedule import Pair
 from gpuready.tools.fabric.verdict import Finding, blocked, skipped
 
 
-class Pairwise(Engine):
-    """An engine whose verb is ``fabric``."""
+class FabricEngine(Engine):
+    """The engine of ``gpuready fabric``."""
 
     def tests(self, wanted: Wanted) -> Run:
-        """Probe, pair, test, judge. Nothing on a node changes; what is begun there ends there."""
+        """Probe, pair, test, judge. Nothing on a node changes, and no process stays behind."""
         fabric = self.run.fabric = FabricRun(wanted)
         try:
             return self._timed(lambda: self._tests(fabric))
@@ -86,7 +85,7 @@ class Pairwise(Engine):
         self.progress(client, "ok")
 
     def _test(self, fabric: FabricRun, link: Link, hosts: tuple[Host, Host], number: int) -> None:
-        """All tests over one link; the way back is left out where the way there failed."""
+        """Run all tests over one link. If one direction fails, the other is not tested."""
         done: list[Finding] = []
         for name in fabric.wanted.tests:
             test = TESTS[name]
@@ -95,11 +94,11 @@ class Pairwise(Engine):
                     continue
                 for node in nodes:
                     self.progress(node.name, f"{name}, round {number} of {fabric.rounds}")
-                bare = [node.name for node in nodes if not self._has_gpu(node)] if test.gpu else []
+                without_gpu = [node.name for node in nodes if not self._has_gpu(node)] if test.gpu else []
                 if link.obstacle:
                     finding = blocked(test, *ends, link.obstacle)
-                elif bare:
-                    finding = skipped(test, *ends, f"{', '.join(bare)}: no GPU")
+                elif without_gpu:
+                    finding = skipped(test, *ends, f"{', '.join(without_gpu)}: no GPU")
                 else:
                     limits = self.entries[ends[0].host].spec.verify.thresholds
                     finding = run_test(test, ends, nodes, limits, fabric.wanted.seconds, write_bw(done))
@@ -116,11 +115,11 @@ class Pairwise(Engine):
         if is_up(host):
             return True
         run = self._runs[host.name]
-        run.outcome, run.error = "unreachable", run.error or UnreachableError("the connection broke during a test")
+        run.outcome, run.error = "unreachable", run.error or UnreachableError("the connection was lost during a test")
         return False
 
     def _settle(self, fabric: FabricRun) -> None:
-        """Each host's checks from the findings that it took part in."""
+        """Derive each host's checks from its findings."""
         for run in self.run.hosts:
             run.execs = self.state.inventory.get_host(run.name).connector_data.get(EXECS, run.execs)
             if run.outcome == "ok":

@@ -53,7 +53,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(FIELD) == 3
     first, second, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith("ERROR_804  the image's libcuda 460.32.03 is loaded in place of the driver's 450.102.04")
-    assert second.startswith("  do     1. raise the driver to 460.32.03 or newer")
+    assert second.startswith("  do     1. upgrade the driver to 460.32.03 or newer")
     assert len(rest) == 3
     assert run(["compat", "--driver", "535.54.03", "--image-cuda", "12.4", "--compat-lib", "550.54.14"]) == 3
     assert capsys.readouterr().out.startswith("ERROR_804?  ")
@@ -83,19 +83,19 @@ def test_for_ci(capsys: pytest.CaptureFixture[str]) -> None:
             "--compat-lib libcuda.so.460.32.03: no version",
             "full driver version",
         ),
-        (["--stack", "ldconfig", "--toolkit", "1.17.3"], "there is no ldconfig before toolkit 1.17.7", "--stack mount"),
-        (["--stack", "hook", "--toolkit", "1.17.4"], "there is no hook before toolkit 1.17.5", "--stack disabled"),
-        (["--stack", "disabled", "--toolkit", "1.17.3"], "there is no disabled before toolkit 1.17.4", "--stack mount"),
+        (["--stack", "ldconfig", "--toolkit", "1.17.3"], "ldconfig needs toolkit 1.17.7 or newer", "--stack mount"),
+        (["--stack", "hook", "--toolkit", "1.17.4"], "hook needs toolkit 1.17.5 or newer", "--stack disabled"),
+        (["--stack", "disabled", "--toolkit", "1.17.3"], "disabled needs toolkit 1.17.4 or newer", "--stack mount"),
         (["--toolkit", "1.17"], "--toolkit 1.17: no version", "X.Y.Z"),
         (["--note", "{}"], "--note describes one library, and --compat-lib names none", "--compat-lib"),
-        (["--compat-lib", "460.32.03", "--note", "{"], "--note: no JSON", "driver"),
-        (["--compat-lib", "460.32.03", "--note", '{"driver": "535"}'], "'driver' is no list of numbers", "[535"),
-        (["--compat-lib", "460.32.03", "--note", '{"format":1,"drivers":[535]}'], "'drivers' is no key", '"driver":['),
-        (["--compat-lib", "460.32.03", "--note", '{"a":1}'], "'a' is no key of it (there are format, CUDA", "format"),
-        (["--compat-lib", "460.32.03", "--note", '{"format":2}'], '"format" is 1', '"format":1'),
-        (["--compat-lib", "460.32.03", "--note", "{}"], '"format" is 1', '"format":1'),
-        (["--require", "cuda>=x"], "--require: 'cuda>=x': 'x' is no version", "cuda>=12.4"),
-        (["--stack", "hook", "--require", "speed>3"], "there is no property 'speed'", "cuda>=12.4"),
+        (["--compat-lib", "460.32.03", "--note", "{"], "--note: invalid JSON", "driver"),
+        (["--compat-lib", "460.32.03", "--note", '{"driver": "535"}'], "'driver' is not a list of numbers", "[535"),
+        (["--compat-lib", "460.32.03", "--note", '{"format":1,"drivers":[535]}'], "key 'drivers'", '"driver":['),
+        (["--compat-lib", "460.32.03", "--note", '{"a":1}'], "unknown key 'a' (allowed: format, CUDA", "format"),
+        (["--compat-lib", "460.32.03", "--note", '{"format":2}'], '"format" must be 1', '"format":1'),
+        (["--compat-lib", "460.32.03", "--note", "{}"], '"format" must be 1', '"format":1'),
+        (["--require", "cuda>=x"], "--require: 'cuda>=x': 'x' is not a version", "cuda>=12.4"),
+        (["--stack", "hook", "--require", "speed>3"], "unknown property 'speed'", "cuda>=12.4"),
         (["--gpu", "NVIDIA A100"], "--gpu was given several times", "one call for each"),
         (["--stack", "cdi"], "'cdi' is not one of 'none', 'mount', 'ldconfig', 'hook', 'disabled'", "--help"),
     ],

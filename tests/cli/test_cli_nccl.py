@@ -167,13 +167,13 @@ def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli:
 @pytest.mark.parametrize(
     ("state", "spec", "args", "part"),
     [
-        (node(1, gpus=0), {}, (), "the driver lists no GPU; say how many processes: --nproc-per-node N"),
-        (node(1, gpus=7), {"hardware": {"gpus": 8}}, (), "7 of 8 GPUs are there"),
+        (node(1, gpus=0), {}, (), "the driver lists no GPU; give the number of processes with --nproc-per-node N"),
+        (node(1, gpus=7), {"hardware": {"gpus": 8}}, (), "7 of 8 GPUs are present"),
         (
             node(1, layer="InfiniBand", gids=["0 fe80::1 v1 -"]),
             {},
             (),
-            "no port of rank 0 that is up has an IP address; say where it listens: --master-addr ADDRESS",
+            "no active port of rank 0 has an IP address; give its address with --master-addr ADDRESS",
         ),
     ],
 )
@@ -198,7 +198,7 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
         "rdma": sysfs("mlx5_0", "1", gids=["3 10.9.0.2 v2 ens1"]),
     })  # fmt: skip
     _, out, _ = cli({"n1": node(1), "n2": moved}, "--launch")
-    assert "n2: its fabric (10.9.0.0/24) does not hold the master's address 10.0.0.1: there must be a route" in out
+    assert "n2: its fabric (10.9.0.0/24) does not contain the master address 10.0.0.1: it needs a route" in out
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("libcuda.ldcache", "fail", state({"pci": (GPU,)}), {}, "does not list"),
     ("libcuda.ldcache", "fail", state(linker=linker(libs={LIB: REAL})), {}, "does not list"),
     ("libcuda.ldcache", "fail", state(), {"ldso": ["/opt/lib"]}, "does not list"),
-    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "not there"),
+    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "does not exist"),
     (
         "libcuda.ldcache",
         "fail",
@@ -284,7 +284,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("libcuda.loader", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "loader does not find"),
     # libcuda.init
     ("libcuda.init", "skip", state(), {}, "no nvidia module"),
-    ("libcuda.init", "unknown", state(LOADED), {}, "was not tried"),
+    ("libcuda.init", "unknown", state(LOADED), {}, "was not called"),
     ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"unknown": "lost"}}), {}, "lost"),
     ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 1, "out": "no python3\n"}}), {}, "no python3"),
     ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 124, "out": ""}}), {}, "no answer"),
@@ -307,7 +307,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         "fail",
         state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=5 count=-1 version=0\n"}}),
         {},
-        "answers 5",
+        "returns 5",
     ),
     (
         "libcuda.init",
@@ -356,13 +356,13 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         )
     ),
     # node.drained
-    ("node.drained", "pass", state(), {}, "no work away"),
+    ("node.drained", "pass", state(), {}, "has not drained"),
     (
         "node.drained",
         "fail",
         state(files={"/var/lib/gpuready/drained": File(text="in Slurm, as n1\n", mode=0o644, uid=0, gid=0, mtime=1)}),
         {},
-        "drained it (in Slurm, as n1)",
+        "did not bring it back (in Slurm, as n1)",
     ),
     # repository.candidate
     ("repository.candidate", "unknown", state(), {}, "apt was not asked"),
@@ -843,7 +843,7 @@ def test_every_check_is_seen_passing_and_failing() -> None:
 def test_evidence_of_failures() -> None:
     assert one("driver.loaded", state({"pci": (GPU,)})).evidence == "PCI: 0000:00:06.0"
     lies = one("libcuda.ldcache", state(linker=linker(libs={LIB: REAL}))).evidence
-    assert lies == f"it lies in {LIB64}"
+    assert lies == f"libcuda is in {LIB64}"
     wrong = one("driver.match", state(LOADED, linker=linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"}))).evidence
     assert wrong == f"libcuda.so.1 -> {LIB} is 535.1.2"
     assert STUB not in one("libcuda.stub", h200()).evidence

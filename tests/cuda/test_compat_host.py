@@ -87,8 +87,8 @@ def test_a_driver_drives_what_nvidia_smi_lists_and_another_one_what_the_tables_s
     ("state", "why"),
     [
         (node(driver=""), "no nvidia driver is loaded"),
-        (node(driver="71.86"), "driver 71.86 is not known"),
-        (node(toolkit=""), "there is no NVIDIA Container Toolkit on this node"),
+        (node(driver="71.86"), "driver 71.86 is unknown"),
+        (node(toolkit=""), "the NVIDIA Container Toolkit is not installed"),
         (node(config="mode ="), f"{CONFIG}: it is not valid TOML"),
         (node(config='[nvidia-container-runtime]\nmode = "csv"\n'), "mode csv (Tegra) cannot be predicted"),
     ],
@@ -232,7 +232,7 @@ def test_an_image_without_cuda_is_no_verdict(
     VALIDATOR.validate(found)
     (image,) = found["hosts"]["gpu01"]["images"]
     assert (image["verdict"], image["certain"], image["fixes"]) == (None, False, [])
-    assert "says no CUDA_VERSION" in image["reason"]
+    assert "has neither CUDA_VERSION" in image["reason"]
 
 
 def test_the_cuda_of_an_image_that_does_not_say(
@@ -249,7 +249,7 @@ def test_the_cuda_of_an_image_that_says_another_is_told(
     files: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3")) == 0
-    assert "  note   the image itself says CUDA 11.0.3, which counts, not 11.3\n" in capsys.readouterr().out
+    assert "  note   the image itself says CUDA 11.0.3, which overrides 11.3\n" in capsys.readouterr().out
     assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")) == 0
     assert "note" not in capsys.readouterr().out
 
@@ -261,15 +261,17 @@ def test_what_is_not_known_is_called_so_and_says_what_to_do(
     plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
     assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("UNKNOWN  the image says no CUDA_VERSION")
-    assert second == "  do     name its CUDA with --image-cuda, or give it as an archive: --image image.tar"
+    assert first.startswith("UNKNOWN  the image has neither CUDA_VERSION")
+    assert (
+        second == "  do     give its CUDA version with --image-cuda, or the image as an archive with --image image.tar"
+    )
     without = NodeState().model_dump(mode="json")
     Path(files["states.json"]).write_text(
         json.dumps({"schema": "gpuready/result/1", "hosts": {f"gpu0{i}": {"state": without} for i in (1, 2, 3)}})
     )
     assert run(matrix(files, "--image", files["old.tar"])) == 3
     out = capsys.readouterr().out
-    assert "gpu[01-03]: no nvidia driver is loaded\n  do     say what the host shall have" in out
+    assert "gpu[01-03]: no nvidia driver is loaded\n  do     describe the host instead" in out
     assert "0 of 3 images on hosts will run, 3 are UNKNOWN; exit 3 (it will not run, or that is not known)" in out
 
 
@@ -293,7 +295,7 @@ def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["-i", "HOSTS", "--stack", "mount", "--image-cuda", "11.3"], "--inventory and --stack contradict each other"),
         (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
-        (["--driver", "460.80", "--image", "HOSTS"], "it is no image archive"),
+        (["--driver", "460.80", "--image", "HOSTS"], "not an image archive"),
         (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
         (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
         (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : no version"),

@@ -151,12 +151,12 @@ def test_the_fixes_of_the_field_report_in_their_order() -> None:
     host, image = case("450.102.04", "GeForce RTX 2080 Ti", "11.2.2", "460.32.03", "mount")
     found = fixes(host, image, predict(host, image))
     assert [(fix.do.split(" ")[0], fix.then.verdict) for fix in found] == [
-        ("raise", "NATIVE"),
+        ("upgrade", "NATIVE"),
         ("set", "MINOR"),
         ("build", "MINOR"),
-        ("take", "NATIVE"),
+        ("use", "NATIVE"),
     ]
-    assert "460.32.03 or newer; 580 is a branch supported until 2028-06" in found[0].do
+    assert "460.32.03 or newer; branch 580 is supported until 2028-06" in found[0].do
     assert 'cuda-compat-mode = "disabled"' in found[1].do
     assert "CUDA 11.0 or older" in found[3].do
 
@@ -166,16 +166,16 @@ def test_the_fixes_of_the_field_report_in_their_order() -> None:
     [
         (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "mount", "1.4.0"), 1, "update the container"),
         (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "hook"), 1, "disable-cuda-compat-lib-hook"),
-        (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "none"), 0, "out of LD_LIBRARY_PATH"),
+        (case("460.80", "GeForce RTX 2080 Ti", "11.3.1", "465.19.01", "none"), 0, "from LD_LIBRARY_PATH"),
         (case("535.54.03", "NVIDIA H100", "13.0.0"), 1, "install cuda-compat-13-0 in the image"),
         (case("535.54.03", "GeForce RTX 4090", "12.9.1", "", "ldconfig", "", (THIRD,)), 1, "NVIDIA_DISABLE_REQUIRE=1"),
-        (case("418.39", "Tesla V100", "13.1.0"), 0, "take an image of CUDA 10.1 or older"),  # no driver for both
-        (case("470.82.01", "NVIDIA H100", "11.4"), 0, "raise the driver to 520.61.05 or newer"),
-        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "raise the driver to 570.26 or newer"),
-        (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "raise the driver to 530.30.02 or newer"),
-        (case("580.65.06", "Tesla K80", "11.4"), 0, "take a driver of branch 470, such as 470.82.01, the last for Kep"),
-        (case("580.65.06", "Tesla K80", "12.4"), 0, "for Kepler GPUs, and take an image of CUDA 11.4 or older"),
-        (case("580.65.06", "Tesla K80", "11.4", "470.82.01", "none"), 0, "compat directory out of the linker's way"),
+        (case("418.39", "Tesla V100", "13.1.0"), 0, "use an image of CUDA 10.1 or older"),  # no driver for both
+        (case("470.82.01", "NVIDIA H100", "11.4"), 0, "upgrade the driver to 520.61.05 or newer"),
+        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "upgrade the driver to 570.26 or newer"),
+        (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "upgrade the driver to 530.30.02 or newer"),
+        (case("580.65.06", "Tesla K80", "11.4"), 0, "use a driver of branch 470, such as 470.82.01, the last for Kep"),
+        (case("580.65.06", "Tesla K80", "12.4"), 0, "for Kepler GPUs, and use an image of CUDA 11.4 or older"),
+        (case("580.65.06", "Tesla K80", "11.4", "470.82.01", "none"), 0, "compat directory from the linker's path"),
         (case("367.48", "Tesla V100", "13.1"), 0, "branch 580, such as 580.95.05, the last for Volta GPUs"),
     ],
 )
@@ -188,9 +188,9 @@ def test_a_newer_driver_is_only_spoken_of_where_it_helps() -> None:
         (
             "NVIDIA A100",
             "cuda>=12.9",
-            "condition: cuda>=12.9, please update your driver; driver 535.54.03 speaks CUDA 12",
+            "condition: cuda>=12.9, please update your driver; driver 535.54.03 supports CUDA 12",
         ),
-        ("NVIDIA A100", "arch>=9.0", "condition: arch>=9.0; no newer driver makes NVIDIA A100 one that it admits, and"),
+        ("NVIDIA A100", "arch>=9.0", "condition: arch>=9.0; no newer driver changes that for NVIDIA A100, and"),
         ("Orin", "brand=tesla,cuda>=12.9", "please update your driver"),
     ):
         found = predict(*case("535.54.03", gpu, "12.2", "", "ldconfig", "", (require,)))
@@ -200,10 +200,10 @@ def test_a_newer_driver_is_only_spoken_of_where_it_helps() -> None:
 
 def test_what_is_not_known_of_the_gpu_is_named() -> None:
     for gpu, driver, require, part in (
-        ("Orin", "535.54.03", THIRD, "cannot be told: the GPU's brand is not known"),
+        ("Orin", "535.54.03", THIRD, "container start: the GPU's brand is unknown"),
         ("GeForce RTX 3090", "470.82.01", SECOND, "the GPU's brand may be geforce or geforcertx"),
-        ("Orin", "535.54.03", "arch>=9.0", "the GPU's compute capability is not known"),
-        ("NVIDIA A100", "700.10.01", "cuda>=14.0", "told: the CUDA of so new a driver is not known"),
+        ("Orin", "535.54.03", "arch>=9.0", "the GPU's compute capability is unknown"),
+        ("NVIDIA A100", "700.10.01", "cuda>=14.0", "start: the CUDA version of such a new driver is unknown"),
     ):
         found = predict(*case(driver, gpu, "11.4", "", "mount", "", (require,)))
         assert (found.runs, found.certain) == (True, False)
@@ -213,11 +213,11 @@ def test_what_is_not_known_of_the_gpu_is_named() -> None:
 def test_a_note_that_keeps_the_library_aside_is_told() -> None:
     asked = case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
     assert predict(*asked).notes[0] == (
-        "the image's libcuda 575.57.08 is left aside: its ELF note does not list branch 545"
+        "the image's libcuda 575.57.08 is ignored: its ELF note does not list driver branch 545"
     )
     for driver, toolkit in (("570.211.01", "1.20.0"), ("545.23.08", "1.18.2"), ("590.44.01", "1.20.0")):
         found = predict(*case(driver, "NVIDIA A100", "12.9.1", "575.57.08", "hook", toolkit, noted=True))
-        assert not any("left aside" in note for note in found.notes)
+        assert not any("is ignored" in note for note in found.notes)
 
 
 def test_several_libraries() -> None:
@@ -246,7 +246,7 @@ def test_what_a_compiler_no_longer_knows_is_said() -> None:
     host, image = case("580.65.06", "Tesla V100", "13.0.0")
     found = predict(host, image)
     assert found.verdict == "NATIVE"
-    assert "CUDA 13 compiles nothing for Volta" in found.notes[0]
+    assert "CUDA 13 does not support Volta" in found.notes[0]
     assert not predict(host, replace(image, cuda=(12, 9, 1))).notes
 
 
@@ -255,14 +255,14 @@ def test_and_what_it_does_not_know_yet() -> None:
         found = predict(*case("580.65.06", gpu, cuda))
         assert found.verdict == "NATIVE"
         assert f"CUDA {cuda} has no machine code for" in found.notes[0]
-        assert f"(the first was {first}): only what brings PTX runs" in found.notes[0]
+        assert f"(the first is CUDA {first}): programs without PTX" in found.notes[0]
     for gpu, cuda in (("NVIDIA B200", "12.8"), ("NVIDIA L4", "11.0"), ("Tesla T4", "9.0"), ("Orin", "7.0")):
         assert not predict(*case("580.65.06", gpu, cuda)).notes  # Ampere's code runs on Ada, Volta's on Turing
 
 
 def test_why_a_driver_does_not_drive_a_gpu_is_said() -> None:
     found = predict(*case("580.65.06", "Tesla K80", "11.4"))
-    assert "580.65.06 has no support for Kepler GPUs: 470 is the last branch for them, and Tesla K80 is" in found.reason
+    assert "has no support for Kepler GPUs (the last branch is 470): CUDA finds no device (Tesla K80)" in found.reason
 
 
 def test_the_worst_gpu_of_a_node_counts_and_a_fix_is_one_for_all() -> None:
@@ -274,7 +274,7 @@ def test_the_worst_gpu_of_a_node_counts_and_a_fix_is_one_for_all() -> None:
     assert both.found is not None
     assert (both.image, both.found.verdict) == ("x", "ERROR_804")
     newest = replace(image, cuda=(13, 1, 0), compat=(CompatLib(numbers("590.48.01")),))
-    assert any(fix.do.startswith("raise") for fix in answer([consumer], newest).fixes)
+    assert any(fix.do.startswith("upgrade") for fix in answer([consumer], newest).fixes)
     assert all(predict(fix.host, fix.image).runs for fix in answer([pascal, consumer], newest).fixes)
 
 
@@ -347,7 +347,7 @@ def test_or_newer_is_true(host: Host, image: Image, newer: Version) -> None:
 def test_or_newer_is_not_said_where_the_gate_lists_branches() -> None:
     host, image = case("525.60.13", "NVIDIA RTX A6000", "12.2", "", "mount", "", (THIRD,))
     first = fixes(host, image, predict(host, image))[0]
-    assert first.do == "raise the driver to 535.54.03"  # the gate names branch 535, and knows nothing of 545
+    assert first.do == "upgrade the driver to 535.54.03"  # the gate names branch 535, and knows nothing of 545
 
 
 @given(hosts(), images(), st.sampled_from(DRIVERS))

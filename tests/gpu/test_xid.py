@@ -79,9 +79,7 @@ def ask(log: str) -> str:
     """What the probe's own awk makes of a kernel's log."""
     script = probe.script()
     start = script.index("xids() {")
-    function = script[start : script.index("exit !NR }'; }", start) + len("exit !NR }'; }")]
-    assert function.startswith("xids() { dmesg | awk ")
-    body = function.replace("dmesg |", "", 1)
+    body = script[start : script.index("\n}\n", start) + 3].replace("dmesg |", "", 1)
     done = subprocess.run(["sh", "-c", f"{body}\nxids"], input=log, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return done.stdout if not done.returncode else f"exit {done.returncode}"

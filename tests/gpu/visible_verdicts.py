@@ -37,12 +37,12 @@ UNREADABLE = NodeState(linker=Unknown(unknown="it could not be read"))
 VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("libcuda.triton", "skip", NodeState(), {}, "no NVIDIA driver"),
     ("libcuda.triton", "unknown", UNREADABLE, {}, "could not be read"),
-    ("libcuda.triton", "pass", h200(), {}, f"take {LIB64}"),
+    ("libcuda.triton", "pass", h200(), {}, f"use {LIB64}"),
     ("libcuda.triton", "fail", node(cached=(ONE,)), {}, "finds no libcuda.so.1"),
     ("libcuda.triton", "warn", node(cached=(ONE,), libs={ONE: REAL}), {}, f"{LIB64} has libcuda.so.1: Triton 2.x"),
     ("libcuda.copies", "skip", NodeState(), {}, "no libcuda on this node"),
     ("libcuda.copies", "unknown", UNREADABLE, {}, "could not be read"),
-    ("libcuda.copies", "pass", h200(), {}, "but the driver's own"),
+    ("libcuda.copies", "pass", h200(), {}, "the driver's libcuda is the only one"),
     (
         "libcuda.copies",
         "fail",
@@ -59,12 +59,12 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         {},
         "the same version twice",
     ),
-    ("libcuda.copies", "warn", node(libs={ONE: REAL, REAL: REAL, OLD: OLD}), {}, f"and there is {OLD}, too"),
-    ("libcuda.copies", "warn", node(libs={ONE: REAL}), {}, f"leads nowhere: {ONE} -> {REAL}"),
+    ("libcuda.copies", "warn", node(libs={ONE: REAL, REAL: REAL, OLD: OLD}), {}, f"but the node also has {OLD}"),
+    ("libcuda.copies", "warn", node(libs={ONE: REAL}), {}, f"broken link: {ONE} -> {REAL}"),
     ("libcuda.container", "skip", node(), IMAGE, "no container ran"),
     ("libcuda.container", "skip", node("", 125), IMAGE, "no container ran"),
     ("libcuda.container", "skip", NodeState(active={"smoke": {"rc": 0, "out": "gpus=0"}}), IMAGE, "no nvidia module"),
-    ("libcuda.container", "unknown", node(said(cuda="")), IMAGE, "is not in there"),
+    ("libcuda.container", "unknown", node(said(cuda="")), IMAGE, "is not in the container"),
     ("libcuda.container", "skip", node(said(cuda="cuinit-exit=127")), IMAGE, "app:1 has no glibc"),
     (
         "libcuda.container",
@@ -79,7 +79,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("libcuda.container_triton", "pass", node(recorded("container-look.txt")), IMAGE, f"in a container: {LIB64}"),
     ("libcuda.container", "pass", node(said()), IMAGE, "CUDA 13.0, GPUs: 1"),
     ("libcuda.container_triton", "skip", node(), IMAGE, "no container ran"),
-    ("libcuda.container_triton", "skip", node(said("no-ldconfig")), IMAGE, "Triton cannot be in it"),
+    ("libcuda.container_triton", "skip", node(said("no-ldconfig")), IMAGE, "does not contain Triton"),
     ("libcuda.container_triton", "skip", NodeState(active={"smoke": {"rc": 0, "out": ""}}), IMAGE, "no nvidia module"),
     ("libcuda.container_triton", "fail", node(said()), IMAGE, "app:1: ldconfig -p lists no libcuda.so.1"),
     (
@@ -91,10 +91,10 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
             )
         ),
         IMAGE,
-        "lists /usr/local/cuda/compat/lib/libcuda.so.1, which is not there",
+        "lists /usr/local/cuda/compat/lib/libcuda.so.1, which does not exist",
     ),
     ("libcuda.container_triton", "fail", node(said(f"cached libcuda.so.1 {STUB}", f"at {STUB} {STUB}")), IMAGE, "stub"),
-    ("libcuda.container_triton", "fail", node(said("env TRITON_LIBCUDA_PATH=/gone")), IMAGE, "is /gone, and no"),
+    ("libcuda.container_triton", "fail", node(said("env TRITON_LIBCUDA_PATH=/gone")), IMAGE, "is /gone, but"),
     ("libcuda.container_triton", "warn", node(said(*LISTED)), IMAGE, "Triton 2.x and the first"),
     (
         "libcuda.container_triton",

@@ -110,8 +110,9 @@ def test_there_and_back(node: RdmaNode) -> None:
     assert node.seen("fab0", node.pid("train")) == before
     elsewhere = node.rdma("attach", "--container", "other", "--netdev", "fab0")
     assert elsewhere.code == 1
-    assert "fab0 is attached to container train (docker) already / gpuready rdma detach HOST --netdev fab0" in problem(
-        elsewhere
+    assert (
+        "fab0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev fab0"
+        in problem(elsewhere)
     )
     # `gpuready remove` knows nothing of it, and leaves the way back where it is.
     node.machine.run("sh", stdin=resources.script("ledger/forget"))
@@ -225,18 +226,28 @@ def test_refusals(node: RdmaNode) -> None:
     before = node.sh("ip -br link")
     train = ("--container", "train", "--netdev")
     refused = {
-        ("--container", "hostnet", "--netdev", "fab0"): r"container hostnet \(docker\) uses the network of the host",
+        ("--container", "hostnet", "--netdev", "fab0"): r"container hostnet \(docker\) uses the host network",
         ("--container", "stopped", "--netdev", "fab0"): r"container stopped \(docker\) is created: .* / start it first",
-        ("--container", "nobody", "--netdev", "fab0"): "no container and no pod nobody on this node",
-        ("--container", "train", "--engine", "cri", "--netdev", "fab0"): "no container and no pod train that cri knows",
+        ("--container", "nobody", "--netdev", "fab0"): "no container or pod nobody runs on this node",
+        (
+            "--container",
+            "train",
+            "--engine",
+            "cri",
+            "--netdev",
+            "fab0",
+        ): "no container or pod train of cri runs on this node",
         (*train, "eth0"): r"eth0 carries this SSH connection \([0-9.]+\): moving it would cut the node off",
-        (*train, "wan0"): "wan0 has the default route of this node: .* / .*take the default route off wan0 first",
+        (*train, "wan0"): "wan0 has the default route of this node: .* / .*first remove the default route from wan0",
         (*train, "lo"): "lo is the loopback interface",
         (*train, "nope0"): "no network interface nope0 on the host",
         (*train, "part0"): "part0 is part of br9",
         (*train, "br9"): "br9 is needed by part0",
         (*train, "low0"): "low0 is needed by high0",
-        (*train, "eth7"): "container train .docker. has an interface eth7 of its own / rename the host's one first",
+        (
+            *train,
+            "eth7",
+        ): "container train .docker. already has an interface eth7 / rename the host's interface first",
         (*train, "fab0"): "fab0 is one of several next hops of the route to 10.90.0.0/16",
         ("--container", "train", "--device", "mlx5_0"): "ib_core is not loaded|no RDMA device mlx5_0|`rdma`",
     }
@@ -259,7 +270,7 @@ def test_a_container_that_ends_takes_a_veth_along(node: RdmaNode) -> None:
     back = node.rdma("detach", "--netdev", "gone0")
     assert back.code == 0, back.explain()
     assert back.component("detach")["notes"] == [
-        "gone0 is gone: a veth is destroyed with the namespace that it is in (container short (docker))"
+        "gone0 is gone: the kernel destroyed the veth together with container short (docker)"
     ]
     assert not node.records()
 
@@ -295,7 +306,7 @@ def test_containerd_without_nerdctl(node: RdmaNode) -> None:
     assert node.seen("fab0") == before
     node.sh("docker run -d --name named busybox:lab sleep 100000")
     twice = node.rdma("attach", "--container", "named", "--netdev", "fab0")
-    assert "named is the name of several: container named (docker)" in problem(twice)
+    assert "several containers have the name named: container named (docker)" in problem(twice)
     assert "container named (containerd) 0123456789ab / say --engine" in problem(twice)
     node.sh("docker rm -f named; ctr task kill -s KILL 0123456789abcdef")
 

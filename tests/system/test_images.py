@@ -65,8 +65,8 @@ def test_every_image_is_read_and_nothing_is_left(node: Machine, gpuready: Gpurea
     }
     assert "its ELF note lists driver branch 570" in images["app:noted"]["reason"]
     assert "the support matrix lists driver branch 570" in images["app:plain"]["reason"]
-    assert "its ELF note cannot be read" in images["app:broken"]["notes"][0]
-    assert "says no CUDA_VERSION" in images["app:none"]["reason"]
+    assert "unreadable ELF note" in images["app:broken"]["notes"][0]
+    assert "has neither CUDA_VERSION" in images["app:none"]["reason"]
     assert (
         "the image not/here:1 is not on the node (asked: Docker, containerd), and it is not pulled"
         in images["not/here:1"]["reason"]

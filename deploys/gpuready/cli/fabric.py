@@ -67,6 +67,6 @@ def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any
 
 
 def _pairwise(wanted: Wanted) -> Execute:
-    from gpuready.fabric_engine import Pairwise
+    from gpuready.fabric_engine import FabricEngine
 
-    return lambda entries, options, progress: Pairwise(entries, options, progress).tests(wanted)
+    return lambda entries, options, progress: FabricEngine(entries, options, progress).tests(wanted)

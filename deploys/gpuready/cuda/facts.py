@@ -1,4 +1,4 @@
-"""What the predictor is asked about: a host with one GPU, and an image. Frozen, made from anything."""
+"""The input of the predictor: a host with one GPU model, and an image. Frozen."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuready.cuda.tables import Gpu
 from gpuready.cuda.versions import Version
 
 STACKS = ("none", "mount", "ldconfig", "hook", "disabled")
-"""How an image's libcuda comes into play: no container at all, or what the container toolkit does with it."""
+"""What happens to an image's libcuda: ``none`` without a container, else what the container toolkit does with it."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """The ELF note of a compatibility library: its CUDA, the driver branches and the NVML brands that it works with."""
+    """The ELF note of a compatibility library: its CUDA, and the driver branches and NVML brands that it supports."""
 
     cuda: str = ""
     driver: frozenset[int] = frozenset()
@@ -23,23 +23,23 @@ class Note:
 
 @dataclass(frozen=True)
 class CompatLib:
-    """One libcuda of an image's compat directory; ``note`` is None where it has none."""
+    """One libcuda in an image's compat directory. ``note`` is None if it has no ELF note."""
 
     version: Version
     note: Note | None = None
 
     @property
     def cuda(self) -> Version:
-        """The CUDA that this libcuda speaks."""
+        """The newest CUDA that this libcuda supports."""
         return tables.newest_cuda(self.version)
 
 
 @dataclass(frozen=True)
 class Host:
-    """A node as far as this matters. ``toolkit``: the container toolkit's version, None where it is not known.
+    """The parts of a node that matter here. ``toolkit``: the container toolkit's version, None if unknown.
 
-    ``gate``: whether NVIDIA_REQUIRE_* is evaluated before a container starts. ``drives``: the driver under which
-    nvidia-smi listed this GPU, which is proof against any table.
+    ``gate``: whether NVIDIA_REQUIRE_* is evaluated before a container starts. ``drives``: the driver with which
+    nvidia-smi listed this GPU; this proves that the driver supports it, whatever the tables say.
     """
 
     driver: Version
@@ -52,9 +52,9 @@ class Host:
 
 @dataclass(frozen=True)
 class Image:
-    """An image, or a bare environment. ``compat``: what lies in /usr/local/cuda/compat.
+    """An image, or an environment without a container. ``compat``: the libcudas in /usr/local/cuda/compat.
 
-    ``own_compat``: what the image's entrypoint itself may prefer (compat/lib.real of NVIDIA's NGC images).
+    ``own_compat``: the libcudas that the image's entrypoint may choose (compat/lib.real of NVIDIA's NGC images).
     """
 
     cuda: Version
@@ -65,9 +65,9 @@ class Image:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """``image`` is None where it names no CUDA or an unknown one, and ``unknown`` says so. ``notes`` are for people.
+    """``image`` is None if its CUDA is missing or unknown; ``unknown`` then says why. ``notes`` are for people.
 
-    ``sure``: it was read, not concluded.
+    ``sure``: the facts were read, not inferred.
     """
 
     image: Image | None
@@ -77,7 +77,7 @@ class ImageFacts:
 
 
 def stack_of(toolkit: Version | None) -> str:
-    """What a toolkit does unless it is told otherwise, for ``--runtime=nvidia``; None: a current one."""
+    """Return what a toolkit does by default with ``--runtime=nvidia``; None: a current toolkit."""
     if toolkit is None or toolkit >= tables.since("jit_cdi_since"):
         return "hook"
     if toolkit >= tables.since("mode_since"):
@@ -88,16 +88,16 @@ def stack_of(toolkit: Version | None) -> str:
 
 
 def gated(stack: str, toolkit: Version | None) -> bool:
-    """Is NVIDIA_REQUIRE_* evaluated? By libnvidia-container always, by CDI never; the hook belongs to both."""
+    """Tell whether NVIDIA_REQUIRE_* is evaluated. libnvidia-container always does, CDI never; both use the hook."""
     if stack == "hook":
         return toolkit is not None and toolkit < tables.since("jit_cdi_since")
     return stack != "none"
 
 
 def cannot_be(stack: str, toolkit: Version) -> str:
-    """Why a toolkit of that version cannot use that stack, and what it does; empty where it can."""
+    """Return why a toolkit of that version cannot use that stack, and what it does instead; empty if it can."""
     first = {"hook": "hook_since", "ldconfig": "mode_since", "disabled": "mount_by_default_before"}.get(stack)
     if first is None or toolkit >= tables.since(first):
         return ""
     since = ".".join(map(str, tables.since(first)))
-    return f"there is no {stack} before toolkit {since}; this one does {stack_of(toolkit)}"
+    return f"{stack} needs toolkit {since} or newer; this one uses {stack_of(toolkit)}"

@@ -1,6 +1,6 @@
-"""A node as the predictor takes it: driver, GPUs and what its container toolkit does, read from a NodeState. Pure.
+"""Read the predictor's view of a node from a NodeState: driver, GPUs, and what its container toolkit does. Pure.
 
-Meant is a container under ``--runtime=nvidia``, the way in which gpuready itself starts one.
+This holds for a container with ``--runtime=nvidia``, as gpuready itself starts one.
 Sources: api/config/v1, internal/info/auto.go, internal/modifier/gated.go and the runtime hook's hook_config.go of the
 container toolkit.
 """
@@ -20,16 +20,16 @@ from gpuready.state.toolkit_config import COMPAT, CONFIG, MODE, Document, given
 
 
 def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[Host, ...], str]:
-    """The node once for each GPU model; none, and the reason, where nothing can be predicted.
+    """Return the node once for each GPU model; or none, and the reason why nothing can be predicted.
 
-    ``driver`` and ``gpu`` are taken for the node's own: what if it had these?
+    ``driver`` and ``gpu`` replace the node's own: what if it had these?
     """
     driver = driver or state.driver.loaded
     if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
-        return (), f"driver {driver} is not known" if driver else "no nvidia driver is loaded"
+        return (), f"driver {driver} is unknown" if driver else "no nvidia driver is loaded"
     toolkit = _toolkit(state)
     if toolkit is None:
-        return (), "there is no NVIDIA Container Toolkit on this node"
+        return (), "the NVIDIA Container Toolkit is not installed"
     try:
         document = read(state.files[CONFIG].text) if CONFIG in state.files else {}
     except TomlError as e:
@@ -45,19 +45,19 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
 
 
 def has_driver(state: NodeState) -> bool:
-    """Is the nvidia module loaded?"""
+    """Tell whether the nvidia module is loaded."""
     return bool(state.driver.loaded)
 
 
 def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
-    """The distinct models that nvidia-smi names; one that is not known where it names none."""
+    """Return the distinct GPU models that nvidia-smi lists; one unknown model if it lists none."""
     smi = state.driver.smi
     blocks = smi.split("<gpu id=")[1:] if isinstance(smi, str) else []
-    found = [tables.gpu(_said(block, "product_name"), _said(block, "product_brand")) for block in blocks]
+    found = [tables.gpu(_cell(block, "product_name"), _cell(block, "product_brand")) for block in blocks]
     return tuple(dict.fromkeys(found)) or (tables.gpu(""),)
 
 
-def _said(block: str, tag: str) -> str:
+def _cell(block: str, tag: str) -> str:
     m = re.search(rf"<{tag}>([^<]*)</{tag}>", block)
     return m[1].strip() if m else ""
 
@@ -71,15 +71,15 @@ def _toolkit(state: NodeState) -> Version | None:
 
 
 def _stack(document: Document, toolkit: Version, legacy: bool) -> str:
-    """What is done with an image's libcuda, by mode and version."""
+    """Return what the toolkit does with an image's libcuda, by its mode and version."""
     if not legacy:
         off = toolkit < tables.since("hook_since") or _feature(document, "disable-cuda-compat-lib-hook")
         return "disabled" if off else "hook"
     if toolkit >= tables.since("mode_since"):
-        said = str(given(document, COMPAT) or "ldconfig")
-        if said == "hook" and _feature(document, "disable-cuda-compat-lib-hook"):
+        setting = str(given(document, COMPAT) or "ldconfig")
+        if setting == "hook" and _feature(document, "disable-cuda-compat-lib-hook"):
             return "disabled"
-        return said if said in ("ldconfig", "mount", "hook", "disabled") else "disabled"
+        return setting if setting in ("ldconfig", "mount", "hook", "disabled") else "disabled"
     if toolkit >= tables.since("mount_by_default_before") and _feature(
         document, "allow-cuda-compat-libs-from-container"
     ):

@@ -1,7 +1,8 @@
-"""The predictor: which libcuda a program in this image would load here, and what CUDA would say to it. Pure.
+"""Predict which libcuda a program in an image loads on a host, and whether CUDA works with it. Pure.
 
-All follows from which libcuda.so.1 is loaded beside which nvidia.ko. The driver's own: native up to its own CUDA, and
-minor-version compatibility above it. The image's newer one: forward compatibility, which the hardware has to support.
+The result depends on which libcuda.so.1 meets which nvidia.ko. With the driver's own libcuda: native up to its CUDA
+version, minor-version compatibility above it. With a newer one from the image: forward compatibility, which the GPU
+must support.
 Sources: CUDA Compatibility guide; the container toolkit's and libnvidia-container's code (``data/*.yaml`` name them).
 """
 
@@ -20,9 +21,9 @@ RUNS = ("NATIVE", "MINOR", "FORWARD")
 
 @dataclass(frozen=True)
 class Prediction:
-    """``verdict`` is one of :data:`VERDICTS`; ``library`` is the image's libcuda where that one is loaded.
+    """``verdict`` is one of :data:`VERDICTS`. ``library`` is the image's libcuda if the program loads that one.
 
-    ``certain`` is false where it hangs on what is not known or not documented, which ``reason`` then says.
+    ``certain`` is false if the verdict depends on something unknown or undocumented; ``reason`` then says what.
     """
 
     verdict: str
@@ -33,15 +34,15 @@ class Prediction:
 
     @property
     def runs(self) -> bool:
-        """Will it run, as far as can be told?"""
+        """Whether the program runs, according to the prediction."""
         return self.verdict in RUNS
 
 
 def predict(host: Host, image: Image) -> Prediction:
-    """What happens when this image's program starts on this host."""
+    """Predict what happens when a program in this image starts on this host."""
     lacks = tables.no_support(host.gpu.architecture, host.driver[0])
     if lacks and host.driver != host.drives:
-        text = f"driver {driver(host.driver)} has {lacks}, and {host.gpu.name} is one: CUDA finds no device there"
+        text = f"driver {driver(host.driver)} has {lacks}: CUDA finds no device ({host.gpu.name})"
         return Prediction("NEEDS_DRIVER", True, text)
     open_, why = gate(host, image)
     if open_ is False:
@@ -53,27 +54,25 @@ def predict(host: Host, image: Image) -> Prediction:
     if library is None and (text := _left_aside(host, image)):
         found = replace(found, notes=(text, *found.notes))
     if open_ is None:
-        text = f"whether NVIDIA_REQUIRE_CUDA lets it start cannot be told: {why}"
+        text = f"it is unknown whether NVIDIA_REQUIRE_CUDA lets the container start: {why}"
         found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
     return found
 
 
 def _no_code(host: Host, image: Image) -> str:
-    """Has this CUDA no machine code for this GPU? The driver's libcuda runs it nevertheless, where there is PTX."""
+    """Say if this CUDA has no machine code for this GPU. The driver's libcuda can still compile PTX for it."""
     gpu, first = host.gpu, host.gpu.oldest_toolkit
     if image.cuda[0] > gpu.newest_toolkit:
-        last = f"the last was {gpu.newest_toolkit}"
-        return f"CUDA {image.cuda[0]} compiles nothing for {gpu.architecture} ({last}): error 209"
+        last = f"the last one that did is CUDA {gpu.newest_toolkit}"
+        return f"CUDA {image.cuda[0]} does not support {gpu.architecture} ({last}): error 209"
     if image.cuda[:2] < first:
-        lacks = (
-            f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture} (the first was {dotted(first)})"
-        )
-        return f"{lacks}: only what brings PTX runs, after it was compiled; else error 209"
+        lacks = f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture}"
+        return f"{lacks} (the first is CUDA {dotted(first)}): programs without PTX get error 209"
     return ""
 
 
 def gate(host: Host, image: Image) -> tuple[bool | None, str]:
-    """Would the container start? True where nobody asks; the second is the error when not, or what is not known."""
+    """Tell whether the container starts: True, or False and the error, or None and what is unknown."""
     if not host.gate:
         return True, ""
     arch = numbers(host.gpu.capability) if host.gpu.capability else None
@@ -93,38 +92,38 @@ def gate(host: Host, image: Image) -> tuple[bool | None, str]:
 
 
 def _unsatisfied(host: Host, first: str, has: Properties) -> str:
-    """Why the container does not start; a newer driver is only spoken of where it could help."""
+    """Say why the container does not start. Suggest a newer driver only if it could help."""
     newest = replace(has, cuda=(10**6,), driver=(10**6,))
     if satisfied(first, newest) is False:
-        advice = f"; no newer driver makes {host.gpu.name or 'this GPU'} one that it admits"
+        advice = f"; no newer driver changes that for {host.gpu.name or 'this GPU'}"
     else:
-        speaks = f"driver {driver(host.driver)} speaks CUDA {dotted(tables.newest_cuda(host.driver))}"
+        speaks = f"driver {driver(host.driver)} supports CUDA {dotted(tables.newest_cuda(host.driver))}"
         advice = f", please update your driver; {speaks}"
     return (
         f"the container does not start: unsatisfied condition: {first}{advice}, "
-        "and no other alternative of NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
+        "and no other alternative in NVIDIA_REQUIRE_CUDA holds for this GPU and driver branch"
     )
 
 
 def _not_known(has: Properties, requirement: str) -> str:
-    """What of the host an undecided requirement asks for in vain."""
-    may = f"may be {' or '.join(sorted(has.brands))}" if has.brands else "is not known"
+    """List the unknown properties of the host that an undecided requirement asks for."""
+    may = f"may be {' or '.join(sorted(has.brands))}" if has.brands else "is unknown"
     asked = (
         ("brand", len(has.brands) != 1, f"the GPU's brand {may}"),
-        ("arch", has.arch is None, "the GPU's compute capability is not known"),
-        ("cuda", has.cuda is None, "the CUDA of so new a driver is not known"),
+        ("arch", has.arch is None, "the GPU's compute capability is unknown"),
+        ("cuda", has.cuda is None, "the CUDA version of such a new driver is unknown"),
     )
     missing = [what for word, lacks, what in asked if lacks and word in requirement.lower()]
     return ", ".join(missing)
 
 
 def chosen(host: Host, image: Image) -> CompatLib | None:
-    """The image's libcuda that gets ahead of the driver's, or None."""
+    """Return the image's libcuda that replaces the driver's, or None."""
     libraries = sorted(image.compat, key=lambda one: one.version)
     if not libraries or host.stack == "disabled":
         return None
     newest, branch = libraries[-1], host.driver[0]
-    if host.stack == "none":  # it lies first in the loader's way, whatever its version
+    if host.stack == "none":  # the loader finds it first, whatever its version
         return None if newest.version == host.driver else newest
     if host.stack == "mount":
         fit = [one for one in libraries if one.version[0] != branch and one.version > host.driver]
@@ -132,7 +131,7 @@ def chosen(host: Host, image: Image) -> CompatLib | None:
     if host.stack == "ldconfig":
         return newest if newest.version[0] > branch else None
     if len(libraries) > 1:
-        return None  # the hook warns of several, and takes none
+        return None  # the hook warns of several, and uses none
     if newest.note is not None and _reads_notes(host):
         return newest if branch in newest.note.driver and newest.version > host.driver else None
     return newest if branch < newest.version[0] else None
@@ -143,90 +142,94 @@ def _reads_notes(host: Host) -> bool:
 
 
 def _left_aside(host: Host, image: Image) -> str:
-    """Does its ELF note alone keep a newer libcuda of the image from being taken?"""
+    """Say if a newer libcuda of the image is ignored only because of its ELF note."""
     if host.stack != "hook" or len(image.compat) != 1 or not _reads_notes(host):
         return ""
     (library,), branch = image.compat, host.driver[0]
     if library.note is None or branch in library.note.driver or branch >= library.version[0]:
         return ""
-    return f"the image's libcuda {driver(library.version)} is left aside: its ELF note does not list branch {branch}"
+    return (
+        f"the image's libcuda {driver(library.version)} is ignored: its ELF note does not list driver branch {branch}"
+    )
 
 
 def _own(host: Host, image: Image) -> Prediction:
-    """The driver's libcuda is loaded."""
+    """Predict with the driver's libcuda."""
     has, cuda = tables.newest_cuda(host.driver), image.cuda
     name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
-    speaks = f"driver {name} speaks CUDA {dotted(has)}"
+    speaks = f"driver {name} supports CUDA {dotted(has)}"
     if has >= cuda[:2]:
-        return Prediction("NATIVE", True, f"{speaks}, which covers {wanted}")
+        return Prediction("NATIVE", True, f"{speaks}, which includes {wanted}")
     floor = tables.floors().get(cuda[0])
     if floor is not None and host.driver >= floor:
-        text = f"{speaks}; {wanted} runs on any driver from {driver(floor)} on (minor-version compatibility)"
+        text = f"{speaks}; {wanted} runs on driver {driver(floor)} or newer (minor-version compatibility)"
         return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,))
     if own := _by_entrypoint(host, image):
         return own
-    least = f"{driver(floor)} for any CUDA {cuda[0]}" if floor else f"{driver(tables.bundled_driver(cuda))}"
-    text = f"{speaks}, and {wanted} needs {least}: CUDA answers 35, driver version is insufficient"
+    least = driver(floor or tables.bundled_driver(cuda))
+    text = f"{speaks}, but {wanted} needs driver {least} or newer: CUDA error 35, driver version is insufficient"
     return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text)
 
 
-MINOR_LIMITS = "what compiles PTX at run time may answer 222, calls that are newer than the driver answer 36"
+MINOR_LIMITS = "compiling PTX at run time may fail with error 222; calls that are newer than the driver fail with 36"
 
 
 def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
-    """NGC images look for themselves whether forward compatibility would work, and only then use it."""
+    """NGC images test whether forward compatibility works, and use it only then."""
     if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
         return None
     library = max(image.own_compat, key=lambda one: one.version)
     if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
         return None
     text = (
-        f"the image's entrypoint puts its libcuda {driver(library.version)} first; "
+        f"the image's entrypoint selects its libcuda {driver(library.version)}; "
         "a command that replaces the entrypoint gets error 35"
     )
     return Prediction("FORWARD", False, text, library)
 
 
 def _too_new(host: Host, library: CompatLib) -> str:
-    """Does this libcuda no longer know the GPU, though the driver still does?"""
+    """Say if this libcuda no longer supports the GPU, though the driver still does."""
     return tables.no_support(host.gpu.architecture, library.version[0])
 
 
 def listed(host: Host, library: CompatLib) -> str:
-    """Who says that this library works on this driver branch; empty when nobody does."""
+    """Return which source says that this library works on this driver branch; empty if none does."""
     branch = host.driver[0]
     if library.note is not None and library.note.driver:
         return "its ELF note lists" if branch in library.note.driver else ""
     current, released = tables.forward_branches(library.cuda)
     if branch in current:
         return "the support matrix lists"
-    return "the images of its release admit" if branch in released else ""
+    return "the images of its release list" if branch in released else ""
 
 
 def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
-    """The image's libcuda is loaded in place of the driver's."""
+    """Predict with the image's libcuda in place of the driver's."""
     name, version, here = host.gpu.name, driver(library.version), driver(host.driver)
     what = f"the image's libcuda {version} is loaded in place of the driver's {here}"
     if host.gpu.kind == "consumer":
-        text = f"{what}, and {name} is a consumer GPU: CUDA answers 804, forward compatibility on non supported HW"
+        text = f"{what}, and {name} is a consumer GPU: CUDA error 804, forward compatibility on non supported HW"
         return Prediction("ERROR_804", True, text, library)
     if host.gpu.kind == "unknown":
-        text = f"{what}, and nothing is known of {name or 'the GPU'}: unless it is a data-center GPU, CUDA answers 804"
+        text = f"{what}, and {name or 'the GPU'} is unknown: CUDA error 804, unless it is a data-center GPU"
         return Prediction("ERROR_804", False, text, library)
     if lacks := _too_new(host, library):
-        return Prediction("ERROR_804", False, f"{what}, and it has {lacks}", library)
+        return Prediction("ERROR_804", False, f"{what}, and that libcuda has {lacks}", library)
     by = listed(host, library)
     if not by or library.version < host.driver:
         noted = library.note is not None and bool(library.note.driver)
         source = "its ELF note does not list" if noted else "no support matrix lists"
-        why = f"{source} driver branch {host.driver[0]}" if not by else "it is older than the driver"
-        text = f"{what}, and {why}: CUDA answers 803, unsupported display driver / cuda driver combination"
+        why = f"{source} driver branch {host.driver[0]}" if not by else "that libcuda is older than the driver"
+        text = f"{what}, and {why}: CUDA error 803, unsupported display driver / cuda driver combination"
         return Prediction("ERROR_803", noted, text, library)
     covered = library.cuda >= image.cuda[:2] or library.version >= tables.floors().get(image.cuda[0], (10**6,))
     if not covered:
-        text = f"{what}, and even that speaks only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: error 35"
+        text = f"{what}, but it supports only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: CUDA error 35"
         return Prediction("NEEDS_DRIVER", True, text, library)
     text = f"{what}; {by} driver branch {host.driver[0]}"
     if host.gpu.kind == "pro":
-        return Prediction("FORWARD", False, f"{text}; of RTX boards only selected ones can: try it on {name}", library)
+        return Prediction(
+            "FORWARD", False, f"{text}; only some RTX boards support forward compatibility: test it on {name}", library
+        )
     return Prediction("FORWARD", True, text, library)

@@ -1,7 +1,7 @@
-"""NVIDIA_REQUIRE_*: the gate that an image puts before its start, as libnvidia-container and the CSV mode read it.
+"""Evaluate NVIDIA_REQUIRE_*: an image's conditions for its start, as libnvidia-container and the CSV mode read them.
 
-Spaces are OR, commas are AND, several variables are AND. Truth has three values, because of a GPU not all may be known:
-None is "cannot be told". CDI and jit-cdi never ask.
+Spaces mean OR, commas mean AND, several variables mean AND. A result is True, False or None: unknown, because a
+property of the GPU is unknown. CDI and jit-cdi ignore the conditions.
 Sources: src/cli/{dsl,configure}.c of NVIDIA/libnvidia-container; internal/requirements and internal/config/image of
 NVIDIA/nvidia-container-toolkit.
 """
@@ -20,12 +20,12 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")  # strconv.ParseBool
 
 
 class RequireError(ValueError):
-    """An expression that cannot be read; in legacy mode the container then does not start."""
+    """An invalid expression. In legacy mode, the container does not start."""
 
 
 @dataclass(frozen=True)
 class Properties:
-    """What a host has. None and an empty set: not known."""
+    """The properties of a host. None and an empty set mean unknown."""
 
     cuda: Version | None
     driver: Version
@@ -34,7 +34,7 @@ class Properties:
 
 
 def of_image(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The requirements of an image's environment; none where NVIDIA_DISABLE_REQUIRE is true."""
+    """Return the requirements in an image's environment; none if NVIDIA_DISABLE_REQUIRE is true."""
     if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE:
         return ()
     found = [
@@ -47,12 +47,12 @@ def of_image(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def check(requirement: str) -> None:
-    """Raises :class:`RequireError` where a requirement cannot be read."""
+    """Raise :class:`RequireError` for an invalid requirement."""
     satisfied(requirement, Properties(None, (0,)))
 
 
 def satisfied(requirement: str, host: Properties) -> bool | None:
-    """Does the host meet one requirement? Raises :class:`RequireError`."""
+    """Tell whether the host meets one requirement; None if that is unknown. Raises :class:`RequireError`."""
     terms = [_all(term, host) for term in requirement.split(" ") if term]
     if not terms:
         return True
@@ -67,16 +67,16 @@ def _all(term: str, host: Properties) -> bool | None:
 def _clause(clause: str, host: Properties) -> bool | None:
     m = _CLAUSE.fullmatch(clause)
     if m is None:
-        raise RequireError(f"{clause!r} is no condition such as cuda>=12.4")
+        raise RequireError(f"{clause!r} is not a condition such as cuda>=12.4")
     name, operator, value = m[1].lower(), m[2], m[3]
     if name == "brand":
         return _brand(operator, value.lower(), host.brands)
     if name not in PROPERTIES:
-        raise RequireError(f"{clause!r}: there is no property {name!r} (there are {', '.join(PROPERTIES)})")
+        raise RequireError(f"{clause!r}: unknown property {name!r} (allowed: {', '.join(PROPERTIES)})")
     try:
         wanted = numbers(value)
     except ValueError:
-        raise RequireError(f"{clause!r}: {value!r} is no version") from None
+        raise RequireError(f"{clause!r}: {value!r} is not a version") from None
     has = {"cuda": host.cuda, "driver": host.driver, "arch": host.arch}[name]
     return None if has is None else _compare(padded(has), operator, padded(wanted))
 
@@ -94,6 +94,6 @@ def _compare(has: Version, operator: str, wanted: Version) -> bool:
 
 def _brand(operator: str, word: str, brands: frozenset[str]) -> bool | None:
     if operator not in ("=", "!="):
-        raise RequireError(f"brand{operator}{word}: a brand is compared with = or !=")
+        raise RequireError(f"brand{operator}{word}: a brand allows only = and !=")
     equal = None if not brands or (word in brands and len(brands) > 1) else word in brands
     return equal if equal is None or operator == "=" else not equal

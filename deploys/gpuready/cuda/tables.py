@@ -1,4 +1,4 @@
-"""The compatibility tables, read once from ``data/*.yaml``; every file says its date and its source."""
+"""The compatibility tables, read once from ``data/*.yaml``. Each file states its date and source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _load(name: str) -> dict[str, Any]:
 
 
 def dated(name: str) -> tuple[datetime.date, str]:
-    """The date and the source of one file, by its name without ``.yaml``."""
+    """Return the date and the source of one file, by its name without ``.yaml``."""
     found = _load(name)
     return found["date"], found["source"]
 
@@ -47,7 +47,7 @@ def known_cuda() -> tuple[Version, ...]:
 
 
 def bundled_driver(cuda: Version) -> Version:
-    """The driver of that toolkit; a patch that is not known counts as the last known one before it. KeyError."""
+    """Return the driver of a toolkit. An unknown patch counts as the last known one before it. Raises KeyError."""
     wanted = (*cuda, 0, 0)[:3] if len(cuda) < 3 else cuda[:3]
     same = [one for one in toolkits() if one[:2] == wanted[:2]]
     if not same:
@@ -62,7 +62,10 @@ def branches() -> dict[int, Version]:
 
 
 def newest_cuda(driver: Version) -> Version:
-    """The newest CUDA of a driver's libcuda; of a branch between two known ones that of the older. KeyError before."""
+    """Return the newest CUDA of a driver's libcuda. An unknown branch counts as the last known one before it.
+
+    Raises KeyError for a branch before all known ones.
+    """
     known = list(branches())
     at = bisect.bisect_right(known, driver[0])
     if not at:
@@ -71,19 +74,19 @@ def newest_cuda(driver: Version) -> Version:
 
 
 def beyond(driver: Version) -> bool:
-    """Is the driver of a branch that came after these tables?"""
+    """Tell whether the driver's branch is newer than these tables."""
     return driver[0] > max(branches())
 
 
 @functools.cache
 def floors() -> dict[int, Version]:
-    """CUDA major -> the driver from which on minor-version compatibility holds."""
+    """CUDA major -> the first driver with minor-version compatibility."""
     return {int(major): numbers(driver) for major, driver in _load("branches")["floors"].items()}
 
 
 @functools.cache
 def supported_until() -> dict[int, str]:
-    """Driver branch -> the month in which its support ends, for those that were supported at the data's date."""
+    """Driver branch -> the month in which its support ends, for branches supported at the date of the data."""
     today = dated("branches")[0].isoformat()[:7]
     return {int(b): str(month) for b, month in sorted(_load("branches")["supported_until"].items()) if month >= today}
 
@@ -92,7 +95,7 @@ def supported_until() -> dict[int, str]:
 
 
 def forward_branches(cuda: Version) -> tuple[frozenset[int], frozenset[int]]:
-    """The driver branches that cuda-compat of that CUDA works on: by today's matrix, and by that of its release."""
+    """Return the driver branches that cuda-compat of a CUDA supports: by today's matrix, and by that of its release."""
     found, name = _load("forward"), f"{cuda[0]}.{cuda[1]}"
     return frozenset(found["current"].get(name, ())), frozenset(found["released"].get(name, ()))
 
@@ -106,7 +109,7 @@ KINDS = ("consumer", "pro", "datacenter", "unknown")
 class Gpu:
     """A GPU model. ``kind`` is one of :data:`KINDS`; ``brands`` are the words that NVIDIA_REQUIRE_CUDA may use for it.
 
-    ``architecture`` and ``capability`` are empty where the name does not tell.
+    ``architecture`` and ``capability`` are empty if the name does not show them.
     """
 
     name: str
@@ -117,25 +120,25 @@ class Gpu:
 
     @property
     def newest_branch(self) -> int | None:
-        """The last driver branch for it; None while there is none."""
+        """The last driver branch that supports it; None while support continues."""
         found: int | None = _load("gpus")["newest_branch"].get(self.architecture)
         return found
 
     @property
     def oldest_toolkit(self) -> Version:
-        """The first CUDA whose machine code runs on it; (0, 0) where that is not known."""
+        """The first CUDA with machine code for it; (0, 0) if unknown."""
         return numbers(_load("gpus")["oldest_toolkit"].get(self.architecture, "0.0"))
 
     @property
     def newest_toolkit(self) -> int:
-        """The last CUDA major that compiles for it; a high number while there is none."""
+        """The last CUDA major that supports it; a high number while support continues."""
         found: int = _load("gpus")["newest_toolkit"].get(self.architecture, 10**6)
         return found
 
 
 @functools.cache
 def gpu(name: str, brand: str = "") -> Gpu:
-    """What a GPU is, by its NVML brand where that is known, else by its name, which may be a word of :data:`KINDS`."""
+    """Identify a GPU by its NVML brand if that is known, else by its name, which may be one of :data:`KINDS`."""
     data = _load("gpus")
     words = {key.lower(): value for key, value in data["brands"].items()}
     kind, brands = (name.lower() if name.lower() in KINDS else "unknown"), frozenset[str]()
@@ -149,27 +152,27 @@ def gpu(name: str, brand: str = "") -> Gpu:
 
 
 def architecture(device: int) -> str:
-    """A GPU's architecture by its PCI device id; empty where the table has none."""
+    """Return a GPU's architecture by its PCI device id; empty if unknown."""
     return next((str(row["name"]) for row in _load("gpus")["devices"] if row["from"] <= device <= row["to"]), "")
 
 
 def driver_branches(architecture: str) -> tuple[int, int]:
-    """The first and the last driver branch of an architecture; 0 and a high number where there is none."""
+    """Return the first and the last driver branch of an architecture; 0 and a high number where there is no limit."""
     data = _load("gpus")
     return data["oldest_branch"].get(architecture, 0), data["newest_branch"].get(architecture, 10**6)
 
 
 def no_support(architecture: str, branch: int) -> str:
-    """Why a driver branch cannot drive GPUs of an architecture; empty where it can, and of one that is not known."""
+    """Return why a driver branch does not support an architecture; empty if it does, or if that is unknown."""
     first, last = driver_branches(architecture)
     if first <= branch <= last:
         return ""
-    limit = f"{last} is the last branch" if branch > last else f"{first} is the first branch"
-    return f"no support for {architecture} GPUs: {limit} for them"
+    limit = f"the last branch is {last}" if branch > last else f"the first branch is {first}"
+    return f"no support for {architecture} GPUs ({limit})"
 
 
 def open_module(architecture: str) -> str:
-    """Whether an architecture takes the open kernel module: ``only``, ``never``, or either (empty)."""
+    """Tell whether an architecture runs the open kernel module: ``only``, ``never``, or either (empty)."""
     return str(_load("gpus")["open_module"].get(architecture, ""))
 
 
@@ -177,5 +180,5 @@ def open_module(architecture: str) -> str:
 
 
 def since(change: str) -> Version:
-    """The toolkit version of a change named in container-toolkit.yaml."""
+    """Return the toolkit version of a change that container-toolkit.yaml names."""
     return numbers(_load("container-toolkit")[change])

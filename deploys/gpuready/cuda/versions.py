@@ -1,4 +1,4 @@
-"""Versions of drivers, CUDA and the container toolkit: tuples of numbers, because as text 450.80 is after 450.102."""
+"""Versions of drivers, CUDA and the container toolkit as tuples of numbers: as text, 450.80 sorts after 450.102."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ Version = tuple[int, ...]
 
 
 def numbers(text: str) -> Version:
-    """``450.102.04`` -> (450, 102, 4); ValueError for anything but numbers between dots."""
+    """Parse ``450.102.04`` to (450, 102, 4). Raises ValueError for anything but numbers between dots."""
     if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", text):
-        raise ValueError(f"{text!r} is no version")
+        raise ValueError(f"{text!r} is not a version")
     return tuple(int(part) for part in text.split("."))
 
 
 def driver(version: Version) -> str:
-    """As NVIDIA writes a driver: (450, 80, 2) -> ``450.80.02``; the part after the branch is not padded."""
+    """Write a driver version as NVIDIA does: (450, 80, 2) -> ``450.80.02``. Only the third part is padded."""
     return ".".join([*map(str, version[:2]), *(f"{part:02}" for part in version[2:])])
 
 
 def dotted(version: Version) -> str:
-    """(12, 4, 1) -> ``12.4.1``."""
+    """Write (12, 4, 1) as ``12.4.1``."""
     return ".".join(map(str, version))
 
 
 def padded(version: Version, length: int = 4) -> Version:
-    """With zeros behind, so that 11.2 and 11.2.0 are one."""
+    """Append zeros, so that 11.2 equals 11.2.0."""
     return version + (0,) * (length - len(version))

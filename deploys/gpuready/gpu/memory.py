@@ -1,7 +1,7 @@
-"""What takes a GPU out of use: what the driver asks for, remapped rows, retired pages, memory errors.
+"""Checks of GPU memory: recovery actions, remapped rows, retired pages and ECC errors.
 
 Sources: nvidia-smi(1); NVIDIA's GPU memory error management (row remapping, page retirement); the health checks of
-Azure HPC, DCGM and gpud for what is bad enough to take a node out.
+Azure HPC, DCGM and gpud for the limits at which a node is taken out of service.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gpuready.gpu.gpus import RESET, Finding, check, each, on
 from gpuready.gpu.thresholds import limit
 from gpuready.spec.model import NodeSpec
 
-REPLACE = "drain the node and have the GPU replaced"
+REPLACE = "drain the node and replace the GPU"
 
 
 def _recovery(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
@@ -20,7 +20,9 @@ def _recovery(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if gpu.recovery == "None":
         return []
     how = {"Reboot": "drain the node and reboot it", "Reset": RESET, "Drain and Reset": RESET}.get(gpu.recovery)
-    return [Finding("fail", f"the driver asks for: {gpu.recovery}", how or "drain the node and do what it asks for")]
+    return [
+        Finding("fail", f"the driver asks for: {gpu.recovery}", how or "drain the node and do what the driver asks for")
+    ]
 
 
 def _remap(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
@@ -30,7 +32,7 @@ def _remap(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if gpu.remap_failed:
         found.append(Finding("fail", "a row could not be remapped", REPLACE))
     if gpu.remap_pending:
-        found.append(Finding("fail", "a row waits to be remapped, which takes a reset", RESET))
+        found.append(Finding("fail", "a row remapping is pending until the next reset", RESET))
     return found
 
 
@@ -40,9 +42,9 @@ def _retired(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     found = []
     most = limit("retired_pages", spec.verify.thresholds, gpu.name)
     if gpu.retired is not None and gpu.retired >= most:
-        found.append(Finding("fail", f"{gpu.retired} pages are retired, {most} are too many", REPLACE))
+        found.append(Finding("fail", f"{gpu.retired} pages are retired (limit: {most})", REPLACE))
     if gpu.retire_pending:
-        found.append(Finding("fail", "a page waits to be retired, which takes a reset", RESET))
+        found.append(Finding("fail", "a page retirement is pending until the next reset", RESET))
     return found
 
 
@@ -50,7 +52,7 @@ def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if not gpu.ecc and not gpu.repairs:
         return None
     found = [
-        Finding("fail", f"{count} errors that could not be corrected ({name})", RESET)
+        Finding("fail", f"{count} uncorrectable memory errors ({name})", RESET)
         for name, count in gpu.ecc.items()
         if count and name.startswith("volatile.") and not name.endswith("_corrected")
     ]
@@ -59,13 +61,13 @@ def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
             found.append(Finding("fail", what, REPLACE))
     life = gpu.ecc.get("aggregate.sram_uncorrectable", 0)
     if life and not gpu.repairs.get("SRAM threshold exceeded"):
-        # A driver that knows NVIDIA's threshold decides by it; an older one leaves it to us.
+        # A newer driver compares the count with NVIDIA's threshold itself. With an older one, any error counts.
         status = "warn" if "SRAM threshold exceeded" in gpu.repairs else "fail"
-        found.append(Finding(status, f"{life} SRAM errors over its life that could not be corrected", REPLACE))
+        found.append(Finding(status, f"{life} uncorrectable SRAM errors over its lifetime", REPLACE))
     for name in ("sram_corrected", "dram_corrected"):
         count, most = gpu.ecc.get(f"aggregate.{name}", 0), limit(name, spec.verify.thresholds, gpu.name)
         if count > most:
-            found.append(Finding("fail", f"{count} corrected errors ({name}), more than {most}", REPLACE))
+            found.append(Finding("fail", f"{count} corrected memory errors ({name}), limit {most}", REPLACE))
     for what in ("channel repair pending", "TPC repair pending"):
         if gpu.repairs.get(what):
             found.append(Finding("warn", what, RESET))
@@ -77,46 +79,46 @@ def _ecc_mode(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if now is None:
         return None
     if next_ is not None and now != next_:
-        return [Finding("warn", f"ECC is {on(now)}, and {on(next_)} after a reset", RESET)]
-    return [] if now else [Finding("warn", "ECC is off", "nvidia-smi -i BUS -e 1, then a reset of the GPU")]
+        return [Finding("warn", f"ECC is {on(now)}, but {on(next_)} after the next reset", RESET)]
+    return [] if now else [Finding("warn", "ECC is off", "nvidia-smi -i BUS -e 1, then reset the GPU")]
 
 
 CHECKS = (
     check(
         "gpu.recovery",
-        "The driver itself says that a GPU has to be reset, drained or rebooted before it is used again.",
+        "The driver reports that a GPU needs a reset, a drain or a reboot before it is used again.",
         "nvidia-smi --query-gpu=pci.bus_id,gpu_recovery_action --format=csv",
-        "drain the node, and do what the driver asks for",
-        each(_recovery, "the driver asks for no recovery", "this driver does not tell"),
+        "drain the node and do what the driver asks for",
+        each(_recovery, "the driver asks for no recovery", "this driver reports no recovery action"),
     ),
     check(
         "gpu.remap",
-        "A bad row of memory waits to be replaced by a spare one, or there is none left. Until then the next error "
-        "ends the program again.",
+        "A bad memory row is to be replaced by a spare one at the next reset, or no spare row is left. Until then, the "
+        "next error in that row ends the program again.",
         "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv",
-        "pending: reset the GPU; failure: have it replaced",
-        each(_remap, "no row waits to be remapped", "this GPU does not remap rows (Ampere is the first)"),
+        "pending: reset the GPU; failure: replace it",
+        each(_remap, "no row remapping is pending", "this GPU does not remap rows (Ampere and later do)"),
     ),
     check(
         "gpu.retired",
-        "Before Ampere bad pages are retired, 64 at the most, and only a reset takes them out of use.",
+        "GPUs before Ampere retire bad memory pages, at most 64. A page stays in use until the next reset.",
         "nvidia-smi -q -d PAGE_RETIREMENT",
-        "pending: reset the GPU; too many: have it replaced (verify.thresholds.retired_pages is the limit)",
-        each(_retired, "no page waits to be retired", "this GPU does not retire pages"),
+        "pending: reset the GPU; too many: replace it (the limit is verify.thresholds.retired_pages)",
+        each(_retired, "no page retirement is pending", "this GPU does not retire pages"),
     ),
     check(
         "gpu.ecc",
-        "Memory errors: those that could not be corrected ended a program, many that were corrected say that the "
-        "memory goes bad.",
+        "The GPU counted memory errors. An uncorrectable error ends the program that hit it. Many corrected errors "
+        "announce failing memory.",
         "nvidia-smi -q -d ECC",
-        "uncorrectable: reset the GPU, and have it replaced if they come again (limits: verify.thresholds)",
-        each(_ecc, "no memory errors to speak of", "no ECC counters: not supported, or off"),
+        "uncorrectable: reset the GPU, and replace it if the errors return (limits: verify.thresholds)",
+        each(_ecc, "memory errors are within their limits", "no ECC counters: ECC is off or not supported"),
     ),
     check(
         "gpu.eccmode",
-        "Without ECC a flipped bit is a wrong result, and nobody is told.",
+        "Without ECC, a flipped bit silently gives a wrong result.",
         "nvidia-smi --query-gpu=pci.bus_id,ecc.mode.current,ecc.mode.pending --format=csv",
-        "nvidia-smi -e 1, then a reset of the GPU",
+        "nvidia-smi -e 1, then reset the GPU",
         each(_ecc_mode, "ECC is on", "this GPU has no ECC"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The node itself, before anything of NVIDIA's: packages whole, first boot over, no reboot asked for, work let back.
+"""Checks of the node itself: packages are configured, the first boot is over, no reboot or drain is left pending.
 
 Sources: dpkg(1) (a package that is unpacked and not configured), cloud-init's status.json and result.json.
 """
@@ -19,32 +19,38 @@ def _packages(spec: NodeSpec, state: NodeState) -> Verdict:
     broken = sorted(name for name, package in state.packages.items() if not package.configured)
     if broken:
         return fail(f"not configured: {', '.join(broken[:6])}", evidence=f"{len(broken)} packages")
-    return passed("the packages of driver, toolkit and engines are whole")
+    return passed("the packages of driver, toolkit and container engines are configured")
 
 
 def _first_boot(spec: NodeSpec, state: NodeState) -> Verdict:
     if state.cloud_init == "running" and _STATUS in state.files:
-        return warn("cloud-init has not ended: it may still install, restart or reboot", "cloud-init status --wait")
-    return passed("cloud-init has ended") if state.cloud_init == "done" else skip("no cloud-init in this boot")
+        return warn("cloud-init is still running: it may install, restart or reboot", "cloud-init status --wait")
+    return (
+        passed("cloud-init has finished")
+        if state.cloud_init == "done"
+        else skip("cloud-init does not run in this boot")
+    )
 
 
 def _reboot(spec: NodeSpec, state: NodeState) -> Verdict:
     if state.reboot_required:
-        return warn("the node asks for a reboot (/run/reboot-required)", "reboot it when it is drained")
-    return passed("no reboot is asked for")
+        return warn("a reboot is required (/run/reboot-required)", "drain the node and reboot it")
+    return passed("no reboot is required")
 
 
 def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
-    how = state.files.get(DRAINED)
-    return passed("gpuready keeps no work away") if how is None else fail(f"gpuready drained it ({how.text.strip()})")
+    marker = state.files.get(DRAINED)
+    if marker is None:
+        return passed("gpuready has not drained this node")
+    return fail(f"gpuready drained this node and did not bring it back ({marker.text.strip()})")
 
 
 CHECKS = (
     Check(
         "node.packages",
         Level.config,
-        "An update of the driver, the toolkit or an engine was cut off: packages are unpacked and not configured, so "
-        "files are of the new version and nothing was built, registered or restarted.",
+        "A package update of the driver, the toolkit or a container engine was interrupted: packages are unpacked but "
+        "not configured. The files are new, but nothing was built, registered or restarted.",
         "dpkg --audit",
         "dpkg --configure -a, then apt-get -f install",
         _packages,
@@ -52,15 +58,15 @@ CHECKS = (
     Check(
         "node.firstboot",
         Level.config,
-        "cloud-init still runs: what is seen now is not what it will be.",
+        "cloud-init is still running and may change the node after the check.",
         "cloud-init status --long",
-        "cloud-init status --wait, then verify again",
+        "cloud-init status --wait, then run gpuready verify again",
         _first_boot,
     ),
     Check(
         "node.reboot",
         Level.config,
-        "A kernel or library update is installed and not in use yet; a new kernel may have no NVIDIA module.",
+        "A kernel or library update is installed but not yet in use. A new kernel may have no NVIDIA module.",
         "cat /run/reboot-required.pkgs; dkms status",
         "drain the node and reboot it",
         _reboot,
@@ -68,9 +74,9 @@ CHECKS = (
     Check(
         "node.drained",
         Level.config,
-        "gpuready moved the work away for a maintenance, and was cut off, or the way back failed.",
+        "gpuready drained the node for maintenance, and then was interrupted or could not bring it back into service.",
         f"cat {DRAINED}",
-        f"let the work back (scontrol update State=RESUME, or maintenance.drain.after), and rm {DRAINED}",
+        f"bring the node back into service (scontrol update State=RESUME, or maintenance.drain.after); rm {DRAINED}",
         _drained,
     ),
 )

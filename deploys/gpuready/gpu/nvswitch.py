@@ -1,8 +1,8 @@
-"""NVSwitch and the fabric manager that GPUs behind one cannot work without (cuInit answers 802).
+"""Checks of NVSwitch and the fabric manager. Without it, GPUs behind an NVSwitch do not work (cuInit returns 802).
 
-Sources: NVIDIA's Fabric Manager user guide (the version is that of the driver, to the last digit); nvmlGpuFabricState_t
-of nvml.h for the state; PCI class 0680 for a switch of Hopper's time and before. Later ones are no PCI devices of the
-node: there the state of the fabric tells of them.
+Switches up to Hopper are PCI devices of class 0680. Later ones are not PCI devices of the node: only the fabric state
+of the GPUs shows them. Sources: NVIDIA's Fabric Manager user guide (its version is exactly that of the driver);
+nvmlGpuFabricState_t in nvml.h.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.gpu.facts.smi import Gpu
-from gpuready.gpu.gpus import ROOTS, listed
+from gpuready.gpu.gpus import ROOTS, companions, listed, of_version
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -21,6 +21,7 @@ _BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeo
 
 
 def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
+    """Return the GPUs that are part of a fabric."""
     found = listed(state)
     if isinstance(found, Verdict):
         return Unknown(unknown=found.summary) if found.status == "unknown" else []
@@ -28,7 +29,7 @@ def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
 
 
 def switched(spec: NodeSpec, state: NodeState) -> bool:
-    """Do the GPUs sit behind an NVSwitch, by what is seen or said?"""
+    """Tell whether the GPUs are behind an NVSwitch, by the spec or by what the node shows."""
     members = _in_a_fabric(state)
     return bool(
         spec.hardware.nvswitch is True or state.driver.pci_switches or (members and not isinstance(members, Unknown))
@@ -46,7 +47,9 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
     if want is True and not there:
         return fail("no NVSwitch: none on the PCI bus, and no GPU is part of a fabric")
     if want is False and there:
-        return fail(f"NVSwitch: {seen}", "correct hardware.nvswitch in the spec, or order the right machine")
+        return fail(
+            f"unexpected NVSwitch: {seen}", "correct hardware.nvswitch in the spec, or use the right machine type"
+        )
     return passed(f"NVSwitch: {seen}" if there else "no NVSwitch, as the spec says")
 
 
@@ -54,15 +57,15 @@ def _version(spec: NodeSpec, state: NodeState) -> Verdict:
     if not state.driver.pci_switches:
         return skip("no NVSwitch on the PCI bus")
     driver = state.driver.loaded
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages)
-    found = {name: package.version for name, package in state.packages.items() if _PACKAGE.fullmatch(name)}
+    found = companions(state, _PACKAGE)
+    if isinstance(found, Unknown):
+        return unread(found)
     if not found:
-        return unknown("no package of the fabric manager is installed", "if it came another way: nv-fabricmanager -v")
-    if any(re.match(rf"(\d+:)?{re.escape(driver)}(?![0-9.])", version) for version in found.values()):
+        return unknown("no fabric manager package is installed", "if it is installed another way: nv-fabricmanager -v")
+    if any(of_version(version, driver) for version in found.values()):
         return passed(f"driver and fabric manager are {driver}")
-    said = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
-    return fail(f"the driver is {driver}, the fabric manager is not", evidence=said)
+    installed = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    return fail(f"the driver is {driver}, but the fabric manager is {installed}")
 
 
 def _state(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -78,28 +81,28 @@ def _state(spec: NodeSpec, state: NodeState) -> Verdict:
         return unread(members)
     wrong = [(gpu, why) for gpu in members if (why := _why(gpu))]
     if wrong:
-        said = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
-        return fail(f"{len(wrong)} of {len(members)} GPUs: {wrong[0][1]}", evidence=said)
-    hurt = [f"{gpu.bus}: {name} {value}" for gpu in members for name, value in gpu.fabric_health.items()
+        evidence = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
+        return fail(f"{len(wrong)} of {len(members)} GPUs: {wrong[0][1]}", evidence=evidence)
+    degraded = [f"{gpu.bus}: {name} {value}" for gpu in members for name, value in gpu.fabric_health.items()
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
-    if hurt:
-        return warn(f"the fabric is not whole: {hurt[0]}", "drain the node, reset all GPUs", "; ".join(hurt[:8]))
+    if degraded:
+        return warn(f"the fabric is degraded: {degraded[0]}", "drain the node, reset all GPUs", "; ".join(degraded[:8]))
     return passed(f"the fabric is complete for {len(members)} GPUs" if members else f"{UNIT} is active")
 
 
 def _why(gpu: Gpu) -> str:
     if gpu.fabric_state != "Completed":
-        return f"the fabric's state is {gpu.fabric_state}"
-    return "" if gpu.fabric_status == "Success" else f"the fabric's status is {gpu.fabric_status or 'not told'}"
+        return f"the fabric state is {gpu.fabric_state}"
+    return "" if gpu.fabric_status == "Success" else f"the fabric status is {gpu.fabric_status or 'missing'}"
 
 
 CHECKS = (
     Check(
         "gpu.nvswitch",
         Level.effective,
-        "The node has NVSwitches and should not, or the other way round: a wrong machine type, or a tray that is off.",
+        "The node has an NVSwitch that the spec excludes, or lacks one: a wrong machine type, or a switch tray is off.",
         "lspci -d 10de: -n | grep 0680; nvidia-smi -q | grep -A3 Fabric",
-        "order the right machine, or correct hardware.nvswitch in the spec",
+        "use the right machine type, or correct hardware.nvswitch in the spec",
         _present,
         gpu=True,
         after=ROOTS,
@@ -107,8 +110,8 @@ CHECKS = (
     Check(
         "driver.fabricmanager",
         Level.effective,
-        "The fabric manager has to be of exactly the driver's version: another one ends at its start, and CUDA answers "
-        "802 (system not yet initialized).",
+        "The fabric manager must have exactly the driver's version. Another version stops at its start, and CUDA "
+        "returns error 802 (system not yet initialized).",
         "nv-fabricmanager --version; cat /proc/driver/nvidia/version; journalctl -u nvidia-fabricmanager",
         "install the fabric manager of the driver's full version, then systemctl restart nvidia-fabricmanager",
         _version,
@@ -118,7 +121,7 @@ CHECKS = (
     Check(
         "gpu.fabric",
         Level.effective,
-        "GPUs behind an NVSwitch wait for the fabric manager: until it has trained the links CUDA answers 802.",
+        "GPUs behind an NVSwitch wait for the fabric manager. Until it has trained the links, CUDA returns error 802.",
         "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric",
         "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
         _state,

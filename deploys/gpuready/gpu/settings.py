@@ -1,6 +1,6 @@
-"""A GPU's link, clocks, heat and settings, from nvidia-smi -q -x.
+"""Checks of a GPU's PCIe link, clocks, temperature and settings, from nvidia-smi -q -x.
 
-Sources: nvidia-smi(1) (the generation of an idle link is lower, so only the highest possible one counts); the health
+Sources: nvidia-smi(1) (an idle link has a lower generation, so only its maximum counts); the health
 checks of Azure HPC, DCGM and gpud.
 """
 
@@ -19,9 +19,17 @@ def _pcie(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if width is None or most is None:
         return None
     if width < most:
-        return [Finding("fail", f"PCIe x{width} of x{most}", "drain the node, power-cycle it; then reseat the GPU")]
+        return [
+            Finding(
+                "fail", f"PCIe x{width} of x{most}", "drain the node and power-cycle it; if that fails, reseat the GPU"
+            )
+        ]
     if generation is not None and able is not None and generation < able:
-        return [Finding("warn", f"PCIe goes no further than generation {generation} of {able}", "look at the BIOS")]
+        return [
+            Finding(
+                "warn", f"PCIe reaches only generation {generation} of {able}", "check the PCIe settings in the BIOS"
+            )
+        ]
     return []
 
 
@@ -30,8 +38,8 @@ def _throttle(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if not why:
         return []
     brake = "hw_power_brake_slowdown" in gpu.throttled
-    cure = "look at the power supplies" if brake else "look at fans, air or coolant, and the GPU's temperature"
-    return [Finding("warn", f"clocks are lowered: {', '.join(why)}", cure)]
+    remedy = "check the power supplies" if brake else "check fans, air flow or coolant, and the GPU's temperature"
+    return [Finding("warn", f"clocks are reduced: {', '.join(why)}", remedy)]
 
 
 def _temperature(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
@@ -40,16 +48,15 @@ def _temperature(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     least = limit("temperature_margin", spec.verify.thresholds, gpu.name)
     if gpu.margin > least:
         return []
-    return [
-        Finding("warn", f"{gpu.temperature} C: {gpu.margin} C before it slows down", "look at fans, air or coolant")
-    ]
+    text = f"{gpu.temperature} C; the margin to the slowdown temperature is {gpu.margin} C"
+    return [Finding("warn", text, "check fans, air flow or coolant")]
 
 
 def _persistence(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if gpu.persistence is None:
         return None
-    cure = "systemctl enable --now nvidia-persistenced; without that unit: nvidia-smi -pm 1 after each boot"
-    return [] if gpu.persistence else [Finding("warn", "persistence mode is off", cure)]
+    remedy = "systemctl enable --now nvidia-persistenced; without that unit: nvidia-smi -pm 1 after each boot"
+    return [] if gpu.persistence else [Finding("warn", "persistence mode is off", remedy)]
 
 
 def _mig(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
@@ -58,10 +65,10 @@ def _mig(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
         return None
     found = []
     if now and not gpu.mig_devices:
-        cure = "make the instances again (nvidia-mig-parted apply, or nvidia-smi mig -cgi ... -C), then gpuready apply"
-        found.append(Finding("fail", "MIG is on, and there is no instance", cure))
+        remedy = "create the instances (nvidia-mig-parted apply, or nvidia-smi mig -cgi ... -C), then gpuready apply"
+        found.append(Finding("fail", "MIG is on, but has no instance", remedy))
     if next_ is not None and now != next_:
-        found.append(Finding("warn", f"MIG is {on(now)}, and {on(next_)} after a reset", RESET))
+        found.append(Finding("warn", f"MIG is {on(now)}, but {on(next_)} after the next reset", RESET))
     return found
 
 
@@ -70,60 +77,62 @@ def _uniform(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(found, Verdict):
         return found
     if len(found) < 2:
-        return skip("one GPU")
+        return skip("there is only one GPU")
     names = {gpu.name for gpu in found}
     if len(names) > 1:
-        return warn(f"different GPUs: {', '.join(sorted(names))}", "have the one that does not belong there exchanged")
+        return warn(f"different GPU models: {', '.join(sorted(names))}", "replace the GPU that does not belong there")
     firmware = {gpu.vbios for gpu in found}
     if len(firmware) > 1:
         seen = "; ".join(f"{gpu.bus}: {gpu.vbios}" for gpu in found)
-        return warn(f"VBIOS versions differ: {', '.join(sorted(firmware))}", "have all flashed to the newer one", seen)
+        return warn(
+            f"VBIOS versions differ: {', '.join(sorted(firmware))}", "flash all GPUs to the newer version", seen
+        )
     return passed(f"{len(found)} GPUs {names.pop()}, VBIOS {firmware.pop()}")
 
 
 CHECKS = (
     check(
         "gpu.pcie",
-        "The PCIe link has fewer lanes than GPU and slot have: copies take twice as long or worse. The generation "
-        "falls when a GPU idles, so only the highest possible one is judged.",
+        "The PCIe link uses fewer lanes than GPU and slot have: copies take at least twice as long. An idle GPU lowers "
+        "its link generation, so the check judges only the maximum.",
         "nvidia-smi --query-gpu=pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv; lspci -vv: LnkSta",
-        "power-cycle the node; then reseat the GPU or its riser",
-        each(_pcie, "all PCIe lanes are used", "the width of the PCIe link is not told (a virtual GPU)"),
+        "power-cycle the node; if that fails, reseat the GPU or its riser",
+        each(_pcie, "all PCIe lanes are used", "nvidia-smi reports no PCIe link width (a virtual GPU)"),
     ),
     check(
         "gpu.throttle",
-        "The GPU lowers its clocks because of heat or power, and a whole training run waits for it.",
+        "The GPU reduces its clocks because of heat or power, and the whole training job waits for it.",
         "nvidia-smi -q -d PERFORMANCE",
-        "heat: fans, air, coolant; power brake: the power supplies",
-        each(_throttle, "no slowdown by heat or power brake", "not told"),
+        "heat: check fans, air flow, coolant; power brake: check the power supplies",
+        each(_throttle, "no slowdown by heat or power brake", "nvidia-smi reports no reasons"),
     ),
     check(
         "gpu.temperature",
-        "A GPU is about to slow down by heat.",
+        "A GPU is close to the temperature at which it slows down.",
         "nvidia-smi -q -d TEMPERATURE",
-        "look at fans, air or coolant (verify.thresholds.temperature_margin is the limit)",
-        each(_temperature, "cool enough", "its temperature limits are not told"),
+        "check fans, air flow or coolant (the limit is verify.thresholds.temperature_margin)",
+        each(_temperature, "temperatures are below the limit", "nvidia-smi reports no temperature limit"),
     ),
     check(
         "gpu.uniform",
-        "GPUs of one node differ in model or VBIOS: the slowest one sets the pace.",
+        "The GPUs of the node differ in model or VBIOS: the slowest one sets the pace.",
         "nvidia-smi --query-gpu=pci.bus_id,name,vbios_version --format=csv",
-        "have the odd one exchanged or flashed",
+        "replace or flash the GPU that differs",
         _uniform,
     ),
     check(
         "gpu.mig",
-        "Instances of MIG do not outlive a reset or reboot: the mode stays on, and no program finds a GPU.",
+        "MIG instances do not survive a reset or reboot. The mode stays on, so programs find no GPU.",
         "nvidia-smi -L; nvidia-smi mig -lgi",
-        "make the instances again (nvidia-mig-parted apply), then gpuready apply for the CDI spec",
-        each(_mig, "MIG is as it will be", "this GPU has no MIG"),
+        "create the instances (nvidia-mig-parted apply), then gpuready apply to update the CDI spec",
+        each(_mig, "MIG mode is set, and no change is pending", "this GPU has no MIG"),
     ),
     check(
         "gpu.persistence",
-        "Without persistence the driver lets go of a GPU when nobody uses it: programs start seconds later, and "
-        "settings are lost.",
+        "Without persistence mode, the driver releases a GPU that no program uses: the next program starts seconds "
+        "later, and GPU settings are lost.",
         "nvidia-smi --query-gpu=pci.bus_id,persistence_mode --format=csv; systemctl status nvidia-persistenced",
         "systemctl enable --now nvidia-persistenced",
-        each(_persistence, "persistence mode is on", "not told"),
+        each(_persistence, "persistence mode is on", "nvidia-smi reports no persistence mode"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The checks' tables, read once from ``data/*.yaml``: what Xids ask for, and limits by GPU model. Each is dated."""
+"""The tables of the GPU checks, read once from ``data/*.yaml``: actions by Xid, and limits by GPU model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Action:
-    """What an Xid asks for: ``status`` is the verdict's, ``means`` and ``remedy`` are for people."""
+    """What an Xid means and what to do about it. ``status`` is that of the verdict."""
 
     status: str
     means: str
@@ -26,7 +26,7 @@ class Action:
 
 @functools.cache
 def load(name: str) -> dict[str, Any]:
-    """One file, by its name without ``.yaml``."""
+    """Read one file, by its name without ``.yaml``."""
     found: dict[str, Any] = yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
     return found
 
@@ -41,13 +41,13 @@ def _actions() -> dict[int, Action]:
 
 
 def xid_action(number: int) -> Action:
-    """What that Xid asks for; one that came after the table is told as a newer one."""
+    """Return the action for an Xid. One that is newer than the table gets the action for unknown Xids."""
     known = _actions()
     return known.get(number, known[max(load("xids")["actions"]["newer"]["xids"])])
 
 
 def limit(name: str, given: Thresholds, model: str) -> int:
-    """The limit called ``name`` for a GPU of that product name: the spec's, else the model's, else the default."""
+    """Return a limit for a GPU by its product name: from the spec, else for the model, else the default."""
     own = getattr(given, name)
     if own is not None:
         return int(own)

@@ -1,4 +1,4 @@
-"""One test between two nodes: the server is begun and heard to listen, then the client; both bounded, both closed."""
+"""Run one test between two nodes: start the server, wait until it listens, then run the client. Both have a limit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gpuready.tools.fabric.commands import Command, Test, commands
 from gpuready.tools.fabric.counters import read
 from gpuready.tools.fabric.verdict import Answer, Finding, found
 
-#: The first port to try; the node goes on from there to one that is free. Below every system's ephemeral ports.
+#: The first port to try; the node uses the first free one from here on. It is below the ephemeral ports of all systems.
 FIRST_PORT = 18515
-#: Seconds beside a tool's own limit: to come up, to be killed, and to read the counters.
+#: Seconds in addition to a tool's own limit: to start, to be killed, and to read the counters.
 _GRACE = 90
 
 
@@ -33,11 +33,11 @@ def run_test(
     seconds: int,
     write_bw: float | None,
 ) -> Finding:
-    """One finding; ``ends`` and ``hosts`` are server and client, ``seconds`` is how long write_bw measures."""
+    """Return one finding. ``ends`` and ``hosts`` are server and client. ``seconds``: how long write_bw measures."""
     began = time.monotonic()
     ordered = commands(test, *ends, seconds)
-    said = _both(ordered, ends, hosts)
-    finding = found(test, *ends, said, limits, write_bw)
+    answers = _both(ordered, ends, hosts)
+    finding = found(test, *ends, answers, limits, write_bw)
     return replace(finding, seconds=time.monotonic() - began)
 
 
@@ -46,10 +46,10 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
         try:
             server = _begin(stack, hosts[0], ordered[0], ends[0], FIRST_PORT, ordered[0].test.listens)
             word, port = server.hear("listening", "begin", limit=ordered[0].limit + _GRACE)
-            if word == "begin":  # it has ended already
+            if word == "begin":  # the server has already ended
                 return _answer(server, ordered[0]), Answer()
             if not re.fullmatch("[0-9]{1,5}", port):
-                raise ProbeError(f"the node listens on {port[:20]!r}, which is not a port")
+                raise ProbeError(f"the node reported {port[:20]!r} as its port")
         except GpureadyError as e:
             return Answer(trouble=str(e)), Answer()
         try:
@@ -58,7 +58,7 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
             theirs = _answer(client, ordered[1])
         except GpureadyError as e:
             theirs = Answer(trouble=str(e))
-        if theirs.rc != 0:  # nobody will come any more
+        if theirs.rc != 0:  # no client will connect
             server.send(b"\n", limit=_GRACE)
         try:
             server.hear("begin", limit=ordered[0].limit + _GRACE)
@@ -91,7 +91,7 @@ def _answer(session: Session, command: Command) -> Answer:
     if "missing" in runs:
         return Answer(missing=runs["missing"][1].strip())
     if not {"tool", "driver", "before", "after"} <= runs.keys():
-        raise ProbeError("the node's answer to the test lacks records")
+        raise ProbeError("the node's answer is incomplete")
     rc, text = runs["tool"]
     driver = runs["driver"][1].strip()
     before, after = (read(runs[name][1], driver) for name in ("before", "after"))

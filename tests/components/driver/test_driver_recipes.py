@@ -296,8 +296,8 @@ def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
         (bare(UNKNOWN), install(), "say open or proprietary"),
         (bare(B200), install(flavor="proprietary"), "Blackwell GPUs take the open module alone"),
         (bare(V100), install(flavor="open"), "Volta GPUs take the proprietary module alone"),
-        (bare(V100), install("590.48.01"), "580 is the last branch for them"),
-        (bare(B200), install("550.163.01"), "570 is the first branch for them"),
+        (bare(V100), install("590.48.01"), "the last branch is 580"),
+        (bare(B200), install("550.163.01"), "the first branch is 570"),
         (bare(H200, mounts=(MOUNTED,)), install(), "a mount"),
         (bare(H200, have=("apt-get", "nvidia-uninstall")), install(), "nvidia-uninstall --silent first"),
         (

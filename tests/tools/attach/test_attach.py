@@ -21,7 +21,7 @@ from gpuready.report.schema import result_schema
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read
-from gpuready.tools.attach.move_plan import Asked, Deed
+from gpuready.tools.attach.move_plan import Asked, AttachArgs, DetachArgs, MovePlan
 from gpuready.tools.attach.netdev import interface
 from gpuready.tools.attach.record import Record
 from gpuready.tools.attach.status import attached
@@ -34,7 +34,7 @@ NETDEV = Asked("attach", "train", netdev="ens1f0")
 
 def on_record(look: Look, **more: Any) -> Look:
     """The node after the step: the devices are inside, and the record says how they were."""
-    record = Record.model_validate_json(str(attach(look, DEVICE).values["content"]))
+    record = Record.model_validate_json(attach(look, DEVICE).args.content)
     return replace(given(look), records={"irdma0": record.model_copy(update=more)})
 
 
@@ -45,8 +45,8 @@ def refusal(look: Look, asked: Asked) -> str:
     return f"{caught.value} / {caught.value.remedy}"
 
 
-def keys(deed: Deed) -> dict[str, Any]:
-    return {change.key: (change.actual, change.expected) for change in deed.diff}
+def keys(plan: MovePlan[AttachArgs | DetachArgs]) -> dict[str, Any]:
+    return {change.key: (change.actual, change.expected) for change in plan.diff}
 
 
 # --- what is read -----------------------------------------------------------------------------------------------------
@@ -80,9 +80,9 @@ def test_what_a_machine_answered() -> None:
 def test_answers_that_are_damaged() -> None:
     with pytest.raises(ProbeError, match="cut"):
         read(["run facts 0 aGVyZT0x"])
-    with pytest.raises(ConvergeError, match="gave no JSON"):
+    with pytest.raises(ConvergeError, match="printed no JSON"):
         read(["run addr.7 0 PG5vPg==", "end 1"])
-    with pytest.raises(ConvergeError, match=r"attached/mlx5_0.json is no record"):
+    with pytest.raises(ConvergeError, match=r"attached/mlx5_0.json is not a valid record"):
         read(["run record.mlx5_0 0 e30=", "end 1"])
     assert read(["end 0"]).here.inode == 0
 
@@ -136,21 +136,21 @@ def test_no_word_of_a_node_makes_a_command_of_its_own(label: str) -> None:
 
 def test_a_device_and_its_interface() -> None:
     look = node()
-    deed = attach(look, DEVICE)
-    assert keys(deed) == {
+    plan = attach(look, DEVICE)
+    assert keys(plan) == {
         "attach.irdma0.device": ("host", "container train (docker)"),
         "attach.ens1f0.netdev": ("host", "container train (docker)"),
         "attach.ens1f0.addresses": ((), ("10.100.100.1/24",)),
         "attach.ens1f0.mtu": (None, 9000),
         "attach.ens1f0.up": (None, True),
     }
-    assert deed.notes == (
-        "when the container ends, the kernel gives ens1f0 back without its addresses: gpuready rdma detach puts them "
-        "back, gpuready rdma attach gives it to the next container",
+    assert plan.notes == (
+        "when the container ends, the kernel returns ens1f0 to the host without its addresses: gpuready rdma detach "
+        "restores them, gpuready rdma attach moves it to the next container",
     )
-    values = deed.values
-    assert (values["device"], values["netdev"], values["path"]) == ("irdma0", "ens1f0", "/proc/283/ns/net")
-    record = json.loads(str(values["content"]))
+    args = plan.args
+    assert (args.device, args.netdev, args.path) == ("irdma0", "ens1f0", "/proc/283/ns/net")
+    record = json.loads(args.content)
     assert (record["device"], record["before"]["name"], record["netns"]) == ("irdma0", "ens1f0", TRAIN)
     assert attach(on_record(look), DEVICE).diff == ()
     assert attach(on_record(look), NETDEV).diff == ()
@@ -171,10 +171,10 @@ def test_the_gid_index_is_that_of_the_container() -> None:
 
 
 def test_what_the_container_lacks() -> None:
-    deed = attach(node(containers=(found(nodes=("rdma_cm",), memlock="8388608"),)), DEVICE)
-    assert deed.notes[0].startswith(
-        "container train (docker) lacks /dev/infiniband/uverbs0, locked memory without a limit (it has 8388608 bytes): "
-        "start it with --device=/dev/infiniband --ulimit memlock=-1"
+    plan = attach(node(containers=(found(nodes=("rdma_cm",), memlock="8388608"),)), DEVICE)
+    assert plan.notes[0].startswith(
+        "container train (docker) lacks /dev/infiniband/uverbs0, unlimited locked memory (its limit is 8388608 bytes): "
+        "restart it with --device=/dev/infiniband --ulimit memlock=-1"
     )
 
 
@@ -182,12 +182,12 @@ def test_what_does_not_go_along() -> None:
     look = recorded()
     look = replace(look, here=replace(look.here, rules=({"priority": 5, "src": "10.50.0.5", "table": "101"},)))
     notes = " ".join(attach(look, Asked("attach", "train", netdev="fab0")).notes)
-    assert "policy rules (ip rule) that lead to table 101 stay on the host" in notes
+    assert "policy rules (ip rule) for table 101 stay on the host" in notes
     assert "fab0 is a veth: the kernel destroys it" in notes
     down = nic("ens1f0", "10.100.100.1/24", flags=[])
     down["addr_info"][0] |= {"dynamic": True, "valid_life_time": 60}
     notes = " ".join(attach(node(here=space(HERE, down)), NETDEV).notes)
-    assert "ens1f0 is down on the host, and stays so" in notes and "10.100.100.1/24 of ens1f0 is leased" in notes
+    assert "ens1f0 is down on the host, and stays down" in notes and "10.100.100.1/24 of ens1f0 is leased" in notes
 
 
 def test_infiniband_has_no_interface_to_move() -> None:
@@ -199,30 +199,30 @@ def test_the_next_container_gets_what_the_host_had_before_the_first() -> None:
     """The kernel gives an interface back without addresses when a container ends."""
     look = on_record(node(), netns=OTHER, container="gone")
     bare = space(HERE, nic("ens1f0", mtu=9000, flags=[]), rdma=irdma(gids=()))
-    deed = attach(replace(look, here=bare, others={TRAIN: space(TRAIN)}), DEVICE)
-    assert keys(deed)["attach.ens1f0.addresses"] == ((), ("10.100.100.1/24",))
-    assert "address replace 10.100.100.1/24" in str(deed.values["back"])
+    plan = attach(replace(look, here=bare, others={TRAIN: space(TRAIN)}), DEVICE)
+    assert keys(plan)["attach.ens1f0.addresses"] == ((), ("10.100.100.1/24",))
+    assert "address replace 10.100.100.1/24" in plan.args.back
     # What the user has configured since is what counts.
     own = space(HERE, nic("ens1f0", "10.7.7.7/24"), rdma=irdma(gids=()))
-    deed = attach(replace(look, here=own, others={TRAIN: space(TRAIN)}), DEVICE)
-    assert keys(deed)["attach.ens1f0.addresses"] == ((), ("10.7.7.7/24",))
+    plan = attach(replace(look, here=own, others={TRAIN: space(TRAIN)}), DEVICE)
+    assert keys(plan)["attach.ens1f0.addresses"] == ((), ("10.7.7.7/24",))
 
 
 def test_refusals_of_a_device() -> None:
     shared = refusal(node(mode="Y", containers=(found(nodes=(), memlock="8388608"),)), DEVICE)
-    assert "the RDMA devices of this node are shared: container train (docker) sees irdma0 already" in shared
-    assert "what it lacks is /dev/infiniband/uverbs0, /dev/infiniband/rdma_cm, locked memory" in shared
+    assert "the RDMA devices of this node are shared: container train (docker) already sees irdma0" in shared
+    assert "the container lacks /dev/infiniband/uverbs0, /dev/infiniband/rdma_cm, unlimited locked memory" in shared
     assert "rdma: {netns_mode: exclusive}" in shared and "--netdev without --device" in shared
     assert "ib_core is not loaded" in refusal(node(mode=""), DEVICE)
-    assert "no `rdma` command" in refusal(node(have=frozenset({"ip", "nsenter", "unshare"})), DEVICE)
+    assert "the `rdma` command is missing" in refusal(node(have=frozenset({"ip", "nsenter", "unshare"})), DEVICE)
     assert "no `nsenter` on" in refusal(node(have=frozenset({"ip"})), DEVICE).replace("command ", "")
-    assert "no RDMA device mlx5_0 on this node / on the host there are: irdma0" in refusal(
+    assert "this node has no RDMA device mlx5_0 / devices on the host: irdma0" in refusal(
         node(), Asked("attach", "train", "mlx5_0")
     )
-    assert "irdma0 is in use by ib_write_bw (pid 7), and a move would take it away" in refusal(
+    assert "irdma0 is in use by ib_write_bw (pid 7) / stop its users first" in refusal(
         node(users={"uverbs0": ("ib_write_bw (pid 7)",)}), DEVICE
     )
-    assert "irdma0 is in use by the kernel's nvme_rdma, and a move" in refusal(
+    assert "irdma0 is in use by kernel module nvme_rdma" in refusal(
         node(kernel=frozenset({"ib_core", "nvme_rdma"})), DEVICE
     )
     assert attach(node(kernel=frozenset({"ib_core", "irdma"})), DEVICE).diff
@@ -230,11 +230,11 @@ def test_refusals_of_a_device() -> None:
         "/sys/class/infiniband/irdma0/netdev/ens1f1": "",
         **irdma("", ("1 10.1.0.1 v2 ens1f0", "2 10.2.0.1 v2 ens1f1")),
     }
-    assert "irdma0 has several interfaces: ens1f0, ens1f1 / name one: --netdev IF" in refusal(
+    assert "irdma0 has several interfaces: ens1f0, ens1f1 / give one with --netdev IF" in refusal(
         node(here=space(HERE, nic("ens1f0"), nic("ens1f1"), rdma=two)), DEVICE
     )
     none = node(here=space(HERE, rdma=irdma("", ())))
-    assert "no network interface of irdma0 is to be seen / name it" in refusal(none, DEVICE)
+    assert "cannot find the network interface of irdma0 / give it" in refusal(none, DEVICE)
 
 
 def test_refusals_by_name_of_who_has_it() -> None:
@@ -243,18 +243,18 @@ def test_refusals_by_name_of_who_has_it() -> None:
     other = replace(
         look, others={TRAIN: space(TRAIN), OTHER: replace(inside, inode=OTHER)}, named={OTHER: "sleep (pid 9)"}
     )
-    by_hand = "in the network namespace of sleep (pid 9), and it was not gpuready that moved it"
+    by_hand = "in the network namespace of sleep (pid 9), and gpuready did not move it"
     assert f"irdma0 is {by_hand}" in refusal(other, DEVICE)
     assert f"ens1f0 is {by_hand}" in refusal(other, NETDEV)
     known = replace(other, records=on_record(node(), netns=OTHER, container="first").records)
     assert (
-        "irdma0 is attached to container first (docker) already / gpuready rdma detach HOST --device irdma0, first"
+        "irdma0 is already attached to container first (docker) / first run gpuready rdma detach HOST --device irdma0"
         in refusal(known, DEVICE)
     )
-    assert "ens1f0 is attached to container first (docker) already" in refusal(known, NETDEV)
+    assert "ens1f0 is already attached to container first (docker)" in refusal(known, NETDEV)
     # In the target, but by hand: nothing to do, and nothing to go back to.
-    deed = attach(look, DEVICE)
-    assert deed.diff == () and "it was not gpuready that moved it" in deed.notes[0]
+    plan = attach(look, DEVICE)
+    assert plan.diff == () and "gpuready did not move it" in plan.notes[0]
 
 
 def test_the_way_to_the_node_stays() -> None:
@@ -275,19 +275,22 @@ def test_which_container_is_meant() -> None:
     sandbox, main = found(**pod, id="5" * 64, name=""), found(**pod, id="6" * 64, name="train")
     look = node(containers=(main, sandbox))
     for name in ("ml/worker-0", "worker-0", "5" * 64, "555555"):
-        assert attach(look, Asked("attach", name, "irdma0")).values["where"] == "pod ml/worker-0"
+        assert attach(look, Asked("attach", name, "irdma0")).args.where == "pod ml/worker-0"
     # By a container of the pod, too.
-    assert attach(look, DEVICE).values["where"] == "pod ml/worker-0"
-    assert "no container and no pod other/worker-0" in refusal(look, Asked("attach", "other/worker-0", "irdma0"))
-    assert "no container and no pod 55 on" in refusal(look, Asked("attach", "55", "irdma0"))
-    assert "that cri knows" in refusal(node(containers=()), Asked("attach", "train", "irdma0", engine="cri"))
+    assert attach(look, DEVICE).args.where == "pod ml/worker-0"
+    assert "no container or pod other/worker-0" in refusal(look, Asked("attach", "other/worker-0", "irdma0"))
+    assert "no container or pod 55 runs on" in refusal(look, Asked("attach", "55", "irdma0"))
+    assert "train of cri runs" in refusal(node(containers=()), Asked("attach", "train", "irdma0", engine="cri"))
     twice = refusal(node(containers=(found(), replace(main, netns=OTHER))), DEVICE)
-    assert "train is the name of several: container train (docker) c0ffeec0ffee, pod ml/worker-0 666666666666" in twice
+    assert (
+        "several containers have the name train: container train (docker) c0ffeec0ffee, pod ml/worker-0 666666666666"
+        in twice
+    )
     host = refusal(node(containers=(found(netns=HERE),)), DEVICE)
-    assert "uses the network of the host: it sees all devices already" in host
+    assert "uses the host network, so it already sees all devices" in host
     stopped = refusal(node(containers=(found(netns=0, state="exited"),)), DEVICE)
     assert "container train (docker) is exited" in stopped
-    assert "cannot be entered" in refusal(node(others={}), DEVICE)
+    assert "cannot enter the network namespace" in refusal(node(others={}), DEVICE)
 
 
 # --- the way back -----------------------------------------------------------------------------------------------------
@@ -295,8 +298,8 @@ def test_which_container_is_meant() -> None:
 
 def test_back_from_a_container_that_runs() -> None:
     look = on_record(node())
-    (deed,) = detach(look, Asked("detach", device="irdma0"))
-    assert keys(deed) == {
+    (plan,) = detach(look, Asked("detach", device="irdma0"))
+    assert keys(plan) == {
         "detach.irdma0.device": ("container train (docker)", "host"),
         "detach.ens1f0.netdev": ("container train (docker)", "host"),
         "detach.ens1f0.addresses": ((), ("10.100.100.1/24",)),
@@ -304,10 +307,10 @@ def test_back_from_a_container_that_runs() -> None:
         "detach.ens1f0.up": (None, True),
         "detach.record": ("irdma0 in container train (docker)", None),
     }
-    assert deed.hits == ("container train (docker)",)
-    assert (deed.values["device"], deed.values["netdev_now"], deed.values["inode"]) == ("irdma0", "ens1f0", TRAIN)
+    assert plan.affected == ("container train (docker)",)
+    assert (plan.args.device, plan.args.netdev_now, plan.args.inode) == ("irdma0", "ens1f0", TRAIN)
     for asked in (Asked("detach", "train"), Asked("detach", "c0ffee"), Asked("detach", netdev="ens1f0")):
-        assert detach(look, asked) == (deed,)
+        assert detach(look, asked) == (plan,)
     for asked in (Asked("detach", "other"), Asked("detach", "c0"), Asked("detach", "train", "mlx5_0")):
         assert detach(look, asked) == ()
 
@@ -318,17 +321,17 @@ def test_back_after_the_container_has_ended() -> None:
     back = replace(look, here=space(HERE, nic("dev7", flags=[]), rdma=irdma(gids=())))
     (seen,) = attached(back, Nccl())
     assert seen.state == "returned"
-    (deed,) = detach(back, Asked("detach", device="irdma0"))
-    assert keys(deed)["detach.ens1f0.netdev"] == ("host, as dev7", "host")
-    assert keys(deed)["detach.ens1f0.up"] == (False, True)
-    assert "detach.irdma0.device" not in keys(deed) and deed.hits == ()
-    assert (deed.values["netdev_now"], deed.values["netdev"], deed.values["path"]) == ("dev7", "ens1f0", "")
+    (plan,) = detach(back, Asked("detach", device="irdma0"))
+    assert keys(plan)["detach.ens1f0.netdev"] == ("host, as dev7", "host")
+    assert keys(plan)["detach.ens1f0.up"] == (False, True)
+    assert "detach.irdma0.device" not in keys(plan) and plan.affected == ()
+    assert (plan.args.netdev_now, plan.args.netdev, plan.args.path) == ("dev7", "ens1f0", "")
 
 
 @pytest.mark.parametrize("others", [{}, {TRAIN: replace(space(TRAIN), links=())}])
 def test_back_from_a_namespace_that_cannot_be_read_is_not_one_that_ended(others: dict[int, Any]) -> None:
     look = replace(on_record(node()), others=others)
-    with pytest.raises(RefusedError, match=r"container train \(docker\) is there and cannot be read"):
+    with pytest.raises(RefusedError, match=r"cannot read the network namespace of container train"):
         detach(look, Asked("detach", "train"))
 
 
@@ -342,16 +345,17 @@ def test_back_leaves_a_vlan_that_has_the_address_of_the_one_that_went() -> None:
         on_record(node()), here=space(HERE, other), others={}, paths={},
         records={"ens1.100": record.model_copy(update={"device": "", "before": lost})},
     )  # fmt: skip
-    (deed,) = detach(gone, Asked("detach", netdev="ens1.100"))
-    assert list(keys(deed)) == ["detach.record"] and deed.values["netdev_now"] == ""
+    (plan,) = detach(gone, Asked("detach", netdev="ens1.100"))
+    assert list(keys(plan)) == ["detach.record"] and plan.args.netdev_now == ""
     assert attached(gone, Nccl())[0].state == "destroyed"
 
 
 def test_an_interface_on_record_by_itself_is_not_taken_along_with_its_device() -> None:
-    record = Record.model_validate_json(str(attach(node(), NETDEV).values["content"]))
+    record = Record.model_validate_json(attach(node(), NETDEV).args.content)
     look = replace(given(node()), records={"ens1f0": record})
-    assert "ens1f0 is on record for container train (docker) already / gpuready rdma detach HOST --netdev ens1f0" in (
-        refusal(look, replace(DEVICE, netdev="ens1f0"))
+    assert (
+        "ens1f0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev ens1f0"
+        in (refusal(look, replace(DEVICE, netdev="ens1f0")))
     )
 
 
@@ -361,11 +365,9 @@ def test_back_when_nothing_is_left_to_put_back() -> None:
     assert record.before is not None
     veth = record.model_copy(update={"before": record.before.model_copy(update={"kind": "veth"})})
     gone = replace(look, here=space(HERE, rdma=irdma()), others={}, paths={}, records={"irdma0": veth})
-    (deed,) = detach(gone, Asked("detach", "train"))
-    assert list(keys(deed)) == ["detach.record"] and deed.values["netdev"] == ""
-    assert deed.notes == (
-        "ens1f0 is gone: a veth is destroyed with the namespace that it is in (container train (docker))",
-    )
+    (plan,) = detach(gone, Asked("detach", "train"))
+    assert list(keys(plan)) == ["detach.record"] and plan.args.netdev == ""
+    assert plan.notes == ("ens1f0 is gone: the kernel destroyed the veth together with container train (docker)",)
     assert attached(gone, Nccl())[0].state == "destroyed"
     hardware = replace(gone, records=look.records)
     assert (
@@ -374,9 +376,9 @@ def test_back_when_nothing_is_left_to_put_back() -> None:
     )
     # A namespace of before the boot may have the number of one of today.
     booted = replace(on_record(node(), boot="b0"))
-    (deed,) = detach(booted, Asked("detach", "train"))
-    assert list(keys(deed)) == ["detach.record"] and (deed.values["device"], deed.values["path"]) == ("", "")
-    assert "the node was booted since irdma0 was attached" in deed.notes[0]
+    (plan,) = detach(booted, Asked("detach", "train"))
+    assert list(keys(plan)) == ["detach.record"] and (plan.args.device, plan.args.path) == ("", "")
+    assert "the node rebooted after irdma0 was attached" in plan.notes[0]
     assert attached(booted, Nccl())[0].state == "rebooted"
 
 

@@ -23,12 +23,12 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("image.compat", "pass", node(**READ), ONE, "app:1: FORWARD"),
     ("image.compat", "pass", node(driver="575.57.08", **READ), ONE, "app:1: NATIVE"),
     ("image.compat", "fail", node("GeForce RTX 4090", **READ), ONE, "app:1 will not run here: the image's libcuda 575"),
-    ("image.compat", "fail", node("NVIDIA A100", "470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA answers 35"),
+    ("image.compat", "fail", node("NVIDIA A100", "470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA error 35"),
     # nvidia-smi lists it under this driver: that counts, whatever the tables say of Hopper.
-    ("image.compat", "fail", node(driver="470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA answers 35"),
-    ("image.compat", "unknown", node(), ONE, "app:1: the image was not looked at"),
-    ("image.compat", "unknown", node(**{"image.0": record({})}), ONE, "says no CUDA_VERSION"),
-    ("image.compat", "unknown", node(toolkit="", **READ), ONE, "there is no NVIDIA Container Toolkit"),
+    ("image.compat", "fail", node(driver="470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA error 35"),
+    ("image.compat", "unknown", node(), ONE, "app:1: the image was not read"),
+    ("image.compat", "unknown", node(**{"image.0": record({})}), ONE, "has neither CUDA_VERSION"),
+    ("image.compat", "unknown", node(toolkit="", **READ), ONE, "the NVIDIA Container Toolkit is not"),
     ("image.compat", "skip", node(**READ), {}, "the spec names no images"),
     ("image.compat", "skip", node(driver=""), ONE, "no nvidia module is loaded"),
 ]

@@ -80,8 +80,8 @@ def test_the_real_library_of_a_release_and_what_it_did() -> None:
             ["file libcuda.so.575.57.08", "odd libcuda.so.575.57.08 it is no 64-bit ELF file"],
             "it is no 64-bit ELF file",
         ),
-        (["file libcuda.so.575.57.08"], "no readable ELF file"),
-        (["file libcuda.so.575.57.08", "piece libcuda.so.575.57.08 0 f0VMRg=="], "no readable ELF file"),
+        (["file libcuda.so.575.57.08"], "unreadable ELF file"),
+        (["file libcuda.so.575.57.08", "piece libcuda.so.575.57.08 0 f0VMRg=="], "unreadable ELF file"),
     ],
 )
 def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
@@ -94,21 +94,21 @@ def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (None, "the image was not looked at"),
+        (None, "the image was not read"),
         ({"unknown": "no answer"}, "no answer"),
         (
             {"rc": 1, "out": "the image app:1 is not on the node (asked: Docker), and it is not pulled unasked"},
             "not pulled unasked",
         ),
         ({"rc": 1, "out": ""}, "exit 1"),
-        ({"rc": 0, "out": "env {"}, "not understood"),
-        ({"rc": 0, "out": "config e30"}, "not understood"),
-        ({"rc": 0, "out": "config /w=="}, "not understood"),
-        ({"rc": 0, "out": "env null"}, "says no CUDA_VERSION"),
-        ({"rc": 0, "out": "config W10="}, "says no CUDA_VERSION"),
-        (record(CUDA, "piece a b"), "not understood"),
-        (record(CUDA, "piece a 0 !"), "not understood"),
-        (record(CUDA, f"piece a {1 << 40} AA=="), "not understood"),
+        ({"rc": 0, "out": "env {"}, "answer about the image is invalid"),
+        ({"rc": 0, "out": "config e30"}, "answer about the image is invalid"),
+        ({"rc": 0, "out": "config /w=="}, "answer about the image is invalid"),
+        ({"rc": 0, "out": "env null"}, "has neither CUDA_VERSION"),
+        ({"rc": 0, "out": "config W10="}, "has neither CUDA_VERSION"),
+        (record(CUDA, "piece a b"), "answer about the image is invalid"),
+        (record(CUDA, "piece a 0 !"), "answer about the image is invalid"),
+        (record(CUDA, f"piece a {1 << 40} AA=="), "answer about the image is invalid"),
     ],
 )
 def test_no_facts(answer: dict[str, Any] | None, why: str) -> None:
@@ -121,7 +121,7 @@ def test_the_cuda_of_a_wheel_or_of_the_spec() -> None:
     wheel = record({}, "path ./usr/lib/nvidia_cuda_runtime_cu12-12.8.57.dist-info/METADATA")
     assert node_image(wheel) == ImageFacts(Image((12, 8)))
     assert node_image(record({}), (11, 8)) == ImageFacts(Image((11, 8)))
-    note = "the image itself says CUDA 12.8, which counts, not 11.8"
+    note = "the image itself says CUDA 12.8, which overrides 11.8"
     assert node_image(wheel, (11, 8)) == ImageFacts(Image((12, 8)), notes=(note,))
     assert node_image(wheel, (12, 8)) == ImageFacts(Image((12, 8)))
 
@@ -145,7 +145,7 @@ def test_what_the_check_tells_besides() -> None:
     assert judged(H100, "app:1", "old:1", **answers).summary == "app:1: FORWARD; old:1: NATIVE"
     bad = judged(GEFORCE, "app:1", {"ref": "old:1"}, **answers)
     assert bad.evidence == "app:1: ERROR_804; old:1: NATIVE"
-    assert bad.remedy.startswith("raise the driver to 575.57.08 or newer")
+    assert bad.remedy.startswith("upgrade the driver to 575.57.08 or newer")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_another_seed_makes_other_pairs() -> None:
 
 @pytest.mark.parametrize("text", ["", "rings", "random", "random:", "random:0", "random:-1", "random:1.5", "all:2"])
 def test_what_is_no_way_to_make_pairs_is_told(text: str) -> None:
-    with pytest.raises(UsageError, match="no way to make pairs"):
+    with pytest.raises(UsageError, match="unknown pairing"):
         pairing(text, 0)
 
 

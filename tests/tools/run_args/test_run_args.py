@@ -80,7 +80,7 @@ def test_the_options_of_a_node(state: NodeState, spec: dict[str, Any], expected:
     [
         (NodeState(), "no Docker runs"),
         (NodeState(docker=Unknown(unknown="it hung")), "it hung"),
-        (node({"runtimes": {"runc": "runc"}}), "no runtime nvidia, and no CDI spec"),
+        (node({"runtimes": {"runc": "runc"}}), "neither the nvidia runtime nor a CDI spec"),
     ],
 )
 def test_where_no_container_gets_gpus_it_is_said(state: NodeState, why: str) -> None:
@@ -100,7 +100,7 @@ def test_a_recorded_node_gets_a_line_and_a_document(inventory: str, capsys: pyte
     asked = ["docker-args", "-i", inventory, "--limit", "h200", "--state", str(RECORDED)]
     assert run(asked) == 0
     told = capsys.readouterr().out
-    assert "docker run on h200" in told and "--shm-size=16g: runtimes.docker.shm_size of the spec" in told
+    assert "docker run on h200" in told and "--shm-size=16g: runtimes.docker.shm_size in the spec" in told
     assert run([*asked, "--output", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     Draft202012Validator(result_schema()).validate(document)

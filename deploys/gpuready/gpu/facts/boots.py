@@ -1,6 +1,6 @@
-"""What a boot of this node would find of the driver: kernels, their nvidia modules, DKMS, nouveau, Secure Boot.
+"""What the next boot of this node finds: kernels, their nvidia modules, DKMS, nouveau, Secure Boot.
 
-Sources: modules.dep(5), modinfo(8) (``license`` tells the open module, which is Dual MIT/GPL), dkms(8), GRUB's manual,
+Sources: modules.dep(5), modinfo(8) (``license`` shows the open module: Dual MIT/GPL), dkms(8), GRUB's manual,
 the Boot Loader Specification, kernel_lockdown(7). Nothing here judges.
 """
 
@@ -17,7 +17,7 @@ class _Model(BaseModel):
 
 
 class Module(_Model):
-    """The driver's main module below /lib/modules for one kernel; ``signer`` is empty for an unsigned one."""
+    """The driver's main module in /lib/modules for one kernel. ``signer`` is empty for an unsigned module."""
 
     kernel: str
     path: str
@@ -27,12 +27,13 @@ class Module(_Model):
 
 
 class Boots(_Model):
-    """``kernels``: those in /boot; ``installed``: those that have modules; ``nouveau_for``: those that have nouveau.
+    """What a boot depends on.
 
-    ``grub``: the lines of grub.cfg and grubenv that say which entry boots. ``older_initramfs``: images from before the
-    nvidia module that lies there now. ``dkms``: NAME/VERSION of its sources, ``dkms_failed``: how the log of a build
-    that failed begins. ``nouveau_bound``: PCI addresses. ``modules_unknown``: why ``modules`` could not be read.
-    ``secure_boot``: UEFI's word, None where the node has none; ``shim_insecure``: shim was told to check nothing.
+    ``kernels``: the kernels in /boot. ``installed``: the kernels that have modules. ``nouveau_for``: the kernels that
+    have nouveau. ``nouveau_bound``: PCI addresses. ``grub``: the lines of grub.cfg and grubenv that decide which entry
+    boots. ``older_initramfs``: images that are older than the nvidia module on disk. ``dkms``: NAME/VERSION of its
+    sources. ``dkms_failed``: the first lines of the log of a failed build. ``modules_unknown``: why ``modules`` could
+    not be read. ``secure_boot``: as UEFI reports it, None without UEFI. ``shim_insecure``: shim validates nothing.
     """
 
     kernels: tuple[str, ...] = ()
@@ -51,23 +52,23 @@ class Boots(_Model):
     sig_enforce: bool = False
 
     def module(self, kernel: str) -> Module | None:
-        """That kernel's nvidia module, if it has one; of several, modprobe takes the one that depmod put first."""
+        """Return the kernel's nvidia module, if any. Of several, modprobe uses the one that depmod lists first."""
         return next((found for found in self.modules if found.kernel == kernel), None)
 
 
-def boots(values: Mapping[str, list[str]], said: str, unknown: str, grub: str) -> Boots:
-    """From the probe's ``values``, the answer of its driver_modules (or why there is none), and GRUB's lines."""
+def boots(values: Mapping[str, list[str]], modules: str, unknown: str, grub: str) -> Boots:
+    """Parse the probe's ``values``, the output of its driver_modules (or why there is none), and GRUB's lines."""
     one = {key: found[-1].strip() for key, found in values.items()}
-    lines = said.splitlines()
+    lines = modules.splitlines()
     lockdown = re.search(r"\[(\w+)\]", one.get("lockdown", ""))
     return Boots(
         kernels=tuple(k for k in values.get("vmlinuz", []) if "rescue" not in k),
         installed=tuple(values.get("modules_of", [])),
         modules=tuple(_modules(lines)),
         modules_unknown=unknown,
-        nouveau_for=_told(lines, "nouveau"),
+        nouveau_for=_values(lines, "nouveau"),
         nouveau_bound=tuple(values.get("nouveau", [])),
-        older_initramfs=_told(lines, "older"),
+        older_initramfs=_values(lines, "older"),
         grub=tuple(line.strip() for line in grub.splitlines()),
         dkms=tuple(values.get("dkms", [])),
         dkms_failed=tuple(values.get("dkms_failed", [])),
@@ -78,12 +79,12 @@ def boots(values: Mapping[str, list[str]], said: str, unknown: str, grub: str) -
     )
 
 
-def _told(lines: list[str], word: str) -> tuple[str, ...]:
+def _values(lines: list[str], word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line.removeprefix(f"{word}: ") for line in lines if line.startswith(f"{word}: ")))
 
 
 def _modules(lines: list[str]) -> list[Module]:
-    """modinfo tells of each file in turn, beginning with its name."""
+    """Parse modinfo, which prints one file after the other, each beginning with its name."""
     found: list[dict[str, str]] = []
     for line in lines:
         key, colon, value = line.partition(":")

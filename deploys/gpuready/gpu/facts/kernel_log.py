@@ -1,6 +1,6 @@
-"""Xids of GPUs and SXids of NVSwitches, from the kernel's log. Pure; no text makes it raise.
+"""Parse Xids of GPUs and SXids of NVSwitches from the kernel log. Pure; no text raises an error.
 
-The probe sends the log's first line, and of each kind of event the last line with how many there were since the
+The probe sends the first line of the log and, for each kind of event, the last line and the number of events since the
 driver was loaded. Formats: the driver's ``NVRM: Xid (PCI:0000:05:00): 79, ...`` (before 352 without ``PCI:``) and
 ``nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30 ...``; ``NVRM: GPU 0000:05:00.0: GPU has fallen off
 the bus.`` is an Xid 79 that has no such line of its own.
@@ -14,7 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    """``number`` is the Xid's, or the SXid's where ``switch``; ``seconds`` after boot the last of ``count`` came."""
+    """One kind of event. ``number`` is an SXid if ``switch``, else an Xid.
+
+    ``seconds``: when the last of the ``count`` events occurred, in seconds after boot.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,7 +31,7 @@ class Event(BaseModel):
 
 
 class KernelLog(BaseModel):
-    """``since``: seconds after boot from which on the log still holds all; None: it has no times."""
+    """``since``: from when on the log is complete, in seconds after boot; None if it has no times."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +49,7 @@ _OFF_THE_BUS = 79
 
 
 def kernel_log(text: str) -> KernelLog:
-    """What the probe sent."""
+    """Parse what the probe sent."""
     first, _, rest = text.partition("\n")
     began = _TIME.match(first)
     found: dict[tuple[int, str, bool, bool], Event] = {}
@@ -56,7 +59,7 @@ def kernel_log(text: str) -> KernelLog:
             continue
         key = (event.number, event.device, event.switch, event.nonfatal)
         if key in found and event.number == _OFF_THE_BUS:
-            continue  # told twice, in two forms
+            continue  # the driver logs this one twice, in two forms
         found[key] = event
     ordered = sorted(found.values(), key=lambda e: (e.switch, e.number, e.device, e.nonfatal))
     return KernelLog(since=int(began[1]) if began else None, events=tuple(ordered))
@@ -66,21 +69,21 @@ def _event(line: str) -> Event | None:
     parts = _LINE.match(line)
     if parts is None:
         return None
-    said = parts[3].strip()[:300]
-    xid, bus = _XID.search(said), _BUS.search(said)
-    if xid is None and _FALLEN not in said:
+    text = parts[3].strip()[:300]
+    xid, bus = _XID.search(text), _BUS.search(text)
+    if xid is None and _FALLEN not in text:
         return None
     return Event(
         number=int(xid[3]) if xid else _OFF_THE_BUS,
         device=_device(xid[2] if xid else bus[0] if bus else ""),
         switch=bool(xid and xid[1]),
-        nonfatal=bool(_NONFATAL.search(said)),
+        nonfatal=bool(_NONFATAL.search(text)),
         count=int(parts[1]),
         seconds=int(parts[2]) if parts[2] else None,
-        text=said,
+        text=text,
     )
 
 
 def _device(bus: str) -> str:
-    """A bus id without the function, which one form has and the other has not."""
+    """Cut the function off a bus id: only one of the two forms has it."""
     return bus.lower().partition(".")[0]

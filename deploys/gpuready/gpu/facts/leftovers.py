@@ -1,4 +1,4 @@
-"""What an update of the driver leaves behind on a running node, as templates/lib/leftovers.sh.j2 found it."""
+"""What an update of the driver leaves stale on a running node, as templates/lib/leftovers.sh.j2 finds it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Model(BaseModel):
 
 
 class Holder(_Model):
-    """A process with a deleted library of the driver, mapped or mounted; ``cgroup`` tells its container."""
+    """A process that still uses a deleted library of the driver. ``cgroup`` identifies its container."""
 
     pid: int
     name: str
@@ -22,17 +22,17 @@ class Holder(_Model):
 
     @property
     def container(self) -> str:
-        """The first 12 digits of its container's id; empty outside of containers."""
+        """The first 12 digits of its container's id; empty outside a container."""
         found = re.search(r"([0-9a-f]{12})[0-9a-f]{52}", self.cgroup)
         return found[1] if found else ""
 
 
 class Leftovers(_Model):
-    """All of it. ``unread`` says why the holders could not be looked for.
+    """Everything that the update left stale. ``unread``: why the holders are unknown.
 
-    ``unlinked`` are device nodes without a link in /dev/char, ``misnumbered`` those of another number than the module,
-    ``firmware`` the driver versions whose GSP firmware is on disk, ``peers`` modules built for one driver that are not
-    loaded, ``persistenced_old``: nvidia-persistenced runs from a file that was replaced.
+    ``unlinked``: device nodes without a link in /dev/char. ``misnumbered``: device nodes whose number is not that of
+    the module. ``firmware``: the driver versions whose GSP firmware is on disk. ``peers``: modules that are built for
+    one driver and not loaded. ``persistenced_old``: nvidia-persistenced runs from a replaced file.
     """
 
     unlinked: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Leftovers(_Model):
 
 
 def leftovers(values: Mapping[str, Sequence[str]], held: str, unread: str) -> Leftovers:
-    """Out of the probe's values and its list of holders; rows that are none of its own are left out."""
+    """Parse the probe's values and its list of holders; ignore rows of another form."""
     rows = [row.split("\t") for row in held.splitlines()]
     return Leftovers(
         unlinked=tuple(values.get("unlinked", [])),

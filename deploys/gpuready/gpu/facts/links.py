@@ -1,7 +1,7 @@
-"""What ``nvidia-smi nvlink -s``, ``nvlink -e`` and ``topo -p2p r`` print, as values. Pure; no text makes it raise.
+"""Parse ``nvidia-smi nvlink -s``, ``nvlink -e`` and ``topo -p2p r``. Pure; no text raises an error.
 
-Sources: nvidia-smi(1); the output of driver 580 on two H200; of NVLink 5 (driver 595 on a B300) the counters' names.
-``FEC Errors - N`` counts codewords with N corrected symbols, N from 0: no count of errors, so it is passed over.
+Sources: nvidia-smi(1); the output of driver 580 on two H200; for NVLink 5 the names of the counters (driver 595, B300).
+``FEC Errors - N`` counts codewords with N corrected symbols, N from 0. It does not count errors and is ignored.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _COLOR = re.compile(r"\x1b\[[0-9;]{0,8}m")
 
 @dataclass
 class Links:
-    """The links of one GPU. ``speed``: link -> GB/s in one direction, None where it is not up.
+    """The links of one GPU. ``speed``: link -> GB/s in one direction, None if the link is down.
 
-    ``errors``: link -> counter -> how often since the driver was loaded, without those that are zero.
+    ``errors``: link -> counter -> count since the driver was loaded, without zeros.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Links:
 
     @property
     def up(self) -> int:
-        """How many are up."""
+        """The number of links that are up."""
         return sum(speed is not None for speed in self.speed.values())
 
 
 def links(status: str, counters: str) -> dict[int, Links]:
-    """GPU's number -> its links; a GPU without NVLink has none."""
+    """Map each GPU's number to its links; a GPU without NVLink has none."""
     found: dict[int, Links] = {}
     for gpu, name, line in _of_gpus(status):
         here = found.setdefault(gpu, Links(name))
@@ -56,7 +56,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _of_gpus(text: str) -> Iterator[tuple[int, str, str]]:
-    """Number and name of the GPU with each line of its own, the first one empty."""
+    """Yield each line with the number and name of its GPU; the first line of each GPU is empty."""
     here: tuple[int, str] | None = None
     for row in text.splitlines():
         line = row.strip()
@@ -68,7 +68,7 @@ def _of_gpus(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def matrix(text: str) -> dict[tuple[int, int], str]:
-    """``topo -p2p``: (GPU, GPU) -> ``OK`` or why the one cannot reach the other's memory."""
+    """Parse ``topo -p2p``: (GPU, GPU) -> ``OK``, or why the first cannot access the memory of the second."""
     rows = [_COLOR.sub("", row).split() for row in text.splitlines()]
     head = next((row for row in rows if row[:1] == ["GPU0"] and row[1:2] != ["X"]), [])
     found: dict[tuple[int, int], str] = {}

@@ -1,10 +1,10 @@
-"""What ``nvidia-smi -q -x`` says of each GPU, as typed values. Pure; no text makes it raise.
+"""Parse ``nvidia-smi -q -x`` into typed values for each GPU. Pure; no text raises an error.
 
 Sources: nvidia-smi(1), the output of driver 580 (nvsmi_device_v13.dtd) and the element names of drivers before it:
 ``clocks_throttle_reasons`` (until 535), one ``sram_uncorrectable`` (until 535), ``double_bit`` (before Ampere),
-``pending_blacklist`` (until 450). A cell that a GPU has no value for says so in several ways (``N/A``, ``Not
-Supported``, ``Requested functionality has been deprecated``): such a value is None. One that could not be read
-(``ERR!``, ``Unknown Error``, ``GPU is lost``) or that means nothing to us is None, too, and is told by its name.
+``pending_blacklist`` (until 450). A cell without a value has several forms (``N/A``, ``Not Supported``, ``Requested
+functionality has been deprecated``): its value is None. A cell that nvidia-smi could not read (``ERR!``, ``Unknown
+Error``, ``GPU is lost``) or whose text is unknown is None, too, and is listed by its path.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _YES = {"yes": True, "enabled": True, "active": True, "true": True, "pending": T
 _NO = {"no": False, "disabled": False, "not active": False, "false": False}
 
 THROTTLES = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-"""The reasons for lower clocks that say that something is wrong; idle, application clocks and power caps do not."""
+"""The reasons for lower clocks that mean a problem. Idle, application clocks and power caps do not."""
 
 
 @dataclass
 class Gpu:
-    """One GPU; None: it has no such value, or the value is among ``errors`` or ``unread``.
+    """One GPU. None: the GPU has no such value, or the value is in ``errors`` or ``unread``.
 
-    Temperatures are in degrees Celsius; ``margin`` is how far it is below the temperature at which it slows down.
-    ``ecc`` counts errors, by names such as ``volatile.sram_uncorrectable``. ``errors`` (cells that are an error) and
-    ``unread`` (cells with an unknown text) map the element's path to its text.
+    Temperatures are in degrees Celsius; ``margin`` is the distance to the temperature at which the GPU slows down.
+    ``ecc`` counts errors, by names such as ``volatile.sram_uncorrectable``. ``errors`` (cells that show an error) and
+    ``unread`` (cells with an unknown text) map the element's path to its text. Pairs are (current, pending) for modes,
+    (current, maximum) for ``width``, and (maximum of the link, newest that both ends support) for ``generation``.
     """
 
     bus: str
@@ -65,7 +66,7 @@ class Gpu:
 
 
 class _Cells:
-    """Reads elements below one ``<gpu>`` and keeps what it could not read."""
+    """Reads the elements of one ``<gpu>`` and records those that it could not read."""
 
     def __init__(self, gpu: ET.Element) -> None:
         self.gpu = gpu
@@ -73,30 +74,30 @@ class _Cells:
         self.unread: dict[str, str] = {}
 
     def text(self, path: str) -> str | None:
-        """The text, or None where there is none to speak of."""
-        said = " ".join((self.gpu.findtext(path) or "").split())[:200]
-        if _ERROR.search(said):
-            self.errors[path] = said
+        """Return the text, or None if the cell has no value."""
+        text = " ".join((self.gpu.findtext(path) or "").split())[:200]
+        if _ERROR.search(text):
+            self.errors[path] = text
             return None
-        return None if _NONE.fullmatch(said) else said
+        return None if _NONE.fullmatch(text) else text
 
     def flag(self, path: str) -> bool | None:
-        said = self.text(path)
-        value = {**_YES, **_NO}.get(said.lower()) if said is not None else None
-        if said is not None and value is None:
-            self.unread[path] = said
+        text = self.text(path)
+        value = {**_YES, **_NO}.get(text.lower()) if text is not None else None
+        if text is not None and value is None:
+            self.unread[path] = text
         return value
 
     def number(self, path: str) -> int | None:
-        said = self.text(path)
-        found = _NUMBER.fullmatch(said) if said is not None else None
-        if said is not None and found is None:
-            self.unread[path] = said
+        text = self.text(path)
+        found = _NUMBER.fullmatch(text) if text is not None else None
+        if text is not None and found is None:
+            self.unread[path] = text
         return int(found[1]) if found else None
 
 
 def lean(text: str) -> str:
-    """The text without the lists of supported clocks: two thirds of it, and nobody asks for them."""
+    """Remove the lists of supported clocks: two thirds of the text, and nothing reads them."""
     kept: list[str] = []
     while True:
         before, opened, rest = text.partition("<supported_clocks>")
@@ -109,13 +110,13 @@ def lean(text: str) -> str:
 
 @functools.lru_cache(maxsize=4)
 def gpus(text: str) -> tuple[Gpu, ...] | Unknown:
-    """The GPUs of one answer, in its order; Unknown where it is no such XML."""
+    """Return the GPUs in the order of the output; Unknown if it is not nvidia-smi's XML."""
     try:
         root = read_xml(text)
     except DocumentError as e:
         return Unknown(unknown=f"nvidia-smi -q -x: {e}")
     if root.tag != "nvidia_smi_log":
-        return Unknown(unknown=f"nvidia-smi -q -x: <{root.tag[:40]}>, where <nvidia_smi_log> was expected")
+        return Unknown(unknown=f"nvidia-smi -q -x: <{root.tag[:40]}>, expected <nvidia_smi_log>")
     return tuple(_gpu(one) for one in root.iterfind("gpu"))
 
 
@@ -144,7 +145,7 @@ def _gpu(element: ET.Element) -> Gpu:
             cells.number(f"{link}/link_widths/current_link_width"),
             cells.number(f"{link}/link_widths/max_link_width"),
         ),
-        generation=(cells.number(f"{link}/pcie_gen/max_link_gen"), _able(cells, f"{link}/pcie_gen")),
+        generation=(cells.number(f"{link}/pcie_gen/max_link_gen"), _newest_generation(cells, f"{link}/pcie_gen")),
         throttled=tuple(_throttled(cells)),
         temperature=cells.number("temperature/gpu_temp"),
         margin=_margin(cells),
@@ -157,9 +158,9 @@ def _gpu(element: ET.Element) -> Gpu:
 
 
 def _recovery(cells: _Cells) -> str | None:
-    """``None`` is a value here: no action is asked for. A driver before 555 has no such element."""
-    said = (cells.gpu.findtext("gpu_recovery_action") or "").strip()
-    return "None" if said == "None" else cells.text("gpu_recovery_action")
+    """``None`` is a value here: no action is needed. A driver before 555 has no such element."""
+    text = (cells.gpu.findtext("gpu_recovery_action") or "").strip()
+    return "None" if text == "None" else cells.text("gpu_recovery_action")
 
 
 def _either(*values: bool | None) -> bool | None:
@@ -203,8 +204,8 @@ def _retired(cells: _Cells) -> int | None:
     return sum(known) if known else None
 
 
-def _able(cells: _Cells, path: str) -> int | None:
-    """The newest generation that both ends have."""
+def _newest_generation(cells: _Cells, path: str) -> int | None:
+    """The newest PCIe generation that both ends support."""
     ends = [cells.number(f"{path}/{end}") for end in ("max_device_link_gen", "max_host_link_gen")]
     return min((end for end in ends if end is not None), default=None)
 
@@ -217,7 +218,7 @@ def _throttled(cells: _Cells) -> Iterator[str]:
 
 
 def _margin(cells: _Cells) -> int | None:
-    """Since Hopper the distance to a limit is told, before it the temperatures themselves."""
+    """Since Hopper, nvidia-smi prints the distance to a limit; before, the temperatures themselves."""
     left, slows = (
         cells.number("temperature/gpu_temp_tlimit"),
         cells.number("temperature/gpu_temp_slow_tlimit_threshold"),

@@ -1,1 +1,1 @@
-"""Giving an RDMA device and its network interface to a container, and taking them back. Pure: facts in, steps out."""
+"""Move an RDMA device and its network interface into a container, or back to the host. Pure: facts in, plans out."""

@@ -1,4 +1,4 @@
-"""The way into a container: what has to be done, or why not. Pure: a look at the node, and what was asked for."""
+"""Plan how a device and its interface move into a container, or refuse. Pure."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from gpuready.core.component import Change, Value
 from gpuready.core.errors import RefusedError
 from gpuready.tools.attach import notes, place, refusals
 from gpuready.tools.attach.facts import Found, Look, Space
-from gpuready.tools.attach.move_plan import HOST, Asked, Deed, config, difference
+from gpuready.tools.attach.move_plan import HOST, Asked, AttachArgs, MovePlan, config, difference
 from gpuready.tools.attach.netdev import Interface
 from gpuready.tools.attach.record import Record, path
 from gpuready.tools.attach.target import target
 
 
-def attach(look: Look, asked: Asked) -> Deed:
-    """An empty diff where all is there; :class:`RefusedError` says why it may not be, and what else."""
+def attach(look: Look, asked: Asked) -> MovePlan[AttachArgs]:
+    """Return the plan; its diff is empty if all is attached. Raises :class:`RefusedError` if it must not move."""
     found = target(look, asked.container, asked.engine)
     space = look.space(found.netns)
     if space is None:
-        raise RefusedError(f"the network namespace of {found.where} cannot be entered", remedy="run again")
+        raise RefusedError(f"cannot enter the network namespace of {found.where}", remedy="run again")
     device, record = asked.device, place.record_of(look, asked.device, asked.netdev)
     device_in = netdev_in = ""
     if record is not None and device and record.device != device:
         raise RefusedError(
-            f"{record.key} is on record for {record.where} already",
-            remedy=f"gpuready rdma detach HOST --netdev {record.netdev}, first",
+            f"{record.key} is already attached to {record.where}",
+            remedy=f"first run gpuready rdma detach HOST --netdev {record.netdev}",
         )
     if device:
         refusals.exclusive(look, device, found)
@@ -38,18 +38,18 @@ def attach(look: Look, asked: Asked) -> Deed:
         refusals.stands_alone(look, space, netdev, found)
     before = _before(look, space, netdev, netdev_in, record)
     diff = _difference(device, device_in, before, netdev_in, space, found)
-    told = [*notes.of_container(look, found, device), *notes.of_interface(look, before)] if diff else []
+    remarks = [*notes.of_container(look, found, device), *notes.of_interface(look, before)] if diff else []
     if record is None and HOST not in (device_in, netdev_in):
-        told.insert(0, "it was not gpuready that moved it: there is no record of how it was on the host")
+        remarks.insert(0, "gpuready did not move it, so there is no record of its configuration on the host")
     made = Record(
         device=device, before=before, engine=found.engine, container=found.name, id=found.id, pod=found.pod,
         netns=found.netns, boot=look.boot, clock=look.clock,
     )  # fmt: skip
-    return Deed(diff, (), tuple(told), _values(look, found, made, device_in, netdev_in))
+    return MovePlan(diff, _args(look, found, made, device_in, netdev_in), notes=tuple(remarks))
 
 
 def _before(look: Look, space: Space, netdev: str, netdev_in: str, record: Record | None) -> Interface | None:
-    """The interface as it was on the host: on record while it is away, and when it came back from one that ended."""
+    """Return the interface as it was on the host: from the record, unless the host has it with its addresses."""
     if not netdev:
         return None
     known = record.before if record is not None and record.netdev == netdev else None
@@ -72,23 +72,23 @@ def _difference(
     return difference(want, seen)
 
 
-def _values(look: Look, found: Found, made: Record, device_in: str, netdev_in: str) -> dict[str, object]:
+def _args(look: Look, found: Found, made: Record, device_in: str, netdev_in: str) -> AttachArgs:
     before, inside = made.before, made.before.inside() if made.before else None
     space = look.others[found.netns]
     name = made.netdev if netdev_in == HOST or before is None else place.same(space, before)
     if inside is not None:
         inside = inside.model_copy(update={"name": name})
-    return {
-        "device": made.device if device_in == HOST else "",
-        "netdev": made.netdev if netdev_in == HOST else "",
-        "interface": name,
-        "path": look.paths[found.netns],
-        "inode": found.netns,
-        "where": found.where,
-        "record": path(made.key),
-        "content": made.model_dump_json(),
-        "back": before.commands() if before else "",
-        "settings_back": before.settings() if before else [],
-        "commands": inside.commands() if inside else "",
-        "settings_inside": inside.settings() if inside else [],
-    }
+    return AttachArgs(
+        device=made.device if device_in == HOST else "",
+        netdev=made.netdev if netdev_in == HOST else "",
+        interface=name,
+        path=look.paths[found.netns],
+        inode=found.netns,
+        where=found.where,
+        record=path(made.key),
+        content=made.model_dump_json(),
+        back=before.commands() if before else "",
+        settings_back=before.settings() if before else [],
+        commands=inside.commands() if inside else "",
+        settings_inside=inside.settings() if inside else [],
+    )

@@ -1,4 +1,4 @@
-"""What ``attach-look`` read of a node: its network namespaces, as far as they matter, its containers, its records."""
+"""Parse what templates/tools/attach/look.sh.j2 reads of a node: network namespaces, containers and records."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpuready.core.documents import read_json
 from gpuready.core.errors import ConvergeError
 from gpuready.core.records import Records
 from gpuready.tools.attach.netdev import Interface, interface
-from gpuready.tools.attach.record import Record
+from gpuready.tools.attach.record import Record, label
 
 
 @dataclass(frozen=True)
 class Found:
-    """A container of the name that was asked for. ``netns`` is the inode of its namespace, ``pod`` NAMESPACE/NAME.
+    """A container of the requested name. ``netns`` is the inode of its namespace, ``pod`` is NAMESPACE/NAME.
 
-    ``nodes`` are the devices below its /dev/infiniband, ``memlock`` its limit as /proc has it.
+    ``nodes``: the devices in its /dev/infiniband. ``memlock``: its limit as in /proc, in bytes or ``unlimited``.
     """
 
     engine: str
@@ -34,10 +34,8 @@ class Found:
 
     @property
     def where(self) -> str:
-        """In words."""
-        if self.pod:
-            return f"pod {self.pod}"
-        return f"container {self.name or self.id[:12]} ({self.engine})"
+        """The container, for messages."""
+        return label(self.pod, self.name, self.id, self.engine)
 
 
 @dataclass(frozen=True)
@@ -54,52 +52,52 @@ class Space:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The RDMA devices that are visible there."""
+        """The RDMA devices that are visible in the namespace."""
         return tuple(dict.fromkeys(path.split("/")[4] for path in self.rdma if path.count("/") > 4))
 
     @property
     def netdevs(self) -> tuple[str, ...]:
-        """The network interfaces."""
+        """The network interfaces in the namespace."""
         return tuple(str(link["ifname"]) for link in self.links if "ifname" in link)
 
     def link(self, name: str) -> Mapping[str, Any]:
-        """An interface as iproute2 tells it; empty if it is not there."""
+        """Return an interface as iproute2 prints it; empty if it does not exist."""
         return next((link for link in self.links if link.get("ifname") == name), {})
 
     def interface(self, name: str) -> Interface | None:
-        """An interface as it can be put back."""
+        """Return what is needed to restore an interface; None if it does not exist."""
         return interface(name, self.links, self.routes, self.sysctls.get(name, {}))
 
     def netdevs_of(self, device: str) -> tuple[str, ...]:
-        """The interfaces of an RDMA device: what soft devices sit on, what GIDs name, what its PCI device has."""
+        """Return the interfaces of an RDMA device: its parent, or those of its GIDs or PCI device."""
         base = f"/sys/class/infiniband/{device}/"
         parent = (self.parent(device),) if self.parent(device) else ()
         behind = tuple(path.removeprefix(f"{base}netdev/") for path in self.rdma if path.startswith(f"{base}netdev/"))
         named = [value for path, value in self.rdma.items() if path.startswith(base) and "/gid_attrs/ndevs/" in path]
-        # GIDs of VLANs and the like stand in the same table: what the device itself has comes first.
+        # GIDs of VLANs and the like are in the same table: prefer the device's own interface.
         lower = [name for name in dict.fromkeys(named) if not self.link(name).get("link")]
         return parent or (behind if len(behind) == 1 else ()) or tuple(lower) or behind
 
     def parent(self, device: str) -> str:
-        """The interface that a soft device (rxe, siw) was made on; empty for hardware."""
+        """Return the interface below a soft device (rxe, siw); empty for hardware."""
         return self.rdma.get(f"/sys/class/infiniband/{device}/parent", "")
 
     def layers(self, device: str) -> frozenset[str]:
-        """The link layers of its ports: Ethernet, InfiniBand."""
+        """Return the link layers of the device's ports: Ethernet, InfiniBand."""
         base = f"/sys/class/infiniband/{device}/ports/"
         return frozenset(v for path, v in self.rdma.items() if path.startswith(base) and path.endswith("/link_layer"))
 
     def node_of(self, device: str) -> str:
-        """Its uverbs node, empty if there is none."""
+        """Return the device's uverbs node; empty if there is none."""
         return next((name for name, owner in self.verbs.items() if owner == device), "")
 
 
 @dataclass(frozen=True)
 class Look:
-    """The whole answer. ``mode`` is Y for shared, N for exclusive, empty where ib_core is not loaded.
+    """Everything that was read. ``mode`` is Y for shared, N for exclusive, empty if ib_core is not loaded.
 
-    ``named``: who has a namespace. ``users``: who has a uverbs node open, as NODE -> "comm (pid N)". ``kernel``: the
-    modules with a queue pair of the device that was asked for.
+    ``named``: namespace -> its owner, for messages. ``users``: uverbs node -> the processes that have it open, as
+    "comm (pid N)". ``kernel``: the kernel modules with a queue pair on the requested device.
     """
 
     boot: str
@@ -117,12 +115,12 @@ class Look:
     kernel: frozenset[str] = frozenset()
 
     def space(self, inode: int) -> Space | None:
-        """That namespace, the node's own among them; None: it was not read, or is gone."""
+        """Return the namespace with that inode, which may be the host's; None if it was not read or has ended."""
         return self.here if inode == self.here.inode else self.others.get(inode)
 
 
 def read(lines: list[str]) -> Look:
-    """What the script printed; :class:`ConvergeError` for a record that is none, ProbeError for damaged lines."""
+    """Parse the output. Raises :class:`ConvergeError` for an invalid record, ProbeError for damaged lines."""
     texts = {name: text for name, (_, text) in Records(lines).runs.items()}
     rows = [row.partition("=") for row in texts.get("facts", "").splitlines()]
     facts = {key: value for key, _, value in rows}
@@ -158,7 +156,7 @@ def _space(inode: int, texts: Mapping[str, str]) -> Space:
         *_, family, _, name, key = path.split("/")
         sysctls.setdefault(name, {})[f"{family}.{key}"] = value
     routes6 = _json(texts, "route6", inode)
-    for each in routes6:  # `default` without a gateway would be taken for IPv4's
+    for each in routes6:  # without a gateway, ip takes `default` for IPv4
         each |= {"dst": "::/0"} if each.get("dst") == "default" else {}
     return Space(
         inode=inode,
@@ -175,12 +173,12 @@ def _json(texts: Mapping[str, str], name: str, inode: int) -> list[dict[str, Any
     try:
         found = read_json(texts.get(f"{name}.{inode}") or "[]")
     except ValueError:
-        raise ConvergeError(f"`ip -j` gave no JSON ({name})", remedy="iproute2 from 5.0 on is needed") from None
+        raise ConvergeError(f"`ip -j` printed no JSON ({name})", remedy="install iproute2 5.0 or newer") from None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """grep's ``PATH:VALUE``."""
+    """Parse grep's ``PATH:VALUE``."""
     return {path: value.strip() for path, _, value in (row.partition(":") for row in text.splitlines())}
 
 
@@ -197,6 +195,6 @@ def _record(name: str, text: str) -> Record:
     except ValidationError as e:
         where = f"/var/lib/gpuready/attached/{name.removeprefix('record.')}.json"
         raise ConvergeError(
-            f"{where} is no record of gpuready's: {e.errors()[0]['msg']}",
-            remedy="move it away, and look at what it names",
+            f"{where} is not a valid record: {e.errors()[0]['msg']}",
+            remedy="move the file away, and check what it names",
         ) from None

@@ -1,9 +1,10 @@
-"""What was asked for, and what has to be done for it on one node."""
+"""The request of the command line, and the plan of one move on one node."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from gpuready.core.component import Change, Value
 from gpuready.tools.attach.netdev import Interface
@@ -13,7 +14,7 @@ HOST = "host"
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line: ``verb`` is attach, detach or list; what was not named is empty."""
+    """The request: ``verb`` is attach, detach or list. An option that was not given is empty."""
 
     verb: str
     container: str = ""
@@ -23,22 +24,58 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Deed:
-    """One thing to do: what differs, whom it hits, and what the step's template takes."""
+class AttachArgs:
+    """The values of templates/tools/attach/attach.sh.j2, which names them."""
+
+    device: str
+    netdev: str
+    interface: str
+    path: str
+    inode: int
+    where: str
+    record: str
+    content: str
+    back: str
+    settings_back: list[str]
+    commands: str
+    settings_inside: list[str]
+
+
+@dataclass(frozen=True)
+class DetachArgs:
+    """The values of templates/tools/attach/detach.sh.j2, which names them."""
+
+    inode: int
+    where: str
+    record: str
+    device: str = ""
+    netdev: str = ""
+    netdev_now: str = ""
+    path: str = ""
+    back: str = ""
+    settings_back: tuple[str, ...] = ()
+
+
+Args = TypeVar("Args", bound=AttachArgs | DetachArgs, covariant=True)
+
+
+@dataclass(frozen=True)
+class MovePlan(Generic[Args]):
+    """One move: the keys that differ, the values of the step that closes the difference, and who is affected."""
 
     diff: tuple[Change, ...]
-    hits: tuple[str, ...] = ()
+    args: Args
+    affected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def difference(want: Mapping[str, Value], seen: Mapping[str, Value]) -> tuple[Change, ...]:
-    """The keys of ``want`` that ``seen`` does not have so."""
+    """Return the keys of ``want`` whose value in ``seen`` differs."""
     return tuple(Change(key, seen.get(key), value) for key, value in want.items() if seen.get(key) != value)
 
 
 def config(verb: str, want: Interface, seen: Interface | None) -> dict[str, Value]:
-    """Of what ``want`` says, what ``seen`` has."""
+    """Return which part of the configuration ``want`` an interface already has (None: the interface is missing)."""
     plain, routes = (seen.plain, seen.routes) if seen else ((), ())
     found: dict[str, Value] = {}
     if want.plain:

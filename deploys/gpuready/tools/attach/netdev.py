@@ -1,7 +1,7 @@
-"""A network interface as it can be put back: what a move between network namespaces loses, as iproute2's commands.
+"""Record a network interface and restore it with iproute2: what it loses when it moves between namespaces.
 
-The kernel closes an interface that it moves, and with that go its addresses, routes and per-interface settings; name,
-MTU and hardware address stay. Sources: ip-address(8), ip-route(8), ip-link(8), the kernel's ip-sysctl.
+The kernel closes an interface that it moves. It loses its addresses, routes and per-interface settings, and keeps its
+name, MTU and hardware address. Sources: ip-address(8), ip-route(8), ip-link(8), the kernel's ip-sysctl.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SYSCTLS = (
     "ipv6.disable_ipv6", "ipv6.addr_gen_mode", "ipv6.accept_ra", "ipv6.autoconf", "ipv6.use_tempaddr",
 )  # fmt: skip
 _FOREVER = 0xFFFFFFFF
-#: What a route may say that is kept; `dev`, `flags` and `type` are handled, all else is told and left out.
+#: The attributes of a route that are kept. `dev`, `flags` and `type` are handled; others are reported and dropped.
 _ROUTE = ("tos", "table", "protocol", "scope", "metric", "prefsrc", "pref")
-_WORDS = {"prefsrc": "src", "protocol": "proto"}
-_TOLD = {"dst", "gateway", "via", "dev", "flags", "type", "metrics", "uid", *_ROUTE}
+_KEYWORDS = {"prefsrc": "src", "protocol": "proto"}
+_HANDLED = {"dst", "gateway", "via", "dev", "flags", "type", "metrics", "uid", *_ROUTE}
 _TOKEN = re.compile(r"[A-Za-z0-9_.:/@%+-]+")
 
 
 class Interface(BaseModel):
-    """One interface. ``addresses`` and ``routes`` are what follows ``ip address replace`` and ``ip route replace``.
+    """One interface. ``addresses`` and ``routes``: the arguments of ``ip address replace`` and ``ip route replace``.
 
-    ``kind`` is rtnl's word (veth, macvlan, ...), empty for hardware; ``place`` the device behind it. ``leased``:
-    addresses that end unless somebody renews them. ``lost``: what of the routes cannot be kept.
+    ``kind``: as in rtnetlink (veth, macvlan, ...), empty for hardware. ``place``: the device behind it. ``leased``:
+    addresses that expire without renewal. ``lost``: attributes of routes that cannot be kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,25 +49,25 @@ class Interface(BaseModel):
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """The addresses as people write them, but for link-local ones."""
+        """The addresses in ADDRESS/PREFIX form, without link-local ones."""
         found = (words.split(" ") for words in self.addresses)
         return tuple(words[0] for words in found if words[0].split(":")[0] != "fe80")
 
     def commands(self) -> str:
-        """What ``ip -batch`` needs to make it so; done twice it does no harm."""
+        """Return the ``ip -batch`` commands that configure the interface; they can run twice."""
         rows = [f"link set dev {self.name} mtu {self.mtu}", f"link set dev {self.name} {'up' if self.up else 'down'}"]
         rows += [f"address replace {words} dev {self.name}" for words in self.addresses]
         rows += [f"route replace {words} dev {self.name}" for words in self.routes]
         return "".join(f"{row}\n" for row in rows)
 
     def settings(self) -> list[str]:
-        """The per-interface settings, as ``ipv4.rp_filter=2``."""
+        """Return the per-interface settings, as ``ipv4.rp_filter=2``."""
         return [f"{key}={value}" for key, value in self.sysctls.items()]
 
     def inside(self) -> Interface:
-        """The same in a container: addresses that nobody renews there have no end, and none is made from a secret.
+        """Return the configuration for the container: addresses never expire, because nothing renews them there.
 
-        Stable-privacy link-local addresses come from a secret of the namespace: there they are given, not generated.
+        Stable-privacy link-local addresses depend on a secret of the namespace, so they are set, not generated.
         """
         mode = {"ipv6.addr_gen_mode": "1"} if self.sysctls.get("ipv6.addr_gen_mode") in ("2", "3") else {}
         ends = re.compile(r" (valid|preferred)_lft \d+")
@@ -82,7 +82,7 @@ def interface(
     routes: Iterable[Mapping[str, Any]],
     sysctls: Mapping[str, str],
 ) -> Interface | None:
-    """One interface out of the JSON of ``ip -j -d addr`` and ``ip -j route show table all``; None: it is not there."""
+    """Read an interface from the JSON of ``ip -j -d addr`` and ``ip -j route show table all``; None if missing."""
     link = next((each for each in links if each.get("ifname") == name), None)
     if link is None:
         return None
@@ -104,7 +104,7 @@ def interface(
         routes=tuple(_route(each) for each in sorted(through, key=lambda each: "gateway" in each or "via" in each)),
         sysctls={key: sysctls[key] for key in SYSCTLS if key in sysctls},
         leased=tuple(f"{each['local']}/{each['prefixlen']}" for each in kept if each.get("dynamic")),
-        lost=tuple(_lost(each) for each in through if set(each) - _TOLD),
+        lost=tuple(_lost(each) for each in through if set(each) - _HANDLED),
     )
 
 
@@ -113,12 +113,12 @@ def _lasts(found: Mapping[str, Any]) -> bool:
 
 
 def _generated(found: Mapping[str, Any]) -> bool:
-    """Link-local, made by the kernel from the hardware address: it makes it anew wherever the interface is."""
+    """Tell whether the kernel made a link-local address from the hardware address; it does so in every namespace."""
     return bool(found.get("protocol") == "kernel_ll")
 
 
 def _network(found: Mapping[str, Any]) -> str:
-    """To where the kernel makes a route by itself when it is given this address."""
+    """Return the destination of the route that the kernel adds with this address."""
     return str(ip_interface(f"{found.get('address', found['local'])}/{found['prefixlen']}").network)
 
 
@@ -144,7 +144,7 @@ def _route(found: Mapping[str, Any]) -> str:
         words += ["via", str(found["gateway"])]
     for key in _ROUTE:
         if key in found:
-            words += [_WORDS.get(key, key), str(found[key])]
+            words += [_KEYWORDS.get(key, key), str(found[key])]
     for metrics in found.get("metrics", ()):
         for key, value in metrics.items():
             words += [key, str(value)] if isinstance(value, int) else []
@@ -153,9 +153,9 @@ def _route(found: Mapping[str, Any]) -> str:
 
 
 def _lost(found: Mapping[str, Any]) -> str:
-    return f"{found['dst']} ({', '.join(sorted(set(found) - _TOLD))})"
+    return f"{found['dst']} ({', '.join(sorted(set(found) - _HANDLED))})"
 
 
 def _safe(words: Iterable[str]) -> str:
-    """One line of a batch file; a word with a blank in it would be two."""
+    """Join words to one line of a batch file; quote those with unusual characters."""
     return " ".join(word if _TOKEN.fullmatch(word) else '"' + re.sub(r'["\\\s]', "", word) + '"' for word in words)

@@ -1,4 +1,4 @@
-"""What the user should know about what is attached: what the container lacks, and what becomes of it later."""
+"""Notes for the user about a move: what the container lacks, and what happens to the interface later."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ from gpuready.tools.attach.record import Record
 
 
 def missing(look: Look, found: Found, device: str) -> list[str]:
-    """What a verbs program in the container would not find, whoever has the device."""
+    """List what a verbs program in the container lacks, besides the device itself."""
     spaces = (look.here, *look.others.values())
     node = next((name for each in spaces if (name := each.node_of(device))), "")
     wanted = [name for name in (node, "rdma_cm") if name and name not in found.nodes]
     lacks = [f"/dev/infiniband/{name}" for name in wanted]
     if found.memlock not in ("unlimited", ""):
-        lacks.append(f"locked memory without a limit (it has {found.memlock} bytes)")
+        lacks.append(f"unlimited locked memory (its limit is {found.memlock} bytes)")
     return lacks
 
 
 def of_container(look: Look, found: Found, device: str) -> Iterator[str]:
-    """What only a new start of the container can mend."""
+    """Yield what only a restart of the container can fix."""
     lacks = missing(look, found, device) if device else []
     if lacks:
         yield (
-            f"{found.where} lacks {', '.join(lacks)}: start it with --device=/dev/infiniband --ulimit memlock=-1 "
-            "(a pod: privileged, or a device plugin), which cannot be given to one that runs"
+            f"{found.where} lacks {', '.join(lacks)}: restart it with --device=/dev/infiniband --ulimit memlock=-1 "
+            "(a pod: privileged, or with a device plugin)"
         )
 
 
 def of_interface(look: Look, before: Interface | None) -> Iterator[str]:
-    """What does not go along, and what happens when the container ends."""
+    """Yield what does not move with the interface, and what happens when the container ends."""
     if before is None:
         return
     soft = [name for name in look.here.devices if look.here.parent(name) == before.name]
     if soft:
-        yield f"{', '.join(soft)} stands on {before.name}, and is deleted by the kernel when that is moved"
+        yield f"the kernel deletes {', '.join(soft)} when {before.name} moves, because it is built on {before.name}"
     if not before.up:
-        yield f"{before.name} is down on the host, and stays so in the container"
+        yield f"{before.name} is down on the host, and stays down in the container"
     if before.leased:
-        yield f"{', '.join(before.leased)} of {before.name} is leased (DHCP, SLAAC): in the container nobody renews it"
+        yield f"{', '.join(before.leased)} of {before.name} is leased (DHCP, SLAAC): nothing renews it in the container"
     if before.lost:
-        yield f"routes through {before.name} lose what gpuready does not know: {', '.join(before.lost)}"
+        yield f"routes through {before.name} lose attributes that gpuready does not know: {', '.join(before.lost)}"
     tables = {words.split(" table ")[1].split(" ")[0] for words in before.routes if " table " in words}
     rules = [str(rule["table"]) for rule in look.here.rules if str(rule.get("table")) in tables]
     if rules:
-        yield f"policy rules (ip rule) that lead to table {', '.join(dict.fromkeys(rules))} stay on the host"
+        yield f"policy rules (ip rule) for table {', '.join(dict.fromkeys(rules))} stay on the host"
     if before.kind:
-        yield f"{before.name} is a {before.kind}: the kernel destroys it together with the container's namespace"
+        yield f"{before.name} is a {before.kind}: the kernel destroys it when the container ends"
     else:
         yield (
-            f"when the container ends, the kernel gives {before.name} back without its addresses: "
-            "gpuready rdma detach puts them back, gpuready rdma attach gives it to the next container"
+            f"when the container ends, the kernel returns {before.name} to the host without its addresses: "
+            "gpuready rdma detach restores them, gpuready rdma attach moves it to the next container"
         )
 
 
 def booted(record: Record) -> str:
-    """Of a record from before the last boot."""
-    return f"the node was booted since {record.key} was attached, which made all anew: only the record goes"
+    """Return the note about a record from before the last boot."""
+    return f"the node rebooted after {record.key} was attached, which ends every attachment: only the record is removed"
 
 
 def destroyed(record: Record) -> str:
-    """Of an interface that is nowhere any more."""
+    """Return the note about an interface that no longer exists."""
     kind = record.before.kind if record.before else ""
     if kind:
-        return f"{record.netdev} is gone: a {kind} is destroyed with the namespace that it is in ({record.where})"
-    return f"{record.netdev} is neither on the host nor in {record.where}: nothing of it can be put back"
+        return f"{record.netdev} is gone: the kernel destroyed the {kind} together with {record.where}"
+    return f"{record.netdev} is neither on the host nor in {record.where}: it cannot be restored"

@@ -1,6 +1,6 @@
-"""Where a device and its interface are now: on the host, in the container that is meant, or elsewhere, by name.
+"""Find where a device and its interface are now: on the host, in the container, or elsewhere.
 
-Read, not remembered: the record only helps to recognise an interface, whose name alone says little.
+This is read from the node. The record only helps to recognise an interface that was renamed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpuready.tools.attach.record import Record
 
 
 def record_of(look: Look, device: str, netdev: str) -> Record | None:
-    """The record of a device or interface, if it is of this boot."""
+    """Return the record of a device or interface, if it is from this boot."""
     for record in look.records.values():
         if (device and record.device == device) or (netdev and record.netdev == netdev):
             return record if record.boot == look.boot else None
@@ -21,7 +21,7 @@ def record_of(look: Look, device: str, netdev: str) -> Record | None:
 
 
 def same(space: Space, before: Interface) -> str:
-    """The interface there that it is, whatever its name is now: a container may rename it, and so may the kernel."""
+    """Find an interface in a namespace by its identity: the container or the kernel may have renamed it."""
     if space.link(before.name).get("address") == before.mac:
         return before.name
     for link in space.links:
@@ -34,13 +34,13 @@ def same(space: Space, before: Interface) -> str:
 
 
 def same_here(look: Look, before: Interface) -> str:
-    """The same on the host: only hardware comes back there by itself, and of VLANs or ipvlans all have one address."""
+    """Find it on the host: only hardware returns there by itself, and VLANs or ipvlans share one hardware address."""
     found = same(look.here, before)
     return "" if before.kind and found != before.name else found
 
 
 def device_place(look: Look, device: str, found: Found, record: Record | None) -> str:
-    """HOST, or where the target is; :class:`RefusedError` names who else has it."""
+    """Return HOST, or the container if it has the device. Raises :class:`RefusedError` if the device is elsewhere."""
     if device in look.here.devices:
         return HOST
     inodes = [each.inode for each in look.others.values() if device in each.devices]
@@ -49,26 +49,26 @@ def device_place(look: Look, device: str, found: Found, record: Record | None) -
     if inodes:
         raise _elsewhere(look, device, "device", inodes[0], record)
     there = ", ".join(look.here.devices) or "none"
-    raise RefusedError(f"there is no RDMA device {device} on this node", remedy=f"on the host there are: {there}")
+    raise RefusedError(f"this node has no RDMA device {device}", remedy=f"devices on the host: {there}")
 
 
 def netdev_of(look: Look, space: Space, device: str, record: Record | None, place: str) -> str:
-    """The interface that goes along with a device; empty where there is none to give."""
+    """Return the interface that moves with a device; empty if none does."""
     if record is not None and record.device == device:
         return record.netdev
     source = look.here if place == HOST else space
     if source.layers(device) == {"InfiniBand"}:
-        return ""  # IPoIB is made by the device, wherever it is
+        return ""  # the device creates its IPoIB interface in its own namespace
     names = source.netdevs_of(device)
     if len(names) == 1:
         return names[0]
     if not names:
-        raise RefusedError(f"no network interface of {device} is to be seen", remedy="name it: --netdev IF")
-    raise RefusedError(f"{device} has several interfaces: {', '.join(names)}", remedy="name one: --netdev IF")
+        raise RefusedError(f"cannot find the network interface of {device}", remedy="give it with --netdev IF")
+    raise RefusedError(f"{device} has several interfaces: {', '.join(names)}", remedy="give one with --netdev IF")
 
 
 def netdev_place(look: Look, space: Space, netdev: str, found: Found, record: Record | None) -> str:
-    """As :func:`device_place`: every container has an eth0, so a name in one proves nothing."""
+    """Like :func:`device_place`, for an interface. Every container has an eth0, so its name alone proves nothing."""
     if record is not None and record.before is not None and record.netdev == netdev:
         known = look.others.get(record.netns)
         if known is not None and same(known, record.before):
@@ -81,19 +81,19 @@ def netdev_place(look: Look, space: Space, netdev: str, found: Found, record: Re
         return found.where
     for other in look.others.values():
         link = other.link(netdev)
-        if link and "linkinfo" not in link and "LOOPBACK" not in link.get("flags", ()):  # hardware: there is one of it
+        if link and "linkinfo" not in link and "LOOPBACK" not in link.get("flags", ()):  # hardware is unique
             raise _elsewhere(look, netdev, "netdev", other.inode, None)
-    raise RefusedError(f"there is no network interface {netdev} on the host", remedy="ip link lists those there are")
+    raise RefusedError(f"the host has no network interface {netdev}", remedy="ip link lists the interfaces")
 
 
 def _elsewhere(look: Look, name: str, option: str, inode: int, record: Record | None) -> RefusedError:
     if record is not None and record.netns == inode:
         return RefusedError(
-            f"{name} is attached to {record.where} already",
-            remedy=f"gpuready rdma detach HOST --{option} {name}, first",
+            f"{name} is already attached to {record.where}",
+            remedy=f"first run gpuready rdma detach HOST --{option} {name}",
         )
     where = look.named.get(inode, "another")
     return RefusedError(
-        f"{name} is in the network namespace of {where}, and it was not gpuready that moved it",
-        remedy="take it back the way that it went, first",
+        f"{name} is in the network namespace of {where}, and gpuready did not move it",
+        remedy="first move it back with the tool that moved it",
     )

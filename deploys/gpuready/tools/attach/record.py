@@ -1,6 +1,6 @@
-"""What is on record on the node while something is attached: where it went, and what it was on the host before.
+"""The record on the node of an attached device or interface: where it is, and how it was configured on the host.
 
-One file each below :data:`FOLDER`, written before the first move, so that a run which is cut leaves the way back.
+Each is one file in :data:`FOLDER`, written before the first move: after an interrupted run, detach still works.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ FOLDER = "/var/lib/gpuready/attached"
 
 
 class Record(BaseModel):
-    """One device, one interface, or both. ``netns`` is the namespace's inode, ``boot`` the boot in which it was one.
+    """One device, one interface, or both. ``netns`` is the inode of the namespace, valid only in the boot ``boot``.
 
-    ``before`` is the interface on the host; ``clock`` the node's time in seconds.
+    ``before``: the interface as it was on the host. ``clock``: when it was attached, in seconds since 1970.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,7 +33,7 @@ class Record(BaseModel):
 
     @property
     def netdev(self) -> str:
-        """The interface's name, empty if only the RDMA device was given."""
+        """The interface's name; empty if only the RDMA device was attached."""
         return self.before.name if self.before else ""
 
     @property
@@ -43,10 +43,20 @@ class Record(BaseModel):
 
     @property
     def where(self) -> str:
-        """In words."""
-        return f"pod {self.pod}" if self.pod else f"container {self.container or self.id[:12]} ({self.engine})"
+        """The container, for messages."""
+        return label(self.pod, self.container, self.id, self.engine)
+
+
+def label(pod: str, container: str, id: str, engine: str) -> str:
+    """Name a container in messages: by its pod, else by its name or id."""
+    return f"pod {pod}" if pod else f"container {container or id[:12]} ({engine})"
+
+
+def goes_by(name: str, pod: str, container: str, id: str) -> bool:
+    """Tell whether ``name`` is a container's name, its id or the start of it, its pod, or NAMESPACE/POD."""
+    return name in (container, id, pod, pod.partition("/")[2]) or (len(name) >= 6 and id.startswith(name))
 
 
 def path(key: str) -> str:
-    """Where the record of that name lies."""
+    """Return the path of the record of that name."""
     return f"{FOLDER}/{key}.json"

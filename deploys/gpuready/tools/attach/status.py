@@ -1,4 +1,4 @@
-"""What of a node is attached to what now, for the result document. Read from where it is, not from the record alone."""
+"""Report what is attached on a node, for the result document: from the namespaces, not only from the records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpuready.tools.attach.facts import Look, Space
 from gpuready.tools.attach.place import same, same_here
 from gpuready.tools.attach.record import Record
 
-#: What may have become of it.
+#: The possible states of an attachment.
 STATES = ("attached", "returned", "destroyed", "rebooted")
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port as the container sees it: the GID index that NCCL needs there, or the reason why there is none to tell."""
+    """A port as the container sees it: the GID index that NCCL needs there, or the reason why there is none."""
 
     port: int
     gid_index: int | None
@@ -30,10 +30,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Attached:
-    """One record and what became of it.
+    """One record and its current state.
 
-    ``state``: attached, returned (what had it has ended; the host has it back, but not as it was), destroyed (the
-    interface ended together with the namespace), rebooted (the boot made all anew).
+    ``state``: attached; returned (the container has ended, the host has it back without its configuration); destroyed
+    (the interface ended with the namespace); rebooted (a reboot ended the attachment).
     """
 
     device: str
@@ -51,12 +51,12 @@ class Attached:
     ports: tuple[Port, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the document."""
+        """Return it as in the result document."""
         return asdict(self)
 
 
 def attached(look: Look, nccl: Nccl) -> tuple[Attached, ...]:
-    """All records of the node; ``nccl`` says which networks are the fabric's."""
+    """Return the state of every record on the node. ``nccl`` says which networks belong to the fabric."""
     return tuple(_status(look, record, nccl) for record in look.records.values())
 
 
@@ -91,7 +91,7 @@ def _state(look: Look, space: Space | None, record: Record, *, inside: bool) -> 
 
 
 def _ports(space: Space, device: str, nccl: Nccl) -> tuple[Port, ...]:
-    """The device's GID tables, which the kernel fills anew from the interface's addresses in that namespace."""
+    """Choose a GID for each port; the kernel fills the GID tables from the interface's addresses in the namespace."""
     devices = {
         str(link["ifname"]): NetDevice(
             kind=link.get("linkinfo", {}).get("info_kind", ""),

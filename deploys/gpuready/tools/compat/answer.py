@@ -1,4 +1,4 @@
-"""One answer to "will this image run here?": the image, what is predicted, and the ways out."""
+"""The answer to "will this image run here?": the image, the prediction, and the fixes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuready.cuda.facts import Host, Image, ImageFacts
-from gpuready.cuda.predict import RUNS, VERDICTS, Prediction, predict
+from gpuready.cuda.predict import VERDICTS, Prediction, predict
 from gpuready.tools.compat.fixes import Fix, fixes
 
-NAME_IT = "name its CUDA with --image-cuda, or give it as an archive: --image image.tar"
-DESCRIBE_IT = "say what the host shall have instead of asking it: --driver, --gpu and --toolkit, without -i"
+NAME_IT = "give its CUDA version with --image-cuda, or the image as an archive with --image image.tar"
+DESCRIBE_IT = "describe the host instead of probing it: --driver, --gpu and --toolkit, without -i"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``image`` is its name, empty where only facts were given; ``unknown`` says why there is no prediction.
+    """``image`` is its name, empty if only facts were given. ``notes`` are about the image itself.
 
-    ``remedy`` is what to do about that. ``notes`` are about the image itself.
+    ``unknown`` says why there is no prediction, ``remedy`` what to do about it.
     """
 
     image: str
@@ -29,19 +29,19 @@ class Answer:
 
     @property
     def word(self) -> str:
-        """The verdict, with a question mark where it is not certain; UNKNOWN where there is none."""
+        """The verdict, with a question mark if it is uncertain; UNKNOWN without a prediction."""
         if self.found is None:
             return "UNKNOWN"
         return self.found.verdict + ("" if self.found.certain else "?")
 
     @property
     def runs(self) -> bool:
-        """Will it run, as far as can be told?"""
-        return self.found is not None and self.found.verdict in RUNS
+        """Whether the image runs, according to the prediction."""
+        return self.found is not None and self.found.runs
 
 
 def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -> list[Answer]:
-    """A node and every image, by name; ``why`` there are no ``hosts``."""
+    """Answer for one node and every image, by name. ``why``: the reason if ``hosts`` is empty."""
     found = []
     for name, facts in images.items():
         if facts.image is None:
@@ -49,19 +49,18 @@ def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -
         elif not hosts:
             found.append(Answer(name, None, (), why, facts.notes, DESCRIBE_IT))
         else:
-            told = replace(answer(hosts, facts.image, name), notes=facts.notes)
-            if told.found is not None and not facts.sure:
-                told = replace(told, found=replace(told.found, certain=False))
-            found.append(told)
+            one = replace(answer(hosts, facts.image, name), notes=facts.notes)
+            if one.found is not None and not facts.sure:
+                one = replace(one, found=replace(one.found, certain=False))
+            found.append(one)
     return found
 
 
 def answer(hosts: Sequence[Host], image: Image, name: str = "") -> Answer:
-    """The worst of a node's GPUs counts: a container gets them all. ``hosts`` is the node once for each GPU model."""
+    """Answer for the worst of a node's GPU models, because a container gets all of them. ``hosts``: one a model."""
     worst = max(hosts, key=lambda host: _badness(predict(host, image)))
     found = predict(worst, image)
-    ways = [fix for fix in fixes(worst, image, found) if _helps(fix, hosts)]
-    return Answer(name, found, tuple(ways))
+    return Answer(name, found, tuple(fix for fix in fixes(worst, image, found) if _helps(fix, hosts)))
 
 
 def _badness(found: Prediction) -> tuple[bool, bool, int]:
@@ -69,5 +68,5 @@ def _badness(found: Prediction) -> tuple[bool, bool, int]:
 
 
 def _helps(fix: Fix, hosts: Sequence[Host]) -> bool:
-    """Does it run on the node's other GPUs, too?"""
+    """Tell whether the fix also works for the node's other GPU models."""
     return all(predict(replace(fix.host, gpu=host.gpu), fix.image).runs for host in hosts)

@@ -1,4 +1,4 @@
-"""Images as files: OCI layouts (a directory or a tar) and what ``docker save`` and ``podman save`` write.
+"""Read images from files: OCI layouts (a directory or a tar), and archives of ``docker save`` and ``podman save``.
 
 Sources: OCI image specification (image layout, index, manifest); the Docker Image Specification v1.2 (manifest.json).
 """
@@ -30,18 +30,18 @@ _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.d
 
 
 class Files:
-    """The files of an archive or of a layout directory, by name; nothing outside of it."""
+    """The files of an archive or a layout directory, by name; nothing outside it."""
 
     def open(self, name: str) -> IO[bytes]:
-        """A file as a stream; raises ImageError."""
+        """Open a file as a stream; raises ImageError."""
         raise NotImplementedError
 
     def has(self, name: str) -> bool:
-        """Is there such a file?"""
+        """Tell whether the file exists."""
         raise NotImplementedError
 
     def json(self, name: str) -> Any:
-        """A file's JSON, bounded; raises ImageError."""
+        """Parse a JSON file of limited size; raises ImageError."""
         with self.open(name) as file:
             data = file.read(_LARGEST_JSON + 1)
         if len(data) > _LARGEST_JSON:
@@ -49,7 +49,7 @@ class Files:
         try:
             return read_json(data, _LARGEST_JSON)
         except ValueError as e:
-            raise ImageError(f"{name} is no JSON: {e}") from None
+            raise ImageError(f"{name} is not valid JSON: {e}") from None
 
 
 class _Directory(Files):
@@ -59,7 +59,7 @@ class _Directory(Files):
     def _path(self, name: str) -> Path:
         path = (self._root / name).resolve()
         if not path.is_relative_to(self._root):
-            raise ImageError(f"{name} lies outside of the layout")
+            raise ImageError(f"{name} is outside the layout")
         return path
 
     def has(self, name: str) -> bool:
@@ -85,26 +85,26 @@ class _Archive(Files):
         for _ in range(_MOST_LINKS):
             member = self._members.get(at)
             if member is None:
-                raise ImageError(f"there is no {name} in it")
+                raise ImageError(f"the archive has no {name}")
             file = self._tar.extractfile(member) if member.isreg() else None
             if file is not None:
                 return file
-            if member.issym():  # an old docker save links equal layers to one
+            if member.issym():  # an old docker save stores equal layers once, as links
                 at = posixpath.normpath(posixpath.join(posixpath.dirname(at), member.linkname))
             elif member.islnk():
                 at = posixpath.normpath(member.linkname)
-        raise ImageError(f"{name} is no file")
+        raise ImageError(f"{name} is not a file")
 
 
 def read_archive(path: Path, reference: str = "", machine: str = "amd64", cuda: Version | None = None) -> ImageFacts:
-    """The facts of an image in a file or directory; ``reference`` chooses among several. Raises ImageError.
+    """Return the facts of an image in a file or directory. Raises ImageError.
 
-    ``cuda`` counts where the image names none.
+    ``reference`` selects one of several images. ``cuda`` counts only if the image names none.
     """
     with _opened(path) as files:
         config, layers = _found(files, reference, machine)
         if len(layers) > _MOST_LAYERS:
-            raise ImageError(f"an image of {len(layers)} layers")
+            raise ImageError(f"the image has {len(layers)} layers, more than {_MOST_LAYERS}")
         return facts_of(environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
 
 
@@ -116,7 +116,7 @@ def _opened(path: Path) -> Iterator[Files]:
     with contextlib.ExitStack() as stack:
         try:
             file: IO[bytes] = stack.enter_context(open_file(path))
-            if not _is_plain(path):  # members are read in the manifest's order, so a packed archive is unpacked first
+            if not _is_plain(path):  # the manifest sets the order of reading, so a compressed archive is unpacked first
                 copy = stack.enter_context(tempfile.TemporaryFile())
                 shutil.copyfileobj(cast(IO[bytes], Counted(unpacked(file), MOST_BYTES)), copy, 1 << 20)
                 file = cast(IO[bytes], copy)
@@ -127,8 +127,8 @@ def _opened(path: Path) -> Iterator[Files]:
             raise
         except OSError as e:
             raise ImageError(e.strerror or str(e)) from None
-        except Exception as e:  # decompressors and tarfile have many of them, and each means the same
-            raise ImageError(f"it is no image archive: {e or type(e).__name__}") from None
+        except Exception as e:  # decompressors and tarfile raise many types of errors, and all mean the same here
+            raise ImageError(f"not an image archive: {e or type(e).__name__}") from None
         yield files
 
 
@@ -138,14 +138,14 @@ def _is_plain(path: Path) -> bool:
 
 
 def _found(files: Files, reference: str, machine: str) -> tuple[str, list[str]]:
-    """The names of the configuration and of the layers, the lowest first."""
+    """Return the names of the configuration and of the layers, the lowest first."""
     try:
         if files.has("manifest.json"):
             return _of_docker(files.json("manifest.json"), reference)
         if files.has("index.json"):
             return _of_index(files, files.json("index.json"), reference, machine)
     except (KeyError, TypeError, AttributeError, IndexError) as e:
-        raise ImageError(f"its manifest lacks what it must have: {type(e).__name__}: {e}") from None
+        raise ImageError(f"its manifest is incomplete: {type(e).__name__}: {e}") from None
     raise ImageError("it has neither manifest.json (docker save) nor index.json (OCI layout)")
 
 
@@ -153,7 +153,7 @@ def _of_docker(manifest: Any, reference: str) -> tuple[str, list[str]]:
     chosen = [one for one in manifest if reference in (one.get("RepoTags") or [])] if reference else manifest
     if len(chosen) != 1:
         names = ", ".join(tag for one in manifest for tag in one.get("RepoTags") or ["(no name)"])
-        raise ImageError(f"there are {len(chosen)} images {reference} in it".replace("  ", " ") + f"; all: {names}")
+        raise ImageError(f"it has {len(chosen)} images{reference and ' named '}{reference}, expected one; all: {names}")
     return chosen[0]["Config"], list(chosen[0]["Layers"])
 
 
@@ -163,7 +163,7 @@ def _of_index(files: Files, index: Any, reference: str, machine: str, depth: int
     fitting = [one for one in named or entries if (one.get("platform") or {}).get("architecture", machine) == machine]
     chosen = fitting or named or entries
     if len(chosen) != 1 or depth > 3:
-        raise ImageError(f"there are {len(chosen)} images for {machine} in it")
+        raise ImageError(f"it has {len(chosen)} images for {machine}, expected one")
     manifest = files.json(_blob(chosen[0]["digest"]))
     if chosen[0].get("mediaType") in _INDEXES or "manifests" in manifest:
         return _of_index(files, manifest, "", machine, depth + 1)
@@ -173,11 +173,11 @@ def _of_index(files: Files, index: Any, reference: str, machine: str, depth: int
 def _blob(digest: str) -> str:
     kind, _, value = digest.partition(":")
     if not kind.isalnum() or not value.isalnum():
-        raise ImageError(f"{digest!r} is no digest")
+        raise ImageError(f"{digest!r} is not a digest")
     return f"blobs/{kind}/{value}"
 
 
 def environment(config: Any) -> dict[str, str]:
-    """The variables of an image's configuration."""
+    """Return the environment variables in an image's configuration."""
     values = ((config.get("config") or {}).get("Env") or []) if isinstance(config, dict) else []
     return dict(text.partition("=")[::2] for text in values if isinstance(text, str))

@@ -1,6 +1,6 @@
-"""What to do where an image will not run: changes to the host or the image, each predicted anew before it is offered.
+"""Fixes for an image that will not run: changes to the host or the image that are predicted to work.
 
-Order: what ends the trouble for all images first (the driver), then a setting, then the image.
+Order: first the driver, which helps all images, then a setting, then the image.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpuready.cuda.versions import Version, dotted, driver, numbers
 
 @dataclass(frozen=True)
 class Fix:
-    """One way out: ``do`` in words, the host and the image after it, and what is predicted for those."""
+    """One fix: ``do`` is the instruction, then the host and the image after it, and the prediction for them."""
 
     do: str
     host: Host
@@ -26,28 +26,24 @@ class Fix:
 
 
 def fixes(host: Host, image: Image, found: Prediction) -> tuple[Fix, ...]:
-    """The ways out of ``found``, best first; only such as are predicted to run. Empty where it runs."""
+    """Return the fixes that are predicted to work, best first. Empty if the image already runs."""
     if found.runs:
         return ()
     tried = ((do, h, i, predict(h, i)) for do, h, i in _ideas(host, image, found))
-    return tuple(Fix(*one) for one in tried if one[3].runs)
+    return tuple(Fix(*fix) for fix in tried if fix[3].runs)
 
 
 def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, Host, Image]]:
     if host.stack == "none" and image.compat:
         plain = replace(image, compat=())
-        yield (
-            "take the compat directory out of LD_LIBRARY_PATH and of /etc/ld.so.conf.d, and run ldconfig",
-            host,
-            plain,
-        )
-        besides = " and take the compat directory out of the linker's way"
+        yield "remove the compat directory from LD_LIBRARY_PATH and /etc/ld.so.conf.d, and run ldconfig", host, plain
+        besides = " and remove the compat directory from the linker's path"
         yield from (*_newer_driver(host, plain, besides), *_last_driver(host, plain, besides))
     else:
         yield from (*_newer_driver(host, image), *_last_driver(host, image))
     if found.verdict == "REFUSED":
         yield (
-            "start it with -e NVIDIA_DISABLE_REQUIRE=1: the gate is only the image's own opinion",
+            "start it with -e NVIDIA_DISABLE_REQUIRE=1: this ignores the image's own conditions",
             host,
             replace(image, requires=()),
         )
@@ -59,28 +55,28 @@ def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, H
 
 
 def _newer_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
-    """The driver that came with this CUDA, or that of the image's libcuda, or the GPU's first one, if it is newer."""
+    """A newer driver: that of this CUDA, of the image's libcuda, or the first one for the GPU."""
     oldest, last = tables.driver_branches(host.gpu.architecture)[0], host.gpu.newest_branch
     first = min(one for one in tables.toolkits().values() if one[0] >= oldest)
     need = max([first, tables.bundled_driver(image.cuda), *(one.version for one in image.compat)])
     if need <= host.driver or (last is not None and need[0] > last):
         return
     later = [one for one in tables.toolkits().values() if one > need and (last is None or one[0] <= last)]
-    if not all(predict(replace(host, driver=one), image).runs for one in later):  # the gate names branches
-        yield f"raise the driver to {driver(need)}{besides}", replace(host, driver=need), image
+    if not all(predict(replace(host, driver=one), image).runs for one in later):  # the conditions name branches
+        yield f"upgrade the driver to {driver(need)}{besides}", replace(host, driver=need), image
         return
     kept = [b for b in tables.supported_until() if b >= need[0] and (last is None or b <= last)]
-    advice = f"; {kept[0]} is a branch supported until {tables.supported_until()[kept[0]]}" if kept else ""
-    yield f"raise the driver to {driver(need)} or newer{besides}{advice}", replace(host, driver=need), image
+    advice = f"; branch {kept[0]} is supported until {tables.supported_until()[kept[0]]}" if kept else ""
+    yield f"upgrade the driver to {driver(need)} or newer{besides}{advice}", replace(host, driver=need), image
 
 
 def _last_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
-    """Where this driver cannot drive the GPU: its last branch, with this image or with one that fits that branch."""
+    """If this driver does not support the GPU: the last branch that does, with this image or one that fits it."""
     gpu, last = host.gpu, host.gpu.newest_branch
     if last is None or not tables.no_support(gpu.architecture, host.driver[0]):
         return
     at = replace(host, driver=max(one for one in tables.toolkits().values() if one[0] <= last))
-    do = f"take a driver of branch {last}, such as {driver(at.driver)}, the last for {gpu.architecture} GPUs"
+    do = f"use a driver of branch {last}, such as {driver(at.driver)}, the last for {gpu.architecture} GPUs"
     if predict(at, image).runs:
         yield do + besides, at, image
         return
@@ -100,7 +96,7 @@ def _without_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image
         yield f"set {feature} (in a CDI spec: {spec}): new containers use the driver's libcuda", off, image
     else:
         yield f"set {setting}: new containers use the driver's libcuda", off, image
-    yield "build the image without it: RUN rm -rf /usr/local/cuda-*/compat", host, replace(image, compat=())
+    yield "build the image without its libcuda: RUN rm -rf /usr/local/cuda-*/compat", host, replace(image, compat=())
 
 
 def _with_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image]]:
@@ -109,20 +105,20 @@ def _with_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image]]:
     major, minor = image.cuda[:2]
     library = CompatLib(tables.bundled_driver(image.cuda))
     yield (
-        f"install cuda-compat-{major}-{minor} in the image: this GPU can do forward compatibility",
+        f"install cuda-compat-{major}-{minor} in the image: this GPU supports forward compatibility",
         host,
         replace(image, compat=(library,)),
     )
 
 
 def _older_image(host: Host) -> Iterator[tuple[str, Host, Image]]:
-    """The newest CUDA that the driver speaks by itself."""
+    """An image of the newest CUDA that the driver supports itself."""
     has = tables.newest_cuda(host.driver)
     older = max((cuda for cuda in tables.toolkits() if cuda[:2] <= has), default=None)
     if older is not None:
-        yield f"take an image of CUDA {dotted(older[:2])} or older", host, official(older)
+        yield f"use an image of CUDA {dotted(older[:2])} or older", host, official(older)
 
 
 def official(cuda: Version) -> Image:
-    """What NVIDIA publishes for a CUDA: an image with the libcuda of its release, and a gate that wants that CUDA."""
+    """Describe NVIDIA's own image for a CUDA: it has the libcuda of its release, and requires that CUDA."""
     return Image(cuda, (CompatLib(tables.bundled_driver(cuda)),), requires=(f"cuda>={dotted(cuda[:2])}",))

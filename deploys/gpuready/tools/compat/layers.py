@@ -1,7 +1,7 @@
-"""The layers of a container image, one over the other: only what tells which libcuda and which CUDA is in it.
+"""Read the layers of a container image, one over the other, for the files that show its libcuda and CUDA.
 
-Layers are streams that anybody may have made: nothing is extracted, links are followed within what was read, and every
-size has a bound. A libcuda goes through an anonymous temporary file, because ELF is no stream.
+Layers are hostile input: nothing is extracted, links stay inside what was read, and every size has a limit. A libcuda
+is copied to an anonymous temporary file, because an ELF file needs random access.
 Source: OCI image specification, "Image Layer Filesystem Changeset" (whiteouts, opaque directories).
 """
 
@@ -40,7 +40,7 @@ _MOST_LINKS = 40
 
 
 class ImageError(ValueError):
-    """An image that cannot be read, or not within the bounds; one sentence."""
+    """An image that is damaged or exceeds a limit; one sentence."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Entry:
 
 @dataclass
 class Tree:
-    """What is kept of the layers so far, by path without a leading slash."""
+    """The kept files of all layers so far, by path without a leading slash."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def put(self, layer: Layer) -> None:
-        """Lay one more layer over it."""
+        """Add one more layer on top."""
         for gone in layer.gone:
             self._drop(gone, itself=True)
         for emptied in layer.opaque:
             self._drop(emptied, itself=False)
-        for directory in layer.directories:  # over a link it replaces it, over a directory it is one with it
+        for directory in layer.directories:  # a directory replaces a link, and merges with a directory
             self.entries.pop(directory, None)
         self.entries |= layer.kept
 
@@ -74,7 +74,7 @@ class Tree:
             del self.entries[known]
 
     def resolve(self, path: str) -> str:
-        """Where a path ends after all links, within the image; ImageError for a circle."""
+        """Resolve all links of a path within the image; raises ImageError for a loop."""
         done, left, follows = "", path.strip("/").split("/"), 0
         while left:
             name = left.pop(0)
@@ -87,13 +87,13 @@ class Tree:
                 continue
             follows += 1
             if follows > _MOST_LINKS:
-                raise ImageError(f"/{path.strip('/')}: its symbolic links go in a circle")
+                raise ImageError(f"/{path.strip('/')}: its symbolic links form a loop")
             done = "" if entry.target.startswith("/") else done
             left = [*entry.target.split("/"), *left]
         return done
 
     def files(self, directory: str) -> dict[str, Entry]:
-        """The kept files in a directory, links resolved, by name."""
+        """Return the kept files in a directory by name, links resolved."""
         at = self.resolve(directory)
         return {
             posixpath.basename(path): entry
@@ -104,7 +104,7 @@ class Tree:
 
 @dataclass
 class Layer:
-    """What one layer says: what it brings, what it takes away, which directories it empties first."""
+    """One layer: entries it adds (``kept``), entries it removes (``gone``), directories it empties (``opaque``)."""
 
     kept: dict[str, Entry] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -113,7 +113,7 @@ class Layer:
 
 
 class Bounded(tarfile.TarInfo):
-    """Long names and pax headers are read into memory whole, so their size has a bound."""
+    """A tar member with a limit on long names and pax headers, which tarfile reads into memory whole."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Bounded:
@@ -124,7 +124,7 @@ class Bounded(tarfile.TarInfo):
 
 
 class Counted(io.RawIOBase):
-    """A stream that ends in an error after so many bytes."""
+    """A stream that raises ImageError after ``most`` bytes."""
 
     def __init__(self, raw: IO[bytes], most: int) -> None:
         self._raw, self._left = raw, most
@@ -141,7 +141,7 @@ class Counted(io.RawIOBase):
 
 
 def unpacked(raw: IO[bytes]) -> IO[bytes]:
-    """The stream without its compression, told by its first bytes: gzip, zstd, xz or none."""
+    """Decompress a stream by its first bytes: gzip, zstd, xz or none."""
     head = raw.read(6)
     whole = cast(IO[bytes], _Chained(head, raw))
     if head[:2] == b"\x1f\x8b":
@@ -156,7 +156,7 @@ def unpacked(raw: IO[bytes]) -> IO[bytes]:
 
 
 class _Chained(io.RawIOBase):
-    """What was read ahead, then the rest."""
+    """A stream of bytes that were read ahead, then the rest."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head, self._rest = head, rest
@@ -180,7 +180,7 @@ class _Chained(io.RawIOBase):
 
 
 def read_layer(raw: IO[bytes]) -> Layer:
-    """One layer, packed or not; raises :class:`ImageError`."""
+    """Read one layer, compressed or not; raises :class:`ImageError`."""
     layer = Layer()
     try:
         with tarfile.open(
@@ -193,13 +193,13 @@ def read_layer(raw: IO[bytes]) -> Layer:
                 tar.members.clear()  # type: ignore[attr-defined]
     except ImageError:
         raise
-    except Exception as e:  # decompressors and tarfile have many of them, and each means the same
+    except Exception as e:  # decompressors and tarfile raise many types of errors, and all mean the same here
         raise ImageError(f"a layer is damaged: {type(e).__name__}: {e}") from None
     return layer
 
 
 def read_layers(layers: Iterable[IO[bytes]]) -> Tree:
-    """All layers, the lowest first."""
+    """Read all layers, the lowest first; raises :class:`ImageError`."""
     tree = Tree()
     for raw in layers:
         tree.put(read_layer(raw))

@@ -1,4 +1,4 @@
-"""An image on a node, as templates/tools/compat/images.sh.j2 told of it: its configuration, pieces of its libcudas."""
+"""Parse what templates/tools/compat/images.sh.j2 prints about an image: its configuration, pieces of its libcudas."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PIECES = dict[int, bytes]
 
 
 def node_image(answer: Mapping[str, object] | None, cuda: Version | None = None) -> ImageFacts:
-    """The facts out of one record of ``NodeState.active``; without facts it says why."""
+    """Return the facts from one record of ``NodeState.active``, or why there are none."""
     if answer is None or "unknown" in answer:
-        return ImageFacts(None, str((answer or {}).get("unknown", "the image was not looked at")))
+        return ImageFacts(None, str((answer or {}).get("unknown", "the image was not read")))
     text = str(answer.get("out", "")).strip()
     if answer.get("rc"):
         return ImageFacts(None, brief(text.splitlines()[-1]) if text else f"exit {answer['rc']}")
     try:
         return _facts(text, cuda)
     except (ValueError, binascii.Error, TypeError) as e:
-        return ImageFacts(None, f"what the node said of it is not understood: {e}")
+        return ImageFacts(None, f"the node's answer about the image is invalid: {e}")
 
 
 def _facts(text: str, cuda: Version | None) -> ImageFacts:
@@ -59,7 +59,7 @@ def _facts(text: str, cuda: Version | None) -> ImageFacts:
 
 
 def _library(parts: _PIECES) -> Entry:
-    """The pieces at their places in a sparse file are enough of an ELF file to read its notes."""
+    """Read the ELF note from the pieces: a sparse file that holds them at their offsets is enough."""
     with tempfile.TemporaryFile() as file:
         for at, data in parts.items():
             if at > LARGEST_LIBRARY:

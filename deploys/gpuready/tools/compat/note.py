@@ -1,4 +1,4 @@
-"""The ELF note of a compatibility libcuda: in which drivers and on which GPUs it works, as NVIDIA wrote it there.
+"""Read the ELF note of a compatibility libcuda: the drivers and GPUs that it supports, according to NVIDIA.
 
 Sources: ``readelf -p .note.cuda.fwd_compatibility libcuda.so.X``; cmd/nvidia-cdi-hook/cudacompat of the container
 toolkit.
@@ -19,41 +19,41 @@ _KEYS = {"format": "format", "cuda version": "CUDA version", "driver": "driver",
 
 
 class NoteError(ValueError):
-    """A note that cannot be understood."""
+    """An invalid note."""
 
 
 def read_note(text: str) -> Note:
-    """The JSON of a note; raises :class:`NoteError`."""
+    """Parse the JSON of a note; raises :class:`NoteError`."""
     try:
         found = read_json(text)
     except ValueError as e:
-        raise NoteError(f"no JSON: {e}") from None
+        raise NoteError(f"invalid JSON: {e}") from None
     if not isinstance(found, dict):
-        raise NoteError("it is no JSON object")
+        raise NoteError("not a JSON object")
     found = {key.lower(): value for key, value in found.items()}
     return Note(str(found.get("cuda version", "")), _numbers(found, "driver"), _numbers(found, "device"))
 
 
 def given_note(text: str) -> Note:
-    """A note that a person typed: what a library may have beside is a mistake here. Raises :class:`NoteError`."""
+    """Parse a note that the user typed. Unlike in a library, an unknown key is an error. Raises :class:`NoteError`."""
     note, found = read_note(text), read_json(text)
     odd = [key for key in found if key.lower() not in _KEYS]
     if odd:
-        raise NoteError(f"{odd[0]!r} is no key of it (there are {', '.join(_KEYS.values())})")
+        raise NoteError(f"unknown key {odd[0]!r} (allowed: {', '.join(_KEYS.values())})")
     if found.get("format") != 1:
-        raise NoteError('its "format" is 1')
+        raise NoteError('"format" must be 1')
     return note
 
 
 def _numbers(found: dict[str, Any], key: str) -> frozenset[int]:
     value = found.get(key, [])
     if not isinstance(value, list) or not all(type(one) is int for one in value):
-        raise NoteError(f"{key!r} is no list of numbers")
+        raise NoteError(f"{key!r} is not a list of numbers")
     return frozenset(value)
 
 
 def note_of(library: BinaryIO) -> Note | None:
-    """The note of a library, None where it has none; raises :class:`NoteError` where it or the ELF file is broken."""
+    """Return the note of a library, None if it has none. Raises :class:`NoteError` for a damaged note or ELF file."""
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import NoteSection
 
@@ -71,6 +71,6 @@ def note_of(library: BinaryIO) -> Note | None:
                 return read_note(bytes(note["n_descdata"]).decode("utf-8", "replace").strip("\0"))
     except NoteError:
         raise
-    except Exception as e:  # elftools and the parser below it have many of them, and each means the same
-        raise NoteError(f"no readable ELF file: {type(e).__name__}: {e}") from None
+    except Exception as e:  # elftools raises many types of errors, and all mean the same here
+        raise NoteError(f"unreadable ELF file: {type(e).__name__}: {e}") from None
     return None

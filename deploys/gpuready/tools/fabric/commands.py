@@ -1,7 +1,7 @@
-"""The tests: which tool, from which package, with which arguments at each end, and for how long at most.
+"""The tests: the tool, its package, its arguments at each end, and its time limit.
 
 Sources: perftest's man pages and README, rping(1), NCCL's environment variables (docs.nvidia.com), torch.distributed's
-env:// rendezvous. The server's port is not in here: the node takes one that is free, and tells the client.
+env:// rendezvous. The server's port is not here: the node chooses a free one.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from gpuready.network.links import End
 
 PINGS = 10
 PING_SIZE = 64
-#: Bytes of a message of write_bw, as perftest's own default; of read_lat, so that a packet is more than its header.
+#: Bytes of a message: perftest's default for write_bw; for read_lat enough to exceed a packet's header.
 WRITE_SIZE, READ_SIZE = 65536, 64
 READS = 1000
 ALL_REDUCE_BYTES = 1 << 30
 ALL_REDUCES = 20
-#: Seconds for which a tool may take to find its peer, beside what it then measures.
+#: Seconds that a tool may need to find its peer, in addition to its measurement.
 _CONNECT = 20
 
 
 @dataclass(frozen=True)
 class Test:
-    """``listens``: where its server is seen to wait, a TCP port (tcp) or an RDMA connection manager's (cm).
+    """A test. ``listens``: what its server listens on, a TCP port (tcp) or the RDMA connection manager (cm).
 
-    ``source`` is where a node gets the tool from.
+    ``source``: the package with the tool.
     """
 
     name: str
@@ -56,7 +56,7 @@ TESTS = {
 
 @dataclass(frozen=True)
 class Command:
-    """What one end runs. ``arguments`` follow the tool; ``before`` are environment variables, ``limit`` is seconds."""
+    """The command of one end. ``before``: environment variables as NAME=VALUE; ``limit``: seconds."""
 
     test: Test
     arguments: tuple[str, ...]
@@ -65,7 +65,7 @@ class Command:
 
 
 def commands(test: Test, server: End, client: End, seconds: int) -> tuple[Command, Command]:
-    """The server's and the client's command; ``seconds`` is how long write_bw measures."""
+    """Return the commands of server and client. ``seconds``: how long write_bw measures."""
     if test.name == "rping":
         common = ("-C", str(PINGS), "-v", "-V", "-a", server.address)
         return (
@@ -91,7 +91,7 @@ def _perftest(end: End) -> tuple[str, ...]:
 
 
 def _nccl(test: Test, end: End, rank: int, master: End) -> Command:
-    """One process on one GPU; NCCL is held to the port under test, and says in its log what it used."""
+    """One process on one GPU. NCCL may use only the port under test, and logs what it used."""
     own = {
         "MASTER_ADDR": master.address,
         "RANK": rank,

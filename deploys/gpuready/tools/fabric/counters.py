@@ -1,9 +1,9 @@
-"""What a port's counters say about a test: did its bytes really go by RDMA?
+"""Prove from a port's counters that the bytes of a test went by RDMA.
 
 Units: Documentation/ABI/stable/sysfs-class-infiniband (port_*_data counts words of 4 bytes), the drivers' own
-hw_counters tables for the rest. Which counters a driver has is told by their names, never by the device's: devices are
-renamed. A netdev's byte counters help only where they leave RDMA out, as mlx5's do; soft RoCE sends its packets through
-the netdev itself, and what irdma's, bnxt_re's and others' netdevs count differs from one release to the next.
+hw_counters tables for the rest. The names of the counters identify the driver's set, not the device's name, which may
+change. A netdev's byte counters help only if they exclude RDMA, as those of mlx5 do. Soft RoCE sends through the netdev
+itself, and netdevs of irdma, bnxt_re and others count differently in different releases.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Counters = Mapping[str, int]
-#: Out, in, and how many bytes one of it is; the first pair of which a port has both counts. Several names are added up.
+#: (out, in, bytes of one unit). The first row whose counters a port has is used. Several names are added up.
 _BYTES = (
     (("counters/port_xmit_data",), ("counters/port_rcv_data",), 4),
     (
@@ -29,15 +29,15 @@ _PACKETS = (
     (("hw_counters/tx_pkts",), ("hw_counters/rx_pkts",), 1),
 )
 _NETDEV = ("net/tx_bytes", "net/rx_bytes")
-#: Drivers whose netdev counts nothing that RDMA sends.
+#: Drivers whose netdev counters exclude RDMA.
 _APART = ("mlx5_core",)
-#: Below this many bytes the handshake over TCP would weigh too much in the netdev's counters.
+#: Below this many bytes, the TCP handshake is too large a part of the netdev's counters.
 _ENOUGH = 10 << 20
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One port at one moment: ``counters/NAME``, ``hw_counters/NAME`` and ``net/NAME`` by name."""
+    """The counters of one port at one moment: ``counters/NAME``, ``hw_counters/NAME`` and ``net/NAME``."""
 
     driver: str
     values: Counters
@@ -45,7 +45,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Moved:
-    """The least that a test must have moved out of a port and into it: packets, and bytes."""
+    """The minimum that a test must have moved out of a port and into it, in packets and bytes."""
 
     out_packets: int
     out_bytes: int
@@ -55,14 +55,14 @@ class Moved:
 
 @dataclass(frozen=True)
 class Proof:
-    """``proved`` is None where the port has no counters that could tell; ``text`` is one short sentence."""
+    """The result of the comparison. ``proved`` is None if the port has no suitable counters."""
 
     proved: bool | None
     text: str
 
 
 def read(text: str, driver: str) -> Snapshot:
-    """``grep -H ''`` over the port's counter files and its netdev's statistics; what is no number is left out."""
+    """Parse ``grep -H ''`` of the port's counter files and its netdev's statistics; ignore what is not a number."""
     values: dict[str, int] = {}
     for line in text.splitlines():
         path, _, value = line.partition(":")
@@ -74,7 +74,7 @@ def read(text: str, driver: str) -> Snapshot:
 
 
 def judge(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
-    """Held against each other: what the port's counters gained, and what the test says it moved."""
+    """Compare the growth of the port's counters with what the test moved."""
     found = _gained(before, after, _BYTES)
     unit, wanted = "B", (moved.out_bytes, moved.in_bytes)
     if found is None:
@@ -83,11 +83,11 @@ def judge(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
     if found is None:
         return Proof(None, f"the driver ({after.driver or 'unknown'}) has no counters of bytes or packets")
     names, gained = found
-    told = f"{names}: sent {gained[0]} {unit} (at least {wanted[0]} of the test), received {gained[1]} ({wanted[1]})"
+    text = f"{names}: sent {gained[0]} {unit} (the test needs {wanted[0]}), received {gained[1]} ({wanted[1]})"
     if gained[0] < wanted[0] or gained[1] < wanted[1]:
-        return Proof(False, f"{told}: the bytes did not go through this port")
+        return Proof(False, f"{text}: the bytes did not go through this port")
     beside = _beside(before, after, moved)
-    return Proof(not beside, f"{told}{beside}")
+    return Proof(not beside, f"{text}{beside}")
 
 
 def _gained(
@@ -103,11 +103,11 @@ def _gained(
 
 
 def _beside(before: Snapshot, after: Snapshot, moved: Moved) -> str:
-    """What the netdev moved, where that says something: as many bytes as the test's were not sent by RDMA."""
+    """Say if the netdev moved as many bytes as the test: these did not go by RDMA."""
     if after.driver not in _APART or not all(name in shot.values for name in _NETDEV for shot in (before, after)):
         return ""
     for name, payload in zip(_NETDEV, (moved.out_bytes, moved.in_bytes), strict=True):
         gained = after.values[name] - before.values[name]
         if payload >= _ENOUGH and gained >= payload // 2:
-            return f"; but the netdev's {name[4:]} grew by {gained} too, so something went through the kernel's network"
+            return f"; but {name[4:]} of the netdev also grew by {gained}: data went through the kernel's network stack"
     return ""

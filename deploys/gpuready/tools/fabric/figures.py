@@ -1,8 +1,8 @@
-"""What the tools print, as figures: rping, perftest (ib_write_bw, ib_read_lat), nccl-tests' table.
+"""Parse the figures that the tools print: rping, perftest (ib_write_bw, ib_read_lat), and the table of nccl-tests.
 
-Formats: librdmacm/examples/rping.c; perftest's text rows (its JSON is none before 24.01); nccl-tests' src/util.cu and
-doc/PERFORMANCE.md. A row that is not there is None: the tool's exit status alone proves nothing (rping exits 0 when its
-peer goes away in the middle).
+Formats: librdmacm/examples/rping.c; perftest's text rows (its JSON is invalid before 24.01); nccl-tests' src/util.cu
+and doc/PERFORMANCE.md. A missing row gives None: the exit status alone proves nothing (rping exits 0 if its peer stops
+in the middle).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLLECTIVE = re.compile(
     rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
     re.M,
 )
-#: Decoration of perftest's output and what rping says on every way out: no part of a complaint.
+#: Decoration of perftest's output, and what rping prints on every exit: never part of an error message.
 _NOISE = re.compile(
     r"^(-+|.*RDMA_(Write|Read) (BW|Latency) Test.*|.*(Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|"
     r"ibv_wr\* API|CQ Moderation|Link type|Mtu |GID index|Max inline|rdma_cm QPs|Data ex\. method|TX depth|"
@@ -54,7 +54,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Collective:
-    """A row of nccl-tests, out of place: bytes, microseconds, GB/s; ``wrong`` is None when not checked."""
+    """An out-of-place row of nccl-tests: bytes, microseconds, GB/s. ``wrong`` is None if it was not checked."""
 
     size: int
     time: float
@@ -64,19 +64,19 @@ class Collective:
 
 
 def pings(text: str) -> int:
-    """How many pings came back in order, counted from 0 (rping -v)."""
+    """Return how many pings came back in order, counted from 0 (rping -v)."""
     seen = [int(number) for number in _PING.findall(text)]
     return len(seen) if seen == list(range(len(seen))) else 0
 
 
 def bandwidth(text: str) -> Bandwidth | None:
-    """The last row of ib_write_bw. Its peak column is always 0.00 with -D, so the average counts."""
+    """Parse the last row of ib_write_bw. Its peak column is always 0.00 with -D, so the average counts."""
     rows = _BANDWIDTH.findall(text)
     return Bandwidth(int(rows[-1][0]), int(rows[-1][1]), float(rows[-1][3])) if rows else None
 
 
 def latency(text: str) -> Latency | None:
-    """The last row of ib_read_lat -n: min, max, typical, average, deviation, 99 % and 99.9 %."""
+    """Parse the last row of ib_read_lat -n: min, max, typical, average, deviation, 99 % and 99.9 %."""
     rows = _LATENCY.findall(text)
     if not rows:
         return None
@@ -85,7 +85,7 @@ def latency(text: str) -> Latency | None:
 
 
 def collective(text: str) -> Collective | None:
-    """The last row of nccl-tests' table."""
+    """Parse the last row of nccl-tests' table."""
     rows = _COLLECTIVE.findall(text)
     if not rows:
         return None
@@ -93,15 +93,10 @@ def collective(text: str) -> Collective | None:
     return Collective(int(size), float(time), float(algbw), float(busbw), int(wrong) if wrong.isdecimal() else None)
 
 
-def all_reduce_busbw(algbw: float, ranks: int) -> float:
-    """Bus bandwidth of an all-reduce from its algorithm bandwidth (same unit): 2(n-1)/n of it crosses each link."""
-    return algbw * 2 * (ranks - 1) / ranks
-
-
 def network(log: str) -> str:
-    """Which transport NCCL's log names: ``NET/IB ...``, ``Socket``, or nothing where it says none.
+    """Return the transport in NCCL's log: ``NET/IB ...``, ``Socket``, or an empty string.
 
-    With NCCL_DEBUG=INFO; a plugin's InfiniBand transport calls itself IBext.
+    The log needs NCCL_DEBUG=INFO. The InfiniBand transport of a plugin has the name IBext.
     """
     if re.search(r"Using network Socket|via NET/Socket", log):
         return "Socket"
@@ -111,7 +106,7 @@ def network(log: str) -> str:
 
 
 def complaint(text: str) -> str:
-    """What a tool said that is neither a figure nor decoration, in its last lines."""
-    told = [line.strip() for line in text.splitlines() if not _NOISE.match(line[:1000])]
-    rows = [line for line in told if line and not _BANDWIDTH.match(line) and not _LATENCY.match(line)]
+    """Return the last lines of a tool's output that are neither figures nor decoration."""
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line[:1000])]
+    rows = [line for line in lines if line and not _BANDWIDTH.match(line) and not _LATENCY.match(line)]
     return brief("; ".join(list(dict.fromkeys(rows))[-4:]), 400)

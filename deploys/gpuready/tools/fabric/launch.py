@@ -1,8 +1,10 @@
-"""The torchrun line of every node: rank by rank, in the order of the inventory, over the fabric.
+"""Write the torchrun command of every node: one rank a node, in inventory order, over the fabric.
 
-Each line names its own settings, because names of HCAs and interfaces may differ between nodes; what /etc/nccl.conf of
-the node says already is left out. Sources: PyTorch's documentation of torchrun (static rendezvous); ip-sysctl.rst for
-the ports that Linux takes for connections of its own.
+Each command has its own settings, because names of HCAs and interfaces may differ between nodes. Settings that
+/etc/nccl.conf of the node already contains are omitted.
+
+Sources: PyTorch's documentation of torchrun (static rendezvous); ip-sysctl.rst for
+the ephemeral ports of Linux.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ PLACEHOLDER = "YOUR_SCRIPT.py"
 
 @dataclass(frozen=True)
 class Launch:
-    """The line of one node."""
+    """The command of one node."""
 
     rank: int
     environment: dict[str, str]
@@ -33,18 +35,18 @@ class Launch:
     processes: int
 
     def __str__(self) -> str:
-        """As a shell takes it."""
+        """Return it as a shell command."""
         return " ".join([*(assignment(*item) for item in self.environment.items()), shlex.join(self.argv)])
 
 
 def assignment(name: str, value: str) -> str:
-    """A variable for any shell; zsh takes a bare ``=NAME`` for the path of a command."""
+    """Quote an assignment for any shell: zsh expands a bare ``=NAME`` to the path of a command."""
     return f"{name}='{value}'" if value.startswith("=") and "'" not in value else f"{name}={shlex.quote(value)}"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the user says of it; ``processes`` and ``address`` take the place of what is found."""
+    """The user's options. ``processes`` and ``address`` override what the nodes report."""
 
     script: tuple[str, ...]
     port: int = MASTER_PORT
@@ -54,26 +56,26 @@ class Job:
 
 
 class NoLaunch(Exception):
-    """Why a node has no line, as one phrase."""
+    """The reason why a node has no command, as one phrase."""
 
 
 def gpus(spec: NodeSpec, state: NodeState) -> int:
-    """How many processes a node runs: its GPUs; NoLaunch where they cannot be counted, or are not all there."""
+    """Return the number of processes on a node: its GPUs. Raises NoLaunch if it is unknown or GPUs are missing."""
     found, pinned = len(state.driver.gpus), spec.hardware.expected_gpus
     if pinned is not None and found != pinned:
-        raise NoLaunch(f"{found} of {pinned} GPUs are there (hardware.gpus)")
+        raise NoLaunch(f"{found} of {pinned} GPUs are present (hardware.gpus)")
     if not found:
-        raise NoLaunch("the driver lists no GPU; say how many processes: --nproc-per-node N")
+        raise NoLaunch("the driver lists no GPU; give the number of processes with --nproc-per-node N")
     return found
 
 
 def master(first: Settings, job: Job) -> str:
-    """The address of rank 0 on the fabric."""
+    """Return the address of rank 0 on the fabric; raises NoLaunch."""
     up = {each.port.name for each in first.choices.chosen}
     usable = (each.address for each in first.fabric if each.address is not None and each.port.name in up)
     found = job.address or next(map(str, usable), "")
     if not found:
-        raise NoLaunch("no port of rank 0 that is up has an IP address; say where it listens: --master-addr ADDRESS")
+        raise NoLaunch("no active port of rank 0 has an IP address; give its address with --master-addr ADDRESS")
     return found
 
 
@@ -93,21 +95,21 @@ def line(rank: int, nodes: int, address: str, job: Job, spec: NodeSpec, state: N
 
 
 def unwritten(variables: Mapping[str, str], state: NodeState) -> dict[str, str]:
-    """What /etc/nccl.conf of the node does not say yet; all of it where it says something else of our variables."""
-    said = conf.effective(state.files[conf.CONF].text) if conf.CONF in state.files else {}
-    return {} if all(said.get(name) == value for name, value in variables.items()) else dict(variables)
+    """Return no variables if /etc/nccl.conf of the node has all of them with these values, else all variables."""
+    configured = conf.effective(state.files[conf.CONF].text) if conf.CONF in state.files else {}
+    return {} if all(configured.get(name) == value for name, value in variables.items()) else dict(variables)
 
 
 def notes(address: str, job: Job, told: Sequence[Settings], lines: Sequence[Launch]) -> list[list[str]]:
-    """For each node what should be known about its line."""
+    """Return the notes on the command of each node."""
     found: list[list[str]] = []
     for each, launch in zip(told, lines, strict=True):
         nets = [ip_network(port.network) for port in each.fabric if port.network]
-        told_here = []
+        remarks = []
         if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
-            said = ", ".join(map(str, nets))
-            told_here.append(f"its fabric ({said}) does not hold the master's address {address}: there must be a route")
+            networks = ", ".join(map(str, nets))
+            remarks.append(f"its fabric ({networks}) does not contain the master address {address}: it needs a route")
         if not (set(launch.environment) - {torch.VARIABLE}):
-            told_here.append(f"NCCL's settings come from {conf.CONF}, which a container does not see")
-        found.append(told_here)
+            remarks.append(f"NCCL's settings come from {conf.CONF}, which a container does not see")
+        found.append(remarks)
     return found

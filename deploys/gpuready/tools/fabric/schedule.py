@@ -1,7 +1,7 @@
-"""Who is tested against whom, and when: in rounds, because two tests at once on a host would halve each other.
+"""Schedule the pairs in rounds: two tests at the same time on one host would slow each other down.
 
-``all`` is a round robin tournament by the circle method; ``random:N`` is N rounds of the tournament of a shuffled
-field, so that each host meets N others, none of them twice.
+``all`` is a round-robin tournament by the circle method. ``random:N`` is N rounds of the tournament of the shuffled
+hosts, so that each host meets N different ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RANDOM = re.compile(r"random:([1-9][0-9]{0,5})")
 
 @dataclass(frozen=True)
 class Pairing:
-    """``kind`` is ring, all or random; ``count`` and ``seed`` belong to random alone."""
+    """How to make pairs. ``kind`` is ring, all or random; ``count`` and ``seed`` are for random only."""
 
     kind: str
     count: int = 0
@@ -29,12 +29,12 @@ class Pairing:
         return f"random:{self.count}" if self.kind == "random" else self.kind
 
     def rounds(self, hosts: Sequence[str]) -> tuple[Round, ...]:
-        """The rounds for these hosts (distinct names), in inventory order; none for fewer than two."""
+        """Return the rounds for these hosts (distinct names, in inventory order); none for fewer than two."""
         if self.kind == "ring":
             return ring(hosts)
         if self.kind == "all":
             return tournament(hosts)
-        import random  # some milliseconds, which only this needs
+        import random  # takes some milliseconds, and only this needs it
 
         shuffled = list(hosts)
         random.Random(self.seed).shuffle(shuffled)
@@ -42,21 +42,21 @@ class Pairing:
 
 
 def pairing(text: str, seed: int) -> Pairing:
-    """``ring``, ``all`` or ``random:N`` as on the command line; UsageError for anything else."""
+    """Parse ``ring``, ``all`` or ``random:N`` from the command line; raises UsageError for anything else."""
     if text in ("ring", "all"):
         return Pairing(text)
     if match := _RANDOM.fullmatch(text):
         return Pairing("random", int(match[1]), seed)
     raise UsageError(
-        f"--pairs {text}: no way to make pairs",
+        f"--pairs {text}: unknown pairing",
         remedy="ring (each with the next), all (each with each), or random:N (each with N others)",
     )
 
 
 def ring(hosts: Sequence[str]) -> tuple[Round, ...]:
-    """Each host with the next one, the last with the first: two rounds, three for an odd number of hosts."""
+    """Pair each host with the next one, the last with the first: two rounds, three for an odd number of hosts."""
     edges = [(host, hosts[(i + 1) % len(hosts)]) for i, host in enumerate(hosts)]
-    if len(hosts) < 3:  # of two, each is the other's next
+    if len(hosts) < 3:  # two hosts are one pair
         edges = edges[:1] if len(hosts) == 2 else []
     last = edges[-1:] if len(edges) % 2 else []
     even = edges[: len(edges) - len(last)]
@@ -64,7 +64,7 @@ def ring(hosts: Sequence[str]) -> tuple[Round, ...]:
 
 
 def tournament(hosts: Sequence[str]) -> tuple[Round, ...]:
-    """Each host with each other one, once; of an odd number one pauses in each round."""
+    """Pair each host with each other one, once. With an odd number, one host pauses in each round."""
     field: list[str | None] = [*hosts, *([None] if len(hosts) % 2 else [])]
     rounds = []
     for _ in range(len(field) - 1):

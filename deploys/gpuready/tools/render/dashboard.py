@@ -1,7 +1,7 @@
 """The Grafana dashboard: RDMA counters of gpuready's exporter beside the GPU metrics of dcgm-exporter.
 
-Each panel is a title, a unit of Grafana's, a legend and one expression a curve. Drivers count the same thing under
-their own names, so a curve takes the first that a port has (``or``). Sources: the exporter's names
+Each panel has a title, a unit of Grafana, and one legend and expression for each curve. Drivers give the same counter
+different names, so a curve uses the first one that a port has (``or``). Sources: the exporter's names
 (templates/monitoring/rdma-exporter.sh.j2) and dcgm-exporter's default-counters.csv; what that calls a counter of
 NVLink is a rate in MB/s, and that of PCIe one in KB/s (dcgm-exporter issues 354 and 658).
 """
@@ -19,7 +19,7 @@ _GPU = "{{instance}} GPU {{gpu}}"
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: legend of a curve -> expression; ``kind`` is Grafana's name of the visualisation."""
+    """One panel: legend of a curve -> expression. ``kind``: Grafana's name of the visualisation."""
 
     title: str
     unit: str
@@ -28,29 +28,29 @@ class Panel:
 
 
 def _rate(*names: str) -> str:
-    """The first of several counters that a port has, per second; a name with + is a sum of counters."""
+    """Return the rate of the first counter that a port has; a name with + is a sum of counters."""
     return " or ".join(
         " + ".join(f"rate({part}{{{NODE}}}[$__rate_interval])" for part in name.split("+")) for name in names
     )
 
 
 def _each(*names: str, start: str = "rdma_hw_") -> dict[str, str]:
-    """A curve for each counter; its name stands in the legend."""
+    """Return one curve for each counter, with its name in the legend."""
     return {f"{_PORT} {start.removeprefix('rdma_')}{name}": _rate(f"{start}{name}_total") for name in names}
 
 
 def _rdma(name: str) -> str:
-    """A gauge of the exporter."""
+    """Return a gauge of the RDMA exporter."""
     return f"rdma_{name}{{{NODE}}}"
 
 
 def _dcgm(name: str) -> str:
-    """A metric of a GPU."""
+    """Return a GPU metric of dcgm-exporter."""
     return f"DCGM_FI_DEV_{name}{{{NODE}}}"
 
 
 def _pcie(direction: str) -> str:
-    """dcgm-exporter has the one or the other, by its release and settings."""
+    """Return the metric that dcgm-exporter has: it depends on its release and settings."""
     return f"DCGM_FI_PROF_PCIE_{direction}_BYTES{{{NODE}}} or {_dcgm(f'PCIE_{direction}_THROUGHPUT')} * 1000"
 
 
@@ -89,9 +89,9 @@ ROWS: Mapping[str, tuple[Panel, ...]] = {
         Panel("Packets sent", "pps", {_PORT: _SENT_PACKETS}),
         Panel("Packets received", "pps", {_PORT: _RECEIVED_PACKETS}),
         Panel("Congestion: ECN marks and CNPs", "pps", _CONGESTION),
-        Panel("Lost and sent again", "cps", _LOST),
+        Panel("Lost and retransmitted", "cps", _LOST),
         Panel("Link and packet errors", "cps", _BAD),
-        Panel("What could not be read", "none", {"{{instance}} {{device}}": _rdma("exporter_read_errors")}),
+        Panel("Counters that could not be read", "none", {"{{instance}} {{device}}": _rdma("exporter_read_errors")}),
     ),
     "GPU": (
         Panel("Utilization", "percent", {_GPU: _dcgm("GPU_UTIL")}),
@@ -117,12 +117,12 @@ _STATES = ("DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 
 
 def expressions() -> tuple[str, ...]:
-    """All of the dashboard's PromQL, with Grafana's variables in it."""
+    """Return every PromQL expression of the dashboard, with Grafana's variables."""
     return tuple(expression for panels in ROWS.values() for panel in panels for expression in panel.curves.values())
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard as Grafana imports it (schema 39: Grafana 10 and later)."""
+    """Return the dashboard for import into Grafana (schema 39: Grafana 10 and later)."""
     panels: list[dict[str, Any]] = []
     y = 0
     for title, row in ROWS.items():
@@ -174,7 +174,7 @@ def _source() -> dict[str, Any]:
 
 
 def _nodes() -> dict[str, Any]:
-    """The hosts, without the port of the exporter that told of them."""
+    """Return the variable of the hosts, without the port of the exporter."""
     return {
         "name": "node",
         "label": "Node",

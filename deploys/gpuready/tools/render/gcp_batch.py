@@ -1,8 +1,8 @@
-"""A job of Google Cloud's Batch on one VM with GPUs: a container under the runtime nvidia that sees the driver.
+"""Write a job for Google Cloud Batch on one VM with GPUs: a container with the nvidia runtime that finds the driver.
 
-Batch on Container-Optimized OS puts the driver at /var/lib/nvidia, which it does not tell a container's linker: the
-first torchrun with Triton ends with "libcuda.so cannot found!". So the libraries are mounted where CUDA images look,
-Triton is told the directory, and Docker gets its runtime before the container starts.
+Batch on Container-Optimized OS installs the driver in /var/lib/nvidia, which a container's linker does not search:
+torchrun with Triton fails with "libcuda.so cannot found!". So the job mounts the libraries where CUDA images look, sets
+the directory for Triton, and adds the nvidia runtime to Docker before the container starts.
 Sources: the Batch API's reference v1 (projects.locations.jobs: TaskGroup, TaskSpec, Runnable, Container,
 AllocationPolicy) and Batch's documentation on GPUs (the mounts); Compute Engine's on GPU machine types; PyTorch's
 documentation of torchrun.
@@ -31,7 +31,7 @@ systemctl restart docker
 
 @dataclass(frozen=True)
 class Job:
-    """What the spec does not say: the image, the VM, and the program with its arguments."""
+    """The parts of the job that the spec does not contain: the image, the VM, and the program with its arguments."""
 
     image: str
     machine_type: str
@@ -41,12 +41,12 @@ class Job:
 
 
 def has_gpus(machine_type: str) -> bool:
-    """Has a VM of that type GPUs of its own (families A and G, such as a3-highgpu-8g, a4x- and g2-), so none to add?"""
+    """Tell whether VMs of that type include GPUs (families A and G, such as a3-highgpu-8g, a4x- and g2-)."""
     return bool(re.match(r"[ag]\d+x?-", machine_type))
 
 
 def job(wanted: Job, gpus: int, spec: NodeSpec) -> dict[str, Any]:
-    """The job as the API takes it (``gcloud batch jobs submit --config``)."""
+    """Return the job in the form of the API (``gcloud batch jobs submit --config``)."""
     policy: dict[str, Any] = {"machineType": wanted.machine_type}
     if wanted.accelerator:
         policy["accelerators"] = [{"type": wanted.accelerator, "count": str(gpus)}]
@@ -71,6 +71,6 @@ def _runnables(wanted: Job, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any
     }
     variables = {"TRITON_LIBCUDA_PATH": f"{INSIDE}/lib64"}
     return (
-        {"displayName": "the runtime nvidia", "script": {"text": _RUNTIME}},
+        {"displayName": "the nvidia runtime", "script": {"text": _RUNTIME}},
         {"displayName": "torchrun", "container": container, "environment": {"variables": variables}},
     )

@@ -1,4 +1,4 @@
-"""For Prometheus: which exporters the hosts of an inventory have and where, and the alert rules.
+"""Write the scrape configuration for the exporters of an inventory's hosts, and the alert rules, for Prometheus.
 
 The ports are dcgm-exporter's and node_exporter's defaults.
 """
@@ -16,7 +16,7 @@ DCGM_PORT, NODE_PORT = 9400, 9100
 
 
 def scrape_configs(entries: Sequence[HostEntry]) -> str:
-    """A ``scrape_configs`` section, YAML: the RDMA exporter, node_exporter where it takes the file, dcgm-exporter."""
+    """Return a ``scrape_configs`` section (YAML): RDMA exporter, node_exporter if it reads its file, dcgm-exporter."""
     rdma = [_listener(entry) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
     node = [_target(entry, NODE_PORT) for entry in entries if entry.spec.monitoring.rdma_exporter == "textfile"]
     dcgm = [_target(entry, DCGM_PORT) for entry in entries if entry.spec.hardware.gpus != "none"]
@@ -27,7 +27,7 @@ def scrape_configs(entries: Sequence[HostEntry]) -> str:
 
 
 def unreachable(entries: Sequence[HostEntry]) -> tuple[str, ...]:
-    """Hosts whose exporter only the host itself reaches."""
+    """Return the hosts whose exporter listens only on a loopback address."""
     return tuple(
         entry.name
         for entry in entries
@@ -37,7 +37,7 @@ def unreachable(entries: Sequence[HostEntry]) -> tuple[str, ...]:
 
 
 def rules() -> str:
-    """Alert rules, YAML."""
+    """Return the alert rules (YAML)."""
     return resources.document("tools/render/prometheus-rules.yml")
 
 

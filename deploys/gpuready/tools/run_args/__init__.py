@@ -1,1 +1,1 @@
-"""How containers and jobs are started so that they get what a node has."""
+"""The options with which containers and jobs get a node's GPUs, shared memory and RDMA."""

@@ -1,4 +1,4 @@
-"""What ``docker run`` needs on a node so that a container gets its GPUs, enough shared memory, and RDMA; each with why.
+"""Choose the ``docker run`` options that give a container a node's GPUs, enough shared memory, and RDMA.
 
 Sources: docker run's reference; the NVIDIA Container Toolkit's guide (NVIDIA_VISIBLE_DEVICES, CDI device names);
 PyTorch's documentation (workers share tensors through /dev/shm); ibv_reg_mr(3) (locked memory).
@@ -15,50 +15,50 @@ from gpuready.components.memlock import component
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 
-#: PyTorch's workers want more than Docker's 64 MiB; a GiB for each GPU, and never less than this.
+#: PyTorch's workers need more than Docker's 64 MiB: one GiB for each GPU, and at least this.
 LEAST_SHM_GIB = 4
 
 
 class NoGpus(Exception):
-    """No way is known in which a container gets GPUs on this node."""
+    """The reason why a container cannot get GPUs on this node."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """Words of the command line, and why they are there."""
+    """Words of the command line, and the reason for them."""
 
     words: tuple[str, ...]
     why: str
 
     def __str__(self) -> str:
-        """As a shell takes them."""
+        """Return the words as shell code."""
         return shlex.join(self.words)
 
 
 def arguments(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
-    """For this node as it is now; :class:`NoGpus` where its Docker gives no GPUs."""
+    """Return the options for the node's current state. Raises :class:`NoGpus` if its Docker gives no GPUs."""
     return (*_gpus(spec, state), shared_memory(spec, _count(spec, state)), *_rdma(spec, state))
 
 
 def _gpus(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
     docker = state.docker
     if isinstance(docker, Unknown):
-        raise NoGpus(f"Docker was not understood: {docker.unknown}")
+        raise NoGpus(f"cannot read Docker's state: {docker.unknown}")
     if docker is None:
         raise NoGpus("no Docker runs on this node")
     devices = f"--device={KIND}=all"
     if "nvidia" not in docker.runtimes:
         if _has_cdi(docker, state):
-            return (Argument((devices,), "Docker has no runtime nvidia, and injects CDI devices by itself"),)
-        raise NoGpus("Docker has no runtime nvidia, and no CDI spec that it reads: gpuready apply brings them")
+            return (Argument((devices,), "Docker has no nvidia runtime, but injects CDI devices itself"),)
+        raise NoGpus("Docker has neither the nvidia runtime nor a CDI spec: run gpuready apply")
     if spec.toolkit.hardened:
         if _has_cdi(docker, state):
-            return (Argument((devices,), "toolkit.hardened: NVIDIA_VISIBLE_DEVICES is not heard"),)
+            return (Argument((devices,), "toolkit.hardened: NVIDIA_VISIBLE_DEVICES is ignored"),)
         mount = ("--runtime=nvidia", "--volume=/dev/null:/var/run/nvidia-container-devices/all")
-        return (Argument(mount, "toolkit.hardened: the list of GPUs is taken from mounts"),)
+        return (Argument(mount, "toolkit.hardened: the runtime reads the list of GPUs from mounts"),)
     if docker.default_runtime == "nvidia":
         return (Argument(("--gpus=all",), "nvidia is Docker's default runtime"),)
-    return (Argument(("--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all"), "the runtime nvidia, and all GPUs"),)
+    return (Argument(("--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all"), "the nvidia runtime, and all GPUs"),)
 
 
 def _has_cdi(docker: Docker, state: NodeState) -> bool:
@@ -66,13 +66,13 @@ def _has_cdi(docker: Docker, state: NodeState) -> bool:
 
 
 def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
-    """The spec's size, else one that PyTorch's workers do not fill at once."""
+    """Return the size in the spec, else one that suffices for PyTorch's workers."""
     docker = spec.runtimes.required_docker
     if docker is not None and docker.shm_size is not None:
-        return Argument((f"--shm-size={docker.shm_size}",), "runtimes.docker.shm_size of the spec")
+        return Argument((f"--shm-size={docker.shm_size}",), "runtimes.docker.shm_size in the spec")
     return Argument(
         (f"--shm-size={max(LEAST_SHM_GIB, gpus)}g",),
-        "workers of PyTorch and NCCL share memory; Docker's default is 64 MiB",
+        "PyTorch's workers and NCCL use shared memory; Docker's default is 64 MiB",
     )
 
 
@@ -83,15 +83,16 @@ def _count(spec: NodeSpec, state: NodeState) -> int:
 def _rdma(spec: NodeSpec, state: NodeState) -> Sequence[Argument]:
     ports = sorted({path.split("/")[4] for path in state.rdma if "/ports/" in path})
     if not ports:
-        return (
-            [Argument(("--ulimit=memlock=-1:-1",), component.wanted(spec, state))]
-            if component.wanted(spec, state)
-            else []
-        )
+        reason = component.wanted(spec, state)
+        return [Argument(("--ulimit=memlock=-1:-1",), reason)] if reason else []
     found = [
         Argument(("--device=/dev/infiniband",), f"RDMA devices: {', '.join(ports)}"),
-        Argument(("--ulimit=memlock=-1:-1",), "RDMA pins its buffers: with less NCCL falls back to TCP"),
+        Argument(
+            ("--ulimit=memlock=-1:-1",), "RDMA locks its buffers in memory; with a lower limit, NCCL falls back to TCP"
+        ),
     ]
     if state.ib_netns_mode != "N":
-        found.append(Argument(("--network=host",), "the ranks' addresses, and the interfaces that GIDs belong to"))
+        found.append(
+            Argument(("--network=host",), "the ranks need the host's addresses and the interfaces of the GIDs")
+        )
     return found
