@@ -28,6 +28,7 @@ from gpuready.inventory.hosts import load
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState, Unknown
 from gpuready.state.parse import parse
+from tests.components.closing import assigned
 from tests.components.wheels import wheel_verdicts
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.state.probe_answers import lines
@@ -383,7 +384,7 @@ def test_remove_uninstalls_what_was_new_and_leaves_what_replaced_something(tmp_p
     )
     for found, state in ((new, recorded(made, "/a")), (old, recorded(made, "/a", before="2.1.0"))):
         (step,) = Wheels().converge(found.diff, NodeSpec(), state)
-        assert ("if [ -n 1 ] &&" in step.script) == (found is new)
+        assert (assigned(step.script, "UNINSTALL") == "1") == (found is new)
 
 
 def test_remove_leaves_alone_what_somebody_else_installed_since(tmp_path: Path) -> None:
