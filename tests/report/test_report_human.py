@@ -11,7 +11,8 @@ import pytest
 from gpuready.core.component import Comparison
 from gpuready.core.host_list import hostlist
 from gpuready.report.exitcode import exit_code
-from gpuready.report.human import human, problem
+from gpuready.report.human import human
+from gpuready.report.page import problem
 from gpuready.report.run import ComponentRun
 from gpuready.report.text import printable
 from tests.report.test_report_runs import CODES, DOCKER, STUB, TOOLKIT, UNSEEN, host, run, sample

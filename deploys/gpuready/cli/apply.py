@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Request, Verb, change_options, request, run_options
-from gpuready.cli.output import deliver, say, use_color
+from gpuready.cli.options import STATE, HostVerb, change_options, run_options
+from gpuready.cli.output import deliver, use_color
+from gpuready.cli.sink import say
 from gpuready.core.errors import UsageError
-from gpuready.report.human import human
-from gpuready.report.run import Run
 from gpuready.report.text import count
+
+if TYPE_CHECKING:
+    from gpuready.cli.request import Request
+    from gpuready.report.run import Run
 
 _HELP = """Bring every node to its spec, and prove it. What is as it should be is not touched.
 
@@ -28,18 +30,21 @@ DECLINED = "for consent: not confirmed"
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
 
 
-@click.command("apply", cls=Verb, help=_HELP)
+@click.command("apply", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
 @STATE
 @YES
 def command(state: str | None, yes: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.request import request
+
     if state is not None:
         raise UsageError("apply takes no --state: it changes nodes, and must see them itself",
                          remedy="gpuready plan --state FILE shows what a recorded state would need")  # fmt: skip
     consent("apply", yes)
-    return change(request("apply", **given), yes=yes)
+    return change(request("apply", **given), yes=yes, act=online)
 
 
 class Act(Protocol):
@@ -48,7 +53,7 @@ class Act(Protocol):
     def __call__(self, wanted: Request, *, verb: str = "") -> Run: ...
 
 
-def change(wanted: Request, *, yes: bool, act: Act = online) -> int:
+def change(wanted: Request, *, yes: bool, act: Act) -> int:
     """Do it, after showing it and asking unless ``yes``; the exit code."""
     run = act(wanted) if yes else _ask_first(wanted, act)
     return deliver(run, wanted.outputs, color=wanted.color)
@@ -73,6 +78,8 @@ def _ask_first(wanted: Request, act: Act) -> Run:
         planned.verb = wanted.verb
         planned.conclude()
         return planned
+    from gpuready.report.human import human
+
     say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):

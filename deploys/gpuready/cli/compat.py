@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.options import STATE, Verb, probe_options, request
+from gpuready.cli.main import held
+from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.output import deliver, targets
 from gpuready.core.errors import UsageError
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
-from gpuready.cuda.host import hosts_of
 from gpuready.cuda.require import RequireError, check
 from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.images import ImageSpec, named
-from gpuready.spec.model import NodeSpec
 from gpuready.tools.compat.answer import answers
-from gpuready.tools.compat.checks import image_facts
-from gpuready.tools.compat.note import NoteError, given_note
+
+if TYPE_CHECKING:
+    from gpuready.spec.images import ImageSpec
+    from gpuready.spec.model import NodeSpec
 
 _HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
 
@@ -100,9 +99,13 @@ def command(**given: Any) -> int:
 
 def _matrix(given: dict[str, Any]) -> int:
     """Every host of the inventory, recorded or probed, and every image; by default those of its spec."""
-    from gpuready.cli.images import is_here
-    from gpuready.cli.online import online
-    from gpuready.cli.states import read_states
+    with held():
+        from gpuready.cli.images import is_here
+        from gpuready.cli.online import online
+        from gpuready.cli.request import request
+        from gpuready.cli.states import read_states
+        from gpuready.cuda.host import hosts_of
+        from gpuready.tools.compat.checks import image_facts
 
     shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel", "probe_timeout")
     wanted = request("compat", **{name: given[name] for name in shared})
@@ -136,6 +139,8 @@ def _matrix(given: dict[str, Any]) -> int:
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
     """The images that are read on the node itself."""
+    from gpuready.spec.images import ImageSpec, named
+
     if not given["image"] and given["image_cuda"] is None:
         return named(spec.images)
     return tuple(ImageSpec.model_construct(ref=name, cuda=given["image_cuda"]) for name in asked)
@@ -215,6 +220,8 @@ def _described(image: Image, hosts: Sequence[Host]) -> ImageFacts:
 def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
     if text is None:
         return None
+    from gpuready.tools.compat.note import NoteError, given_note
+
     if len(libraries) != 1:
         raise UsageError(
             f"--note describes one library, and --compat-lib names {len(libraries) or 'none'}",
@@ -238,6 +245,8 @@ def cuda(option: str, text: str) -> Version:
     """A released CUDA version; UsageError names those that are known."""
     found = _version(option, text, "X.Y or X.Y.Z, such as 12.4.1", 2)
     if found[:2] not in tables.known_cuda():
+        import difflib
+
         known = [dotted(one) for one in tables.known_cuda()]
         near = difflib.get_close_matches(dotted(found[:2]), known, 1, 0.5)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -6,12 +6,8 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, probe_options, request
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.core.errors import GpureadyError
-from gpuready.tools.run_args.arguments import NoGpus, arguments
 
 _HELP = """The options of docker run with which a container gets the GPUs of a host, shared memory, and RDMA.
 
@@ -31,11 +27,17 @@ class NoGpusError(GpureadyError):
     exit_code = 3
 
 
-@click.command("docker-args", cls=Verb, help=_HELP)
+@click.command("docker-args", cls=HostVerb, help=_HELP)
 @probe_options
 @STATE
 def command(state: str | None, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+    from gpuready.tools.run_args.arguments import NoGpus, arguments
+
     wanted = request("docker-args", **given)
     run = offline(wanted, state) if state is not None else online(wanted, verb="probe", passive=True)
     run.verb, run.batches = "docker-args", []

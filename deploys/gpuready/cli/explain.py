@@ -10,7 +10,7 @@ import click
 
 from gpuready.catalogue import BY_ID
 from gpuready.cli.options import Verb
-from gpuready.cli.output import say
+from gpuready.cli.sink import say
 from gpuready.core.check import Check
 from gpuready.core.component import Component
 from gpuready.core.errors import UsageError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.online import online
-from gpuready.cli.options import Verb, fabric_options, request
+from gpuready.cli.options import HostVerb, fabric_options
 from gpuready.cli.output import deliver
 from gpuready.core.errors import UsageError
 from gpuready.report.render import FABRIC_FORMATS
@@ -32,7 +31,7 @@ nothing stays behind; a tool that a host has not got is a skip that names its pa
 """
 
 
-@click.command("fabric", cls=Verb, help=_HELP)
+@click.command("fabric", cls=HostVerb, help=_HELP)
 @fabric_options
 @click.option(
     "--pairs",
@@ -52,6 +51,9 @@ nothing stays behind; a tool that a host has not got is a skip that names its pa
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of random:N; printed, so that a run can be repeated.")
 def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.request import request
+
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
     names = tuple(dict.fromkeys(name.strip() for name in tests.split(",")))
     for name in names:

@@ -9,8 +9,9 @@ import click
 
 from gpuready.cli.offline import offline
 from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Request, Verb, probe_options, request
+from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.cli.output import deliver, printed
+from gpuready.cli.request import Request, request
 from gpuready.components.nccl import torch
 from gpuready.components.nccl.settings import settings
 from gpuready.core.errors import GpureadyError, UsageError
@@ -38,7 +39,7 @@ class NcclError(GpureadyError):
     exit_code = 3
 
 
-@click.command("nccl", cls=Verb, help=_HELP)
+@click.command("nccl", cls=HostVerb, help=_HELP)
 @probe_options
 @STATE
 @click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, for a file or an engine.")

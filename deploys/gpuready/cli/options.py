@@ -1,56 +1,45 @@
-"""Options that several verbs share, and the request that they amount to."""
+"""Options that several verbs share. Only declared here, so that ``--help`` needs nothing else.
+
+:mod:`gpuready.cli.request` makes sense of what was given.
+"""
 
 from __future__ import annotations
 
-import difflib
+import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from gpuready.cli.app import write_exit_codes
-from gpuready.cli.output import Target, targets
-from gpuready.core.component import Disruption
-from gpuready.core.errors import UsageError
-from gpuready.core.fields import BATCH
-from gpuready.core.rollout import MAX_FAIL
-from gpuready.inventory.hosts import HostEntry, Skipped, load
-from gpuready.node import NODE
+from gpuready.cli.main import held
 from gpuready.report.render import FABRIC_FORMATS, FORMATS
-from gpuready.state import probe
 
 F = TypeVar("F", bound=Callable[..., Any])
-COMPONENTS = tuple(item.name for item in NODE)
+#: The names in :data:`gpuready.node.NODE` and those of the classes of disruption, in their order; a test holds them.
+COMPONENTS = (
+    "driver", "repository", "toolkit", "legacy", "config", "ldso", "devices", "cdi", "memlock", "rdma",
+    "nccl", "engine", "docker", "containerd", "crio", "monitoring", "wheels", "reconverge",
+)  # fmt: skip
+DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
+#: Seconds, as :data:`gpuready.state.probe.TIMEOUT`.
+PROBE_TIMEOUT = 30
+EXIT_CODES = "Exit codes: gpuready --help"
 
 
 class Verb(click.Command):
-    """A verb's help ends in the exit codes."""
+    """A verb's help says where the exit codes are listed."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_exit_codes(formatter)
+    def __init__(self, name: str | None, **attributes: Any) -> None:
+        super().__init__(name, **{**attributes, "epilog": EXIT_CODES})
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
+class HostVerb(Verb):
+    """A verb over hosts. What it needs is imported when it runs and not for its help; signals wait meanwhile."""
 
-    ``skipped``: hosts that were not chosen.
-    """
-
-    verb: str
-    sources: tuple[str, ...]
-    entries: tuple[HostEntry, ...]
-    skipped: tuple[Skipped, ...]
-    selected: frozenset[str] | None
-    outputs: tuple[Target, ...]
-    color: str
-    host_keys: str = "strict"
-    parallel: int = 64
-    probe_timeout: int = probe.TIMEOUT
-    allowed: Disruption = Disruption.restart
-    batch: str = ""
-    max_fail: str = "0"
+    def invoke(self, ctx: click.Context) -> Any:
+        with held():
+            importlib.import_module("gpuready.cli.request")
+        return super().invoke(ctx)
 
 
 _HOSTS = (
@@ -80,12 +69,12 @@ _REACH = (
                  help="accept-new stores the key of a host that is not known yet; for CI."),
     click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
                  help="Hosts at a time."),
-    click.option("--probe-timeout", type=click.IntRange(1, 3600), default=probe.TIMEOUT, show_default=True,
+    click.option("--probe-timeout", type=click.IntRange(1, 3600), default=PROBE_TIMEOUT, show_default=True,
                  metavar="SECONDS", envvar="GPUREADY_PROBE_TIMEOUT", show_envvar=True,
                  help="How long a node may take to answer. Raise it for overloaded nodes."),
 )  # fmt: skip
 _CONSENT = (
-    click.option("--allow-disruption", type=click.Choice([item.name for item in Disruption]), default="restart",
+    click.option("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
                  show_default=True, help="The most that may happen; the spec's maintenance may allow less."),
     click.option("--batch", default="", metavar="N|N%|N,N%",
                  help="Hosts at a time, batch after batch. Default: 1,25% where work could be hit, else all."),
@@ -136,57 +125,3 @@ def _apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
     for option in reversed(options):
         function = option(function)
     return function
-
-
-def request(
-    verb: str,
-    *,
-    inventory: Sequence[str],
-    limit: Sequence[str],
-    allow_exec: bool,
-    color: str,
-    output: Sequence[str] = (),
-    only: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    host_keys: str = "strict",
-    parallel: int = 64,
-    probe_timeout: int = probe.TIMEOUT,
-    allow_disruption: str = "restart",
-    batch: str = "",
-    max_fail: str = "0",
-    default_output: str = "human",
-    forms: Sequence[str] = FORMATS,
-) -> Request:
-    """Check the command line first, then the inventory; nothing is connected yet."""
-    if not inventory:
-        raise UsageError(
-            "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
-        )
-    if batch and not BATCH.fullmatch(batch):
-        raise UsageError(f"--batch {batch}: no batch size", remedy="a number from 1, a percentage, or several: 1,25%")
-    if not MAX_FAIL.fullmatch(max_fail):
-        raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
-    outputs = targets(output, default_output, forms)
-    selected = selection(only, skip)
-    from gpuready.catalogue import BY_ID
-
-    found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)
-    return Request(
-        verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, host_keys, parallel,
-        probe_timeout, Disruption[allow_disruption], batch, max_fail,
-    )  # fmt: skip
-
-
-def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None:
-    """The chosen components; None is all of them. UsageError for a name that is none, or when nothing is left."""
-    for name in (*only, *skip):
-        if name not in COMPONENTS:
-            near = difflib.get_close_matches(name, COMPONENTS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no component {name!r}{hint}", remedy=f"there are: {', '.join(COMPONENTS)}")
-    if not only and not skip:
-        return None
-    chosen = frozenset(only or COMPONENTS) - frozenset(skip)
-    if not chosen:
-        raise UsageError("--only and --skip leave no component")
-    return chosen

@@ -6,10 +6,7 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, consent_options, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, consent_options, run_options
 
 _HELP = """Show what apply would change, key by key, and whom it would hit. Nothing changes.
 
@@ -21,13 +18,18 @@ _HELP = """Show what apply would change, key by key, and whom it would hit. Noth
 """
 
 
-@click.command("plan", cls=Verb, help=_HELP)
+@click.command("plan", cls=HostVerb, help=_HELP)
 @run_options
 @consent_options
 @STATE
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when something would change.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     wanted = request("plan", **given)
     run = offline(wanted, state) if state is not None else online(wanted)
     return deliver(run, wanted.outputs, color=wanted.color, detailed=detailed_exitcode)

@@ -10,8 +10,9 @@ import click
 
 from gpuready.cli.apply import YES, change, consent
 from gpuready.cli.online import online
-from gpuready.cli.options import Request, Verb, probe_options, request
+from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
 from gpuready.cli.output import deliver
+from gpuready.cli.request import Request, request
 from gpuready.core.errors import UsageError
 from gpuready.tools.attach.move_plan import Asked
 
@@ -58,12 +59,12 @@ _DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device,
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only judge and show it.")
 
 
-@click.group("rdma", help=_HELP, no_args_is_help=False)
+@click.group("rdma", help=_HELP, epilog=EXIT_CODES, no_args_is_help=False)
 def command() -> None:
     """The group."""
 
 
-@command.command("attach", cls=Verb, help=_ATTACH)
+@command.command("attach", cls=HostVerb, help=_ATTACH)
 @_HOST
 @probe_options
 @click.option("--container", required=True, metavar="NAME", help="Container, pod (NAMESPACE/POD), or id. It runs.")
@@ -82,7 +83,7 @@ def attach(
     return _run(host, Asked("attach", container, device, netdev, engine), given, yes=yes, dry_run=dry_run)
 
 
-@command.command("detach", cls=Verb, help=_DETACH)
+@command.command("detach", cls=HostVerb, help=_DETACH)
 @_HOST
 @probe_options
 @click.option("--container", default="", metavar="NAME", help="Whatever this container or pod has.")
@@ -97,7 +98,7 @@ def detach(host: str, container: str, device: str, netdev: str, yes: bool, dry_r
     return _run(host, Asked("detach", container, device, netdev), given, yes=yes, dry_run=dry_run)
 
 
-@command.command("list", cls=Verb, help=_LIST)
+@command.command("list", cls=HostVerb, help=_LIST)
 @click.argument("host", metavar="[HOST]", default="")
 @probe_options
 def list_(host: str, **given: Any) -> int:

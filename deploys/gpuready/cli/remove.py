@@ -7,9 +7,7 @@ from typing import Any
 import click
 
 from gpuready.cli.apply import YES, change, consent
-from gpuready.cli.online import online
-from gpuready.cli.options import Verb, change_options, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import HostVerb, change_options, run_options
 
 _HELP = """Take out what gpuready put in, in reverse: its keys in the engines' files, its files, holds and packages.
 
@@ -23,15 +21,19 @@ that were there before stay, at the version that they have. A node that gpuready
 """
 
 
-@click.command("remove", cls=Verb, help=_HELP)
+@click.command("remove", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
 @YES
 @click.option("--dry-run", is_flag=True, help="Only show it.")
 def command(yes: bool, dry_run: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     if dry_run:
         wanted = request("remove", **given)
         return deliver(online(wanted, verb="plan"), wanted.outputs, color=wanted.color)
     consent("remove", yes)
-    return change(request("remove", **given), yes=yes)
+    return change(request("remove", **given), yes=yes, act=online)

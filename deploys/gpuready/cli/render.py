@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from gpuready.cli.options import Request, Verb, hosts, request
-from gpuready.cli.output import say, tell_skipped
+from gpuready.cli.options import Verb, hosts
+from gpuready.cli.output import tell_skipped
+from gpuready.cli.request import Request, request
+from gpuready.cli.sink import say
 from gpuready.core.errors import UsageError
 from gpuready.report.run import Run
 from gpuready.spec.images import named

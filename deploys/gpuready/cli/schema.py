@@ -7,7 +7,7 @@ import json
 import click
 
 from gpuready.cli.options import Verb
-from gpuready.cli.output import say
+from gpuready.cli.sink import say
 
 _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the result document.
 

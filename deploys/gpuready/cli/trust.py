@@ -13,13 +13,15 @@ import click
 from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
-from gpuready.cli.options import Verb, hosts, request
-from gpuready.cli.output import say, tell_skipped
+from gpuready.cli.options import HostVerb, hosts
+from gpuready.cli.output import tell_skipped
+from gpuready.cli.request import request
+from gpuready.cli.sink import say
 from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import KnownHosts
-from gpuready.report.human import problem
+from gpuready.report.page import problem
 from gpuready.report.run import Run
 from gpuready.report.text import count
 
@@ -44,7 +46,7 @@ class Offer:
     error: GpureadyError | None = None
 
 
-@click.command("trust", cls=Verb, help=_HELP)
+@click.command("trust", cls=HostVerb, help=_HELP)
 @hosts
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
 @click.option("--replace", is_flag=True, help="Replace keys that have changed.")

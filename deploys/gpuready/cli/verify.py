@@ -6,10 +6,7 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, run_options
 
 _HELP = """Judge every node by its spec: differences, and checks of what really works.
 
@@ -21,12 +18,17 @@ _HELP = """Judge every node by its spec: differences, and checks of what really 
 """
 
 
-@click.command("verify", cls=Verb, help=_HELP)
+@click.command("verify", cls=HostVerb, help=_HELP)
 @run_options
 @STATE
 @click.option("--passive", is_flag=True, help="Judge only what the probe read; no second exec.")
 def command(state: str | None, passive: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     wanted = request("verify", **given)
     run = offline(wanted, state) if state is not None else online(wanted, passive=passive)
     return deliver(run, wanted.outputs, color=wanted.color)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from gpuready.core.check import Judged
-from gpuready.core.component import Disruption
+from gpuready.core.component import Disruption, Value
 from gpuready.core.errors import GpureadyError
+from gpuready.report.mask import mask_value
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.report.text import shown
+from gpuready.report.text import one_line
+from gpuready.state.model import Unknown
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 TOLD = ("fail", "unknown", "warn")
+_LONGEST = 400
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 
@@ -79,6 +83,23 @@ def keys(item: ComponentRun) -> tuple[str, ...]:
         f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}{' (done)' if c.key in item.done else ''}"
         for c in item.found.diff
     )
+
+
+def shown(key: str, value: Value) -> str:
+    """A value of a diff as one short phrase."""
+    if value is None:
+        return "(absent)"
+    if isinstance(value, Unknown):
+        return f"(unknown: {one_line(value.unknown)})"
+    value = mask_value(key, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(map(str, value)) or "(none)"
+    else:
+        text = str(value) if value != "" else '""'
+    text = json.dumps(text, ensure_ascii=False) if text != text.strip() or "\n" in text else text
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuready.core.host_list import hostlist
 from gpuready.cuda.predict import MINOR_LIMITS
 from gpuready.cuda.versions import driver
 from gpuready.report.mask import mask_text
-from gpuready.report.run import Run
+from gpuready.report.page import page
 from gpuready.report.text import Painter, count
-from gpuready.tools.compat.answer import Answer
+
+if TYPE_CHECKING:
+    from gpuready.report.run import Run
+    from gpuready.tools.compat.answer import Answer
 
 _STYLE = {True: "green", False: "red"}
 
@@ -50,6 +53,11 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     elif not answer.runs and not answer.fixes:
         lines.append("  do     nothing that we know of makes it run here")
     return lines
+
+
+def answer_page(answer: Answer, *, color: bool) -> str:
+    """The whole report of one answer."""
+    return page([told(answer, Painter(color))])
 
 
 def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:

@@ -16,15 +16,10 @@ from gpuready.report import containers, fabric, nccl
 from gpuready.report.compat_report import answer_document
 from gpuready.report.coverage import gpu_checks, level, run_level
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import INTERRUPTED, ComponentRun, HostRun, Run
 from gpuready.state.model import Unknown
 
 SCHEMA = "gpuready/result/1"
-INTERRUPTED = {
-    "kind": "interrupted",
-    "message": "interrupted; a step that had begun on a node ends there by itself",
-    "remedy": "run it again: what is done is not done twice",
-}
 
 
 def document(run: Run, code: int) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gpuready.core.check import Judged
-from gpuready.report.run import HostRun, Run
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuready.core.check import Judged
+    from gpuready.report.run import HostRun, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 0)
 MEANING = {

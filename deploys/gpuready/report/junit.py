@@ -14,9 +14,8 @@ from typing import Any
 from gpuready.core.errors import GpureadyError
 from gpuready.report.blocks import fate, keys
 from gpuready.report.compat_report import told
-from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import INTERRUPTED, ComponentRun, HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
 from gpuready.tools.compat.answer import Answer

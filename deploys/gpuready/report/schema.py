@@ -14,23 +14,10 @@ from gpuready.cuda.predict import VERDICTS
 from gpuready.report import nccl
 from gpuready.report.document import SCHEMA
 from gpuready.report.exitcode import ORDER
-from gpuready.report.run import OUTCOMES
+from gpuready.report.run import OUTCOMES, VERBS
 from gpuready.state.model import NodeState
 from gpuready.tools.fabric.commands import TESTS
 
-VERBS: tuple[str, ...] = (
-    "plan",
-    "apply",
-    "verify",
-    "probe",
-    "remove",
-    "fabric",
-    "explain",
-    "schema",
-    "trust",
-    "compat",
-)
-VERBS += ("nccl", "docker-args", "rdma", "rdma attach", "rdma detach", "rdma list")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
