@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from gpuready.errors import InventoryError
 
 from gpuready.cli.app import run
+from gpuready.core.errors import InventoryError
 from gpuready.core.files import read_file, why_not
 from gpuready.operations.knownhosts import KnownHosts
 from tests.lab import scale

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from gpuready.cli.app import run
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())

@@ -18,7 +18,7 @@ from gpuready.cli.app import VERBS, run
 from gpuready.core.component import Disruption
 from gpuready.node import NODE
 from gpuready.report.exitcode import MEANING
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from gpuready.state import probe
 from tests.lab import scale
 

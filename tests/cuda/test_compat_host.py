@@ -13,7 +13,7 @@ from gpuready.cli.app import run
 from gpuready.cuda.facts import Image
 from gpuready.cuda.host import gpus_of, hosts_of
 from gpuready.cuda.predict import predict
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
 from tests.tools.compat.imagefiles import archive, docker_save, layer, library
 

@@ -23,8 +23,8 @@ from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, lo
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
+from gpuready.report.result import result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.report.schema import result_schema
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Driver, NodeState
 from tests.report.test_report_runs import STATE

@@ -22,7 +22,7 @@ _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the res
 def command(which: str) -> int:
     """Print it."""
     if which == "result":
-        from gpuready.report.schema import result_schema
+        from gpuready.report.result import result_schema
 
         say(json.dumps(result_schema(), indent=2))
     else:

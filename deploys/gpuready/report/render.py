@@ -39,7 +39,7 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.report.heatmap import svg
 
         return svg(run)
-    from gpuready.report.document import document, host_document, summary
+    from gpuready.report.result import document, host_document, summary
 
     if form == "json":
         return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"

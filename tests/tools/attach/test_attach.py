@@ -14,10 +14,9 @@ from jsonschema import Draft202012Validator
 from gpuready.components.nccl.spec import Nccl
 from gpuready.core.errors import ConvergeError, RefusedError
 from gpuready.core.records import ProbeError
-from gpuready.report.document import document
 from gpuready.report.human import human
+from gpuready.report.result import document, result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.report.schema import result_schema
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read
