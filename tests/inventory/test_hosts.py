@@ -256,8 +256,8 @@ def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
         "odd": "skipped",
     }
     assert "ansible_become_password: not supported" in found["hosts"]["odd"]["notes"][0]
-    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  do     add `gpuready: {}`" in text
-    assert "note   odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
+    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  fix:     add `gpuready: {}`" in text
+    assert "note:    odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
     assert listener.knocks == 0
 
 
@@ -306,7 +306,7 @@ def test_plan_does_nothing_where_no_gpu_is_seen_and_none_is_said(tmp_path: Path,
     bare = found["hosts"]["bare"]
     assert (bare["outcome"], bare["components"], bare["checks"]) == ("skipped", [], [])
     assert bare["reason"] == "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
-    assert "skipped  bare: no NVIDIA GPU is seen" in text and "do     write hardware: {gpus: none}" in text
+    assert "skipped  bare: no NVIDIA GPU is seen" in text and "fix:     write hardware: {gpus: none}" in text
 
 
 def test_a_plan_of_such_hosts_alone_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:

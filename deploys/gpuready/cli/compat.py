@@ -39,7 +39,7 @@ error.
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
 _UNASKED = (
-    "NVIDIA_REQUIRE_CUDA is not looked at here: only libnvidia-container (mode legacy) does, CDI and jit-cdi do not"
+    "NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container (mode legacy) reads it, CDI and jit-cdi do not"
 )
 
 

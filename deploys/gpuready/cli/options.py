@@ -47,47 +47,49 @@ _HOSTS = (
                  help="Ansible YAML or JSON, an executable that prints it, hosts: admin@10.0.0.7,  or @local "
                  "(this machine). Repeatable."),
     click.option("--limit", multiple=True, metavar="PATTERN",
-                 help="Only these: name, group, glob, !without. Repeatable."),
+                 help="Only these hosts: name, group, glob, !exclude. Repeatable."),
     click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand."),
     click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
-                 help="Default auto: on a terminal, unless NO_COLOR is set."),
+                 help="auto: on a terminal, unless NO_COLOR is set (default)."),
 )  # fmt: skip
 
 
 def _output(forms: Sequence[str]) -> Callable[[F], F]:
     return click.option("--output", multiple=True, metavar="FORMAT[:PATH]",
-                        help=f"{', '.join(forms)}; to stdout or into a file. Repeatable.")  # fmt: skip
+                        help=f"{', '.join(forms)}; to stdout, or to the file PATH. Repeatable.")  # fmt: skip
 
 
 _OUTPUT = _output(FORMATS)
 _COMPONENTS = (
-    click.option("--only", multiple=True, metavar="COMPONENT", help=f"One of {', '.join(COMPONENTS)}. Repeatable."),
-    click.option("--skip", multiple=True, metavar="COMPONENT", help="All but this one. Repeatable."),
+    click.option(
+        "--only", multiple=True, metavar="COMPONENT", help=f"Only this component: {', '.join(COMPONENTS)}. Repeatable."
+    ),
+    click.option("--skip", multiple=True, metavar="COMPONENT", help="All components but this one. Repeatable."),
 )
 _REACH = (
     click.option("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
-                 help="accept-new stores the key of a host that is not known yet; for CI."),
+                 help="accept-new stores the keys of unknown hosts without asking; for CI."),
     click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
                  help="Hosts at a time."),
     click.option("--probe-timeout", type=click.IntRange(1, 3600), default=PROBE_TIMEOUT, show_default=True,
                  metavar="SECONDS", envvar="GPUREADY_PROBE_TIMEOUT", show_envvar=True,
-                 help="How long a node may take to answer. Raise it for overloaded nodes."),
+                 help="Time for a node to answer. Raise it for overloaded nodes."),
 )  # fmt: skip
 _CONSENT = (
     click.option("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
-                 show_default=True, help="The most that may happen; the spec's maintenance may allow less."),
+                 show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less."),
     click.option("--batch", default="", metavar="N|N%|N,N%",
-                 help="Hosts at a time, batch after batch. Default: 1,25% where work could be hit, else all."),
+                 help="Hosts to change at a time. Default: 1,25% if running work may be affected, else all."),
 )  # fmt: skip
 _MAX_FAIL = click.option(
     "--max-fail",
     default="0",
     metavar="N|N%",
     show_default=True,
-    help="Hosts that may go wrong; after one more, no further batch begins.",
+    help="Stop before the next batch if more hosts than this failed.",
 )  # fmt: skip
 STATE = click.option(
-    "--state", metavar="FILE", help="Judge recorded states (gpuready probe; - is stdin) instead of connecting."
+    "--state", metavar="FILE", help="Read the states that gpuready probe recorded (- is stdin); do not connect."
 )
 
 
@@ -97,17 +99,17 @@ def hosts(function: F) -> F:
 
 
 def run_options(function: F) -> F:
-    """All that verbs which connect and compare have in common."""
+    """Options of the verbs that connect and compare."""
     return _apply(function, (*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH))
 
 
 def consent_options(function: F) -> F:
-    """What may happen, and to how many at once."""
+    """``--allow-disruption`` and ``--batch``."""
     return _apply(function, _CONSENT)
 
 
 def change_options(function: F) -> F:
-    """As :func:`consent_options`, and when to stop."""
+    """As :func:`consent_options`, and ``--max-fail``."""
     return _apply(function, (*_CONSENT, _MAX_FAIL))
 
 

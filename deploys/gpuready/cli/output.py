@@ -56,7 +56,7 @@ def _writable(path: Path) -> Path:
     if path.is_dir():
         raise UsageError(f"--output: cannot write {path}: it is a directory")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"--output: cannot write {path}: {path.parent} is no directory that can be written")
+        raise UsageError(f"--output: cannot write {path}: {path.parent} is not a writable directory")
     return path
 
 

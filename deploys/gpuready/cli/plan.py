@@ -1,4 +1,4 @@
-"""``gpuready plan``: what would change, and whom it would hit. Reads only."""
+"""``gpuready plan``: show what would change, and what it affects. Reads only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from gpuready.cli.options import STATE, HostVerb, consent_options, run_options
 
-_HELP = """Show what apply would change, key by key, and whom it would hit. Nothing changes.
+_HELP = """Show what apply would change, key by key, and what it affects. Nothing changes.
 
 \b
   gpuready plan -i hosts.yaml
@@ -22,7 +22,7 @@ _HELP = """Show what apply would change, key by key, and whom it would hit. Noth
 @run_options
 @consent_options
 @STATE
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when something would change.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
     """The exit code."""
     from gpuready.cli.offline import offline

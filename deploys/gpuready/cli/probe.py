@@ -1,4 +1,4 @@
-"""``gpuready probe``: what the nodes are, as data. The states are masked; plan and verify take them with --state."""
+"""``gpuready probe``: print the state of the nodes, masked. plan and verify read it with --state."""
 
 from __future__ import annotations
 

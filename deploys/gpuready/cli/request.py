@@ -65,9 +65,13 @@ def request(
             "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
         )
     if batch and not BATCH.fullmatch(batch):
-        raise UsageError(f"--batch {batch}: no batch size", remedy="a number from 1, a percentage, or several: 1,25%")
+        raise UsageError(
+            f"--batch {batch}: not a batch size", remedy="a number from 1, a percentage, or several: 1,25%"
+        )
     if not MAX_FAIL.fullmatch(max_fail):
-        raise UsageError(f"--max-fail {max_fail}: no number of hosts", remedy="a number from 0, or a percentage: 10%")
+        raise UsageError(
+            f"--max-fail {max_fail}: not a number of hosts", remedy="a number from 0, or a percentage: 10%"
+        )
     outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
     found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)

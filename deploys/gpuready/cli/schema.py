@@ -1,4 +1,4 @@
-"""``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for those who read it."""
+"""``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gpuready verify``: is every node as its spec says, does it work? Starts a container if asked, else reads only."""
+"""``gpuready verify``: check every node against its spec. Reads only, unless the spec asks for a test container."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from gpuready.cli.options import STATE, HostVerb, run_options
 
-_HELP = """Judge every node by its spec: differences, and checks of what really works.
+_HELP = """Check every node against its spec: differences, and tests of what works.
 
 \b
   gpuready verify -i hosts.yaml
@@ -21,7 +21,7 @@ _HELP = """Judge every node by its spec: differences, and checks of what really 
 @click.command("verify", cls=HostVerb, help=_HELP)
 @run_options
 @STATE
-@click.option("--passive", is_flag=True, help="Judge only what the probe read; no second exec.")
+@click.option("--passive", is_flag=True, help="Check only what the probe reads; send no second script.")
 def command(state: str | None, passive: bool, **given: Any) -> int:
     """The exit code."""
     from gpuready.cli.offline import offline

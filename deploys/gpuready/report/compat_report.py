@@ -25,16 +25,16 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     reason = answer.found.reason if answer.found else answer.unknown
     lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {where}{reason}"]
-    lines += [f"  note   {note}" for note in _notes(answer)]
+    lines += [f"  note:    {note}" for note in _notes(answer)]
     lines += [
-        f"  {'do' if number == 1 else '  '}     {number}. {fix.do} -> {fix.then.verdict}"
+        f"  {'fix:' if number == 1 else '    '}     {number}. {fix.do} -> {fix.then.verdict}"
         f"{'' if fix.then.certain else '?'}"
         for number, fix in enumerate(answer.fixes, 1)
     ]
     if not answer.found:
-        lines.append(f"  do     {answer.remedy}")
+        lines.append(f"  fix:     {answer.remedy}")
     elif not answer.runs and not answer.fixes:
-        lines.append("  do     nothing that we know of makes it run here")
+        lines.append("  fix:     none is known")
     return lines
 
 
@@ -82,5 +82,5 @@ def tally(run: Run) -> str:
     answers = [answer for host in run.hosts for answer in host.answers]
     runs = sum(answer.runs for answer in answers)
     unknown = sum(answer.found is None for answer in answers)
-    blind = f", {count(unknown, 'is', 'are')} UNKNOWN" if unknown else ""
+    blind = f", {unknown} UNKNOWN" if unknown else ""
     return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}"

@@ -1,4 +1,4 @@
-"""The tests between hosts for people and for machines: matrix, failed links with what to do, JSON, CSV."""
+"""The tests between hosts for people and for machines: the matrix, failed links with their fix, CSV."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def headline(run: Run) -> str:
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """Matrices, then what is wrong, each with what to do, then what was left out."""
+    """Matrices, then what is wrong, each with its fix, then what was not tested."""
     assert run.fabric is not None
     for matrix in matrices(run.fabric, [host.name for host in run.hosts]):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
@@ -110,10 +110,13 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     first, *rest = lines(summary, "      ")
     yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {at}: {first}"
     yield from rest
-    for label, text in (("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))), ("do", remedy)):
+    for label, text in (
+        ("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))),
+        ("fix", remedy),
+    ):
         if text:
-            head, *more = lines(text, " " * 9)
-            yield f"  {label:<7}{head}"
+            head, *more = lines(text, " " * 11)
+            yield f"  {label + ':':<9}{head}"
             yield from more
 
 

@@ -1,6 +1,6 @@
 """The result for people: what differs and why it matters first, one line a host, and one last line that decides.
 
-Whatever many hosts share is told once. Passes are only counted. Every colour repeats a word that is there anyway.
+What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gpuready.report.run import INTERRUPTED, Run
 from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
-    "none": "disturbs nothing",
-    "reload": "a service rereads its configuration, nothing stops",
-    "recreate": "nothing stops, but what runs may lose its GPU or its libraries",
+    "none": "nothing is disturbed",
+    "reload": "a service reloads its configuration, nothing stops",
+    "recreate": "no service stops, but running containers may lose their GPU or libraries",
     "restart": "a service is restarted",
     "reboot": "the node is rebooted",
 }
-_FATES = {"changed": "green", "failed": "red", "cannot be compared": "red", "not changed": "red"}
+_COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
@@ -84,19 +84,19 @@ def _errors(run: Run, paint: Painter) -> list[str]:
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")
         found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]
-        found += labelled("do", remedy, "  ")
+        found += labelled("fix", remedy, "  ")
     return found
 
 
 def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
     for block in diff_blocks(run):
-        fate = paint(_FATES.get(block.fate, "yellow"), block.fate)
+        status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
         yield [
-            f"{paint('bold', block.component)}: {fate} on {hostlist(block.hosts)}",
+            f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
             *(_classes(block) if run.verb != "verify" and not run.attaching else ()),
             *(f"    {key}" for key in block.keys),
-            *(_shared("hits", block.hits, block) if run.verb != "verify" else ()),
-            *_shared("waits", block.waits, block),
+            *(_shared("affects", block.affected, block) if run.verb != "verify" else ()),
+            *_shared("waiting", block.waits, block),
             *_shared("note", block.notes, block),
             *_component_errors(block),
         ]
@@ -112,12 +112,12 @@ def _batches(run: Run) -> list[str]:
 
 
 def _classes(block: DiffBlock) -> list[str]:
-    if not block.keys or block.fate == "cannot be compared":
+    if not block.keys or block.status_text == "blocked":
         return []
     if len(block.classes) == 1:
         name = next(iter(block.classes))
-        return [f"  class  {name}: {CLASSES[name]}"]
-    return [f"  class  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
+        return [f"  impact:  {name}: {CLASSES[name]}"]
+    return [f"  impact:  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
 
 
 def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: DiffBlock) -> list[str]:
@@ -134,7 +134,7 @@ def _component_errors(block: DiffBlock) -> list[str]:
     found: list[str] = []
     for (message, remedy), hosts in block.errors.items():
         where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
-        found += labelled("why", where + message, "  ") + labelled("do", remedy, "  ")
+        found += labelled("reason", where + message, "  ") + labelled("fix", remedy, "  ")
     return found
 
 
@@ -145,24 +145,23 @@ def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
         f"{word}  {paint('bold', block.check)} on {hostlist(block.hosts)}: {first}",
         *rest,
         *labelled("seen", block.evidence, "  "),
-        *labelled("do", block.remedy, "  "),
+        *labelled("fix", block.remedy, "  "),
     ]
 
 
 def _before_apply(run: Run, paint: Painter) -> list[str]:
     return [
-        f"{paint('dim', 'before apply')} {count(len(ids), 'check fails', 'checks fail')} on {hostlist(hosts)}: "
-        + ", ".join(ids)
+        f"{paint('dim', 'before apply:')} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
         for ids, hosts in mended_by_apply(run).items()
     ]
 
 
 def skipped_lines(run: Run, paint: Painter) -> list[str]:
-    """Who is left alone, why, and what to write if that is wrong."""
+    """Skipped hosts with the reason, and what to write if that is wrong."""
     found: list[str] = []
     for reason, hosts in skipped_blocks(run).items():
         found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        found += labelled("do", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
+        found += labelled("fix", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
     return found
 
 

@@ -19,12 +19,12 @@ def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
     paint = Painter(color)
     first, *rest = lines(message, "  ")
     told = [f"{paint('red', 'error:')} {first}", *rest]
-    return page([[*told, *labelled("do", remedy, "  ")]])
+    return page([[*told, *labelled("fix", remedy, "  ")]])
 
 
 def labelled(label: str, text: str, indent: str) -> list[str]:
     """A label and its text, whose further lines are set in below the first; nothing for an empty text."""
     if not text.strip():
         return []
-    first, *rest = lines(text, indent + " " * 7)
-    return [f"{indent}{label:<7}{first}", *rest]
+    first, *rest = lines(text, indent + " " * 9)
+    return [f"{indent}{label + ':':<9}{first}", *rest]

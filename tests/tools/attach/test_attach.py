@@ -415,4 +415,4 @@ def test_the_report() -> None:
     run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(ended, Nccl()))])
     assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
     run = Run("rdma attach", [HostRun("gpu13", "pending", attached=())])
-    assert human(run, 7).splitlines()[-1].startswith("WAITS: 1 host: 1 pending; exit 7")
+    assert human(run, 7).splitlines()[-1].startswith("PENDING: 1 host: 1 pending; exit 7")
