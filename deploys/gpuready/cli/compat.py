@@ -1,4 +1,4 @@
-"""``gpuready compat``: will this image run here? Answered from facts, before it fails; nothing is started."""
+"""``gpuready compat``: predict from facts whether an image runs on a host. Nothing is started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuready.spec.images import ImageSpec
     from gpuready.spec.model import NodeSpec
 
-_HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
+_HELP = """Predict whether an image runs on a host, and what to do if not. Nothing is started.
 
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
@@ -31,10 +31,9 @@ _HELP = """Will this image run here? Predicts what CUDA will say, and what to do
   gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
-The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35,
-or a GPU that the driver does not know) or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not, UNKNOWN where nothing can
-be predicted (exit 3). What is not certain has a question mark: an ERROR_804? of a GPU that nobody knows counts as an
-error.
+The image runs: NATIVE, MINOR or FORWARD (exit 0). It does not run: ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA error 35,
+or the driver does not know the GPU) or REFUSED (by NVIDIA_REQUIRE_CUDA); UNKNOWN: no prediction is possible (exit 3).
+A question mark means that the verdict is not certain.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
@@ -47,20 +46,20 @@ _UNASKED = (
 @click.option(
     "--driver",
     metavar="VERSION",
-    help="The host's driver, such as 550.54.15; with -i: what if the hosts had this one?",
+    help="Driver of the host, such as 550.54.15. With -i: assume this driver on all hosts.",
 )
 @click.option(
     "--gpu",
     multiple=True,
     metavar="NAME",
-    help="As nvidia-smi -L names it; or consumer, pro, datacenter. With -i: what if?",
+    help="GPU name as in nvidia-smi -L; or consumer, pro, datacenter. With -i: assume this GPU.",
 )
 @click.option("--image-cuda", metavar="VERSION", help="CUDA_VERSION of the image, such as 12.4.1.")
 @click.option(
     "--compat-lib",
     multiple=True,
     metavar="VERSION",
-    help="Of a libcuda.so.VERSION in the image's /usr/local/cuda/compat. Repeatable.",
+    help="Version of a libcuda.so in the image's /usr/local/cuda/compat. Repeatable.",
 )
 @click.option("--note", metavar="JSON", help="The ELF note of that libcuda: readelf -p .note.cuda.fwd_compatibility.")
 @click.option("--require", multiple=True, metavar="STRING", help="NVIDIA_REQUIRE_CUDA of the image. Repeatable.")

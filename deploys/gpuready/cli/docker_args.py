@@ -1,4 +1,4 @@
-"""``gpuready docker-args``: the options that a container needs on each host, each explained. Nothing changes."""
+"""``gpuready docker-args``: print the docker run options for each host, with reasons. Nothing changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import click
 from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.core.errors import GpureadyError
 
-_HELP = """The options of docker run with which a container gets the GPUs of a host, shared memory, and RDMA.
+_HELP = """Print the docker run options that give a container GPUs, shared memory and RDMA on each host.
 
 \b
   gpuready docker-args -i hosts.yaml                    the options, and why each
   gpuready docker-args -i hosts.yaml --output json
   gpuready docker-args -i hosts.yaml --state states.json
 
-It asks the host as it is now: where Docker gives no GPUs yet, apply first (exit 3).
+It reads the current state of the host. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
 """
 
 

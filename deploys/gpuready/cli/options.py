@@ -44,7 +44,7 @@ class HostVerb(Verb):
 
 _HOSTS = (
     click.option("-i", "--inventory", multiple=True, metavar="INVENTORY",
-                 help="Ansible YAML or JSON, an executable that prints it, hosts: admin@10.0.0.7,  or @local "
+                 help="Ansible YAML or JSON file, executable that prints JSON, host list (admin@10.0.0.7,) or @local "
                  "(this machine). Repeatable."),
     click.option("--limit", multiple=True, metavar="PATTERN",
                  help="Only these hosts: name, group, glob, !exclude. Repeatable."),
