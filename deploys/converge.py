@@ -1,5 +1,5 @@
 """pyinfra -y inventories/example.py deploys/converge.py"""
 
-from gpuready.node import converge
+from gpuready.operations.door import converge
 
 converge()

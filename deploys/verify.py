@@ -1,5 +1,5 @@
 """pyinfra -y inventories/example.py deploys/verify.py"""
 
-from gpuready.node import verify
+from gpuready.operations.door import verify
 
 verify()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuready import __version__
 
-TEXT = (Path(__file__).parents[2] / "CHANGELOG.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[1] / "CHANGELOG.md").read_text("utf-8")
 SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 RELEASES = [re.split(r"^### ", part, flags=re.M) for part in re.split(r"^## ", TEXT, flags=re.M)[1:]]
 

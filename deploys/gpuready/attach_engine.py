@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from gpuready.core import resources
-from gpuready.core.component import Comparison, Disruption, Step
+from gpuready.core.compare import Comparison
+from gpuready.core.component import Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError, RefusedError
+from gpuready.core.step import Step
 from gpuready.engine import Engine, Options, Progress
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.step import Pending, StepCommand

@@ -1,9 +1,9 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
-from gpuready.components.cdi import checks
+from gpuready.components.cdi import checks as cdi
 from gpuready.components.containerd import checks as containerd
 from gpuready.components.crio import checks as crio
-from gpuready.components.docker import checks as containers
+from gpuready.components.docker import checks as docker
 from gpuready.components.driver import boot_checks, package_checks
 from gpuready.components.driver import checks as driver
 from gpuready.components.memlock import checks as memlock
@@ -11,13 +11,11 @@ from gpuready.components.monitoring import checks as monitoring
 from gpuready.components.nccl import checks as nccl
 from gpuready.components.rdma import checks as rdma
 from gpuready.components.reconverge import checks as reconverge
-from gpuready.components.toolkit_config import checks as toolkitconfig
+from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
-from gpuready.core import config_checks
-from gpuready.core.check import Check, undecided
+from gpuready.core.config_checks import config_checks
 from gpuready.gpu import gpus, leftovers, libcuda, memory, node, nvlink, nvswitch, settings, torch_smoke, visible, xids
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.node import NODE
 from gpuready.tools.compat import checks as images
 from gpuready.tools.fabric import checks as fabric
 
@@ -33,13 +31,13 @@ CATALOGUE = (
     *nvswitch.CHECKS,
     *nvlink.CHECKS,
     *settings.CHECKS,
-    *config_checks.CHECKS,
+    *config_checks(NODE),
     *libcuda.CHECKS,
     *visible.HOST,
     *torch_smoke.CHECKS,
-    *toolkitconfig.CHECKS,
-    *checks.CHECKS,
-    *containers.CHECKS,
+    *toolkit_config.CHECKS,
+    *cdi.CHECKS,
+    *docker.CHECKS,
     *visible.INSIDE,
     *images.CHECKS,
     *containerd.CHECKS,
@@ -52,11 +50,6 @@ CATALOGUE = (
     *reconverge.CHECKS,
 )
 """Every check of this release."""
-
-
-def concerning(spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
-    """The checks that a node is judged by: all, or first the one question whether it is a GPU node."""
-    return tuple(check for check in CATALOGUE if check.id == "gpu.count" or not undecided(spec, state))
 
 
 BY_ID = {check.id: check for check in (*CATALOGUE, *fabric.CHECKS)}

@@ -34,10 +34,10 @@ from gpuready.core.errors import EngineError, GpureadyError, UnreachableError  #
 from gpuready.core.rollout import Member, Rollout  # noqa: E402
 from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
 from gpuready.inventory.hosts import HostEntry  # noqa: E402
-from gpuready.node import converge, withdraw  # noqa: E402
 from gpuready.operations import component, lock, ssh  # noqa: E402
 from gpuready.operations.active import read_images, run_active  # noqa: E402
 from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
+from gpuready.operations.door import converge, withdraw  # noqa: E402
 from gpuready.operations.interrupts import signals_to_main  # noqa: E402
 from gpuready.operations.node_state import PROBE_TIMEOUT, SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
 from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402

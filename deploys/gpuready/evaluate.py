@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from datetime import date
 
-from gpuready.catalogue import concerning
-from gpuready.core.check import run_checks, undecided
-from gpuready.core.component import Comparison, Component, Disruption, compare
+from gpuready.catalogue import CATALOGUE
+from gpuready.core import ledger
+from gpuready.core.check import concerning, run_checks, undecided
+from gpuready.core.compare import compare, unselected
+from gpuready.core.component import Disruption
 from gpuready.core.consent import rulings, way
 from gpuready.core.errors import ConvergeError
 from gpuready.core.rollout import Member, batches
@@ -15,7 +17,6 @@ from gpuready.inventory.hosts import HostEntry
 from gpuready.node import BACK, NODE
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 
 def compared(
@@ -36,10 +37,14 @@ def compared(
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
+    if not back:  # on the way back it is an error of the component
+        run.notes += ledger.damaged(run.state)
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
     run.components = [ComponentRun(each) for each in found.values()]
-    ruled = rulings(found, spec, run.state, allowed, back=back, others=unselected(spec, run.state, selected, back))
+    ruled = rulings(
+        found, spec, run.state, allowed, back=back, others=unselected(BACK if back else (), spec, run.state, selected)
+    )
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
     if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
@@ -53,14 +58,6 @@ def compared(
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
 
 
-def unselected(
-    spec: NodeSpec, state: NodeState, selected: frozenset[str] | None, back: bool
-) -> dict[Component, Comparison]:
-    """On the way back: what is still there of the components that were not selected."""
-    names = selected if back and selected is not None else frozenset(item.name for item in BACK)
-    return {item: compare(item, spec, state, original=True) for item in BACK if item.name not in names}
-
-
 def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
     """Fill in the checks; none on the way back, because they ask for what is being taken away."""
     assert run.state is not None
@@ -69,7 +66,13 @@ def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None,
         active, today = bool(run.state.active), date.today()
         run.checks = list(
             run_checks(
-                concerning(spec, run.state), spec, run.state, run.name, active=active, today=today, left_out=left_out
+                concerning(CATALOGUE, spec, run.state),
+                spec,
+                run.state,
+                run.name,
+                active=active,
+                today=today,
+                left_out=left_out,
             )
         )
 

@@ -1,6 +1,7 @@
 """The whole tool in one list: what a GPU node is made of, in the order in which it is built.
 
-Read next: any file in ``components/``. Each states what should be, what is, and how to mend the difference.
+Read next: component.py of any folder in ``components/``. It states what should be, what is, and how to mend the
+difference.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gpuready.components.docker.component import Docker
 from gpuready.components.docker_package.component import Engine
 from gpuready.components.driver.component import Driver
 from gpuready.components.ldso.component import Ldso
+from gpuready.components.ledger.component import Ledger
 from gpuready.components.legacy.component import Legacy
 from gpuready.components.memlock.component import Memlock
 from gpuready.components.monitoring.component import Monitoring
@@ -24,7 +26,6 @@ from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import Config
 from gpuready.components.wheels.component import Wheels
 from gpuready.core.component import Component
-from gpuready.core.ledger import Ledger
 
 NODE: tuple[Component, ...] = (
     Driver(),
@@ -49,31 +50,3 @@ NODE: tuple[Component, ...] = (
 
 #: The way back: last in, first out; then what is known about it is forgotten.
 BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())
-
-
-def converge() -> None:
-    """Bring the host to its spec: one pyinfra operation for each component (both doors call this)."""
-    from gpuready.operations.component import component
-    from gpuready.operations.reboot import reboot
-
-    for item in NODE:
-        component(item=item, name=item.name)
-    reboot(name="reboot")
-
-
-def withdraw() -> None:
-    """Take out of the host what gpuready put in."""
-    from gpuready.operations.component import component
-    from gpuready.operations.reboot import reboot
-
-    for item in BACK:
-        if isinstance(item, Ledger):  # it forgets, so all else must be back by then
-            reboot(name="reboot")
-        component(item=item, original=True, name=f"remove {item.name}")
-
-
-def verify() -> None:
-    """Judge the host by its spec: one pyinfra operation, which fails when a check does."""
-    from gpuready.operations.judge import judge
-
-    judge(name="verify")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gpuready.cli.app import run
-from gpuready.components.nccl import torch
+from gpuready.network import torch
 from gpuready.state.model import Driver, File, NodeState
 from gpuready.state.network import NetDevice, Network
 from tests.network.gid_tables import sysfs

@@ -68,7 +68,8 @@ def cases() -> list[Case]:
     """All cases of all components, in file order."""
     found = []
     for folder in sorted(p for p in HERE.iterdir() if p.is_dir() and not p.name.startswith("__")):
-        common = read(folder / "common.yaml")
+        shared = folder / "common.yaml"
+        common = read(shared) if shared.is_file() else {}
         for path in sorted(folder.glob("*.yaml")):
             if path.name != "common.yaml":
                 found += [Case(folder.name, path.stem, t, _over(common, data)) for t, data in read(path).items()]

@@ -19,19 +19,21 @@ from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import BINARY
 from gpuready.components.crio.component import UNIT as CRIO
-from gpuready.components.devices.component import PERSISTENCED
-from gpuready.components.docker import daemon_json
-from gpuready.components.docker.keys import CONFIG, NEXT, OURS
+from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
-from gpuready.components.ldso.component import library_version
 from gpuready.components.memlock.component import drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
-from gpuready.components.toolkit.component import PACKAGES
-from gpuready.core.component import Component, Reply, Step
+from gpuready.core import json_document
+from gpuready.core.component import Component
+from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
+from gpuready.state.docker_daemon import CONFIG
+from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.persistenced import PERSISTENCED
 from gpuready.state.toolkit_config import CONFIG as CONFIG_TOML
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
 from tests.components.wheels import wheelsmodel
@@ -89,6 +91,13 @@ def close(
         return closed
 
 
+def assigned(script: str, name: str) -> str:
+    """The value of ``name`` at the head of a script."""
+    found = re.search(rf"^{name}=(.*)$", script, re.M)
+    assert found, name
+    return "".join(shlex.split(found[1]))
+
+
 def _read(step: Step, closed: Closed) -> None:
     values: dict[str, str] = {}
     for line in step.script.splitlines():
@@ -96,7 +105,8 @@ def _read(step: Step, closed: Closed) -> None:
             name, eq, value = word.partition("=")
             if eq and name.isupper():
                 values[name] = value.removesuffix(";")
-        line = re.sub(r"^if \[ -n 1 \]; then (.*); fi$", r"\1", line)
+        if values.get("WRITE"):
+            line = re.sub(r'^if \[ -n "\$WRITE" \]; then (.*); fi$', r"\1", line)
         words = _words(line)
         if words[:1] == ["put"] and len(words) == 4:
             closed.writes[words[1]] = _decoded(words[3])
@@ -120,12 +130,12 @@ def _read(step: Step, closed: Closed) -> None:
         closed.writes[values["F"]] = _decoded(values["CONTENT"])
     if step.name == "containerd" and values["REMOVE"]:
         closed.removes.append(values["F"])
-    if step.name == "crio" and values["WRITE"]:
-        put = re.search(r'put "\$F" \S+ (\S+)$', step.script, re.M)
-        assert put, step.script
-        closed.writes[values["F"]] = _decoded(shlex.split(put[1])[0])
+    if step.name == "crio":
+        content = closed.writes.pop("$F")
+        if values["WRITE"]:
+            closed.writes[values["F"]] = content
     if step.name == "docker-stage":
-        found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
+        found = re.search(r"^decode (\S+) >", step.script, re.M)
         assert found, step.script
         closed.given = base64.b64decode(shlex.split(found[1])[0])
 
@@ -133,14 +143,14 @@ def _read(step: Step, closed: Closed) -> None:
 def _containerd_answer(step: Step, state: NodeState) -> str:
     if step.name == "containerd-stage":
         return STAGED_CONTAINERD
-    found = re.search(r"^F=(\S+)$.*^printf %s (\S+) \| base64 -d", step.script, re.M | re.S)
+    found = re.search(r"^F=(\S+)$.*^decode (\S+) >", step.script, re.M | re.S)
     assert found, step.script
     return _dumped(state, {shlex.split(found[1])[0]: _decoded(shlex.split(found[2])[0])})
 
 
 def _crio_staged(step: Step) -> str:
     """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
-    found = re.search(r"^printf %s (\S+) \| base64 -d", step.script, re.M)
+    found = re.search(r"^decode (\S+) >", step.script, re.M)
     assert found, step.script
     runtime = tomlkit.parse(_decoded(shlex.split(found[1])[0])).unwrap().get("crio", {}).get("runtime", {})
     table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
@@ -193,7 +203,7 @@ def _file(text: str, state: NodeState) -> File:
 
 def _docker(state: NodeState, closed: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
-    if "; FORGET=1; LATER=\n" in closed.script("docker"):
+    if assigned(closed.script("docker"), "FORGET") and not assigned(closed.script("docker"), "LATER"):
         gone = (OURS, NEXT, f"{KEPT}{CONFIG}.")
         state = state.model_copy(
             update={"files": {path: file for path, file in state.files.items() if not path.startswith(gone)}}
@@ -201,8 +211,8 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
     if not isinstance(state.docker, Docker):
         return state
     script = closed.script("docker")
-    restarted = re.search(r"RESTART=1;", script)
-    document = daemon_json.read(state.files[CONFIG].data) if CONFIG in state.files else {}
+    restarted = assigned(script, "RESTART")
+    document = json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
     document = document if closed.loaded is None else closed.loaded
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
     if "runtimes" not in document and not restarted:
@@ -217,7 +227,7 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         update["live_restore"] = document.get("live-restore", False if restarted else state.docker.live_restore)
     if "--add-runtime" in flags:
         update["runtimes"] = state.docker.runtimes
-    awaited = re.search(r"^  for p in (.*?); do asked=1", script, re.M)
+    awaited = re.search(r"^  set -- (.*)$", script[script.index("as_wanted()") :], re.M)
     assert awaited
     names = shlex.split(awaited[1])  # the step waits until the engine tells one of them
     assert not names or update["runtimes"].get("nvidia") in names
@@ -235,11 +245,11 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
     script, files = closed.script("containerd"), dict(state.files)
     for path in closed.writes:
         files[f"{KEPT}{path}.ours"] = _file(f"{files[path].sha256}\n", state)
-    if "; FORGET=1" in script:
+    if assigned(script, "FORGET"):
         gone = tuple(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes))
         files = {path: file for path, file in files.items() if not path.startswith(gone)}
     state = state.model_copy(update={"files": files})
-    restarted = "; RESTART=1;" in script
+    restarted = assigned(script, "RESTART")
     unloaded = () if restarted else (*state.unloaded, *closed.writes)
     dump, running = _dumped(state, {}), state.cri
     if restarted and running is not None:
@@ -249,7 +259,7 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
 
 def _crio(state: NodeState, closed: Closed) -> NodeState:
     """A reload reads all files; systemd knows when that was."""
-    if "; RELOAD=1\n" not in closed.script("crio") or isinstance(state.units, Unknown):
+    if not assigned(closed.script("crio"), "RELOAD") or isinstance(state.units, Unknown):
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
     files = criofiles.effective(state)
@@ -273,7 +283,7 @@ def _started(state: NodeState, closed: Closed) -> NodeState:
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
         files[LINKS[name]] = _file("", state)
-    if "RELOAD=1;" in script:
+    if assigned(script, "RELOAD"):
         units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
     return state.model_copy(update={"units": units, "files": files})
 
@@ -316,7 +326,7 @@ def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
 def _enabled(state: NodeState, closed: Closed) -> NodeState:
     """systemctl makes the link for every boot, or takes it away."""
     files = {path: file for path, file in state.files.items() if path != LINK}
-    if "; RUN=1; GOES=''; " in closed.script("reconverge-install"):
+    if assigned(closed.script("reconverge-install"), "RUN"):
         files[LINK] = _file("", state)
         files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": state.driver.loaded}), state)
     return state.model_copy(update={"files": files})
@@ -328,7 +338,7 @@ def _nodes(state: NodeState, closed: Closed) -> NodeState:
     asked = re.findall(r"^make_nodes (.*)$", script, re.M)
     nodes = tuple(dict.fromkeys((*state.driver.nodes, *shlex.split(asked[0] if asked else ""))))
     update: dict[str, Any] = {"misnumbered": ()}
-    if "LINKS=1;" in script:
+    if assigned(script, "LINKS"):
         update["unlinked"] = ()
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
     if f"SERVICE={PERSISTENCED}\n" in script:
@@ -343,8 +353,7 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
     """nvidia-ctk makes a spec of the driver that is loaded and the GPUs that nvidia-smi names; old ones go aside."""
     script = closed.script("cdi")
     files = dict(state.files)
-    made = re.search(r"^OUT=(\S+); UNIT=\S+; SETTINGS=\S+; MAKE=1$", script, re.M)
-    if made:
+    if assigned(script, "MAKE"):
         version = state.driver.proc_version or state.driver.module_version
         smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
         names = [name for n, uuid in enumerate(re.findall(r"<uuid>(GPU-.*?)<", smi)) for name in (str(n), uuid)]
@@ -355,7 +364,7 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
             "devices": [{"name": name, "containerEdits": {}} for name in [*names, "all"]],
             "containerEdits": {"mounts": [{"hostPath": f"/usr/lib/libcuda.so.{version}"}]},
         }
-        files[made[1]] = _file(json.dumps(spec), state)
+        files[assigned(script, "OUT")] = _file(json.dumps(spec), state)
     aside = re.search(r"^for s in (.*); do$", script, re.M)
     assert aside
     for word in shlex.split(aside[1]):
@@ -369,12 +378,12 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
     script = closed.script("toolkit")
     marks = {name: word == "hold" for word, names in re.findall(r"^apt-mark (\w+) (.*?) >", script, re.M)
              for name in names.split()}  # fmt: skip
-    gone = set(re.findall(r"^apt-get purge .*", script, re.M)[0].split()) if "apt-get purge" in script else set()
+    gone = {name for names in re.findall(r"^purge\(\) .* purge (.*); }$", script, re.M) for name in names.split()}
     assert set(marks) | gone >= set(PACKAGES), script
     packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
     for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
         packages[name] = Package(version=version, arch="amd64")
-    for old in re.findall(r"^for p in (.*); do OLD=", script, re.M):
+    for old in re.findall(r"^for p in (.*); do\n  OLD=", script, re.M):
         for name in shlex.split(old):
             packages.pop(name)
     for name in PACKAGES:
@@ -396,7 +405,7 @@ def _holds(state: NodeState, closed: Closed) -> NodeState:
 
 def _docker_io(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs docker.io, whose postinst starts it."""
-    assert 'WANT="docker.io ' in closed.script("engine")
+    assert " install docker.io " in closed.script("engine")
     packages, tools = state.packages, state.tools
     assert not isinstance(packages, Unknown) and not isinstance(tools, Unknown)
     packages = {**packages, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
@@ -420,7 +429,7 @@ def _limits(state: NodeState, closed: Closed) -> NodeState:
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
     for name, unit in units.items():
         update = {"process_memlock": "unlimited"} if name in told else {}
-        if "RELOAD=1;" in script and drop_in(name.removesuffix(".service")) in state.files:
+        if assigned(script, "RELOAD") and drop_in(name.removesuffix(".service")) in state.files:
             update["limit_memlock"] = "infinity"
         units[name] = unit.model_copy(update=update)
     return state.model_copy(update={"units": units})

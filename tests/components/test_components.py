@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.component import Comparison, Component, compare
+from gpuready.core.compare import Comparison, compare
+from gpuready.core.component import Component
 from gpuready.node import NODE
 from gpuready.state.model import Unknown
 from tests.components.cases import KEYS, WORDS, Case, cases, spec_of, state_of

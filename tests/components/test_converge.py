@@ -17,19 +17,21 @@ from hypothesis import strategies as st
 
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
-from gpuready.components.docker import daemon_json as daemonjson
 from gpuready.components.docker.component import Docker
 from gpuready.components.ldso.component import Ldso
 from gpuready.components.repository.component import KEYRING, Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import OURS, Config
+from gpuready.core import json_document as daemonjson
 from gpuready.core import toml_document
-from gpuready.core.component import Change, Comparison, Disruption, Reply, Step, compare
+from gpuready.core.compare import Comparison, compare
+from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import STAGED, Closed, after, close
+from tests.components.closing import STAGED, Closed, after, assigned, close
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -54,9 +56,7 @@ def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
 
 
 def value(script: str, name: str) -> str:
-    found = re.search(rf"(?:^|; ){name}=(.*?)(?:; [A-Z]+=|$)", script, re.M)
-    assert found, name
-    return " ".join(shlex.split(found[1]))
+    return assigned(script, name)
 
 
 # --- docker: what nvidia-ctk is given, and what becomes of its answer -----------------------------------------
@@ -387,8 +387,8 @@ def test_a_lost_original_stands_in_the_way() -> None:
 def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, names: str) -> None:
     spec, before, state = applied({}, text)
     script = close(Docker(), spec, before, compare(Docker(), spec, before).diff).script("docker")
-    assert "for p in nvidia-container-runtime /usr/bin/nvidia-container-runtime; do" in script
-    assert f"for p in {names}; do" in removed(state)[1].script("docker")
+    assert "\n  set -- nvidia-container-runtime /usr/bin/nvidia-container-runtime\n" in script
+    assert f"\n  set -- {names}\n" in removed(state)[1].script("docker")
 
 
 _JSON = st.recursive(
@@ -553,7 +553,7 @@ def test_holds_alone_call_no_apt_get() -> None:
     )
     spec, state = built({}, {"packages": packages}, "toolkit")
     closed = close(Toolkit(), spec, state, compare(Toolkit(), spec, state).diff)
-    assert "apt-get" not in closed.script("toolkit")
+    assert "apt_get" not in closed.script("toolkit")
 
 
 def test_ldso_names_the_directories_that_must_exist() -> None:

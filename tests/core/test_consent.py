@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from gpuready.components.driver.component import Driver
-from gpuready.core.component import Change, Component, Disruption, Step, Steps, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Change, Component, Disruption
 from gpuready.core.consent import rule, rulings
+from gpuready.core.step import Step, Steps
 from gpuready.evaluate import look_back
 from gpuready.report.run import ComponentRun, HostRun
 from gpuready.spec.model import NodeSpec

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gpuready.components.docker.component import Docker
+from gpuready.components.ledger.component import Ledger
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.core import ledger
-from gpuready.core.component import NotComparable, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Disruption, NotComparable
 from gpuready.core.consent import users
-from gpuready.core.ledger import KEPT, Ledger
+from gpuready.core.ledger import KEPT
+from gpuready.evaluate import compared
+from gpuready.report.run import HostRun
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
 
@@ -88,6 +92,10 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
     assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
     with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
         ledger.whole("r", state, [LIST])
+    for back, names in ((False, 1), (True, 0)):
+        run = HostRun("n1", state=state)
+        compared(run, NodeSpec.model_validate({"hardware": {"gpus": "none"}}), None, Disruption.restart, back=back)
+        assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
 
 
 @pytest.mark.fault("D4")

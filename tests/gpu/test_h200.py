@@ -15,7 +15,7 @@ from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.ldso.component import CONF, Ldso
 from gpuready.core.check import run_checks
-from gpuready.core.component import compare
+from gpuready.core.compare import compare
 from gpuready.node import BACK
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Linker, NodeState

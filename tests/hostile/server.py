@@ -484,7 +484,8 @@ class _Login(paramiko.ServerInterface):
             kinds = {"lock": b"/run/gpuready.lock", "step": b'echo "step', "probe": b"driver_values"}
             kind = next((kind for kind, part in kinds.items() if part in script), "other")
             self.server.begun.append(kind)
-            TRICKS.get(self.user.rstrip("0123456789"), good)(Exec(channel, nonce, kind, self.server, self.user))
+            name = self.user if self.user in TRICKS else self.user.rstrip("0123456789")
+            TRICKS.get(name, good)(Exec(channel, nonce, kind, self.server, self.user))
 
 
 def _pump(source: Any, target: Any) -> None:

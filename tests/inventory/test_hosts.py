@@ -15,9 +15,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpuready.catalogue import BY_ID, CATALOGUE, concerning
+from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.cli.app import run
-from gpuready.core.check import undecided
+from gpuready.core.check import concerning, undecided
 from gpuready.core.errors import SpecErrors
 from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, load
 from gpuready.operations import door
@@ -344,7 +344,7 @@ def test_where_the_spec_says_it_all_is_as_ever(tmp_path: Path, capsys: Capture) 
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {hardware: {gpus: none}}}}}\n")
     code, found, _ = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
     assert code == 0 and found["hosts"]["bare"]["outcome"] == "would_change"
-    assert concerning(NodeSpec(), h200()) == CATALOGUE
+    assert concerning(CATALOGUE, NodeSpec(), h200()) == CATALOGUE
 
 
 # --- waivers ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.component import Comparison
+from gpuready.core.compare import Comparison
 from gpuready.core.host_list import hostlist
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.component import Change, Comparison, Disruption
+from gpuready.core.compare import Comparison
+from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import (
     ConvergeError,
     EngineError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuready.components.crio.component import Crio
-from gpuready.core.component import compare
+from gpuready.core.compare import compare
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unit, Unknown
 from gpuready.state.parse import parse

@@ -19,7 +19,8 @@ import tomlkit
 from gpuready.binaries import cuinit
 from gpuready.components.cdi.component import Cdi
 from gpuready.core import resources
-from gpuready.core.component import Change, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Change
 from gpuready.core.records import unmarked as records
 from gpuready.gpu import triton
 from gpuready.gpu.visible import sight_in

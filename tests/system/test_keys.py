@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.components.repository.component import KEYRING, Repository
-from gpuready.core.component import compare
+from gpuready.core.compare import compare
 from gpuready.core.errors import ConvergeError
 from tests.components.cases import Case, spec_of, state_of
 from tests.components.closing import close

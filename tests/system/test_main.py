@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.toolkit.component import PACKAGES
 from gpuready.node import NODE
 from gpuready.spec.model import TOOLKIT_VERSION
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import DISTROS, Lab, Machine
 from tests.system.harness import Gpuready, Inventories, Result, Sessions, await_processes, listing, processes
 

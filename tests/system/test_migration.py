@@ -9,8 +9,9 @@ import pytest
 
 from gpuready.components.docker.component import CONFIG
 from gpuready.components.legacy import component
-from gpuready.components.toolkit.component import LEGACY, PACKAGES
+from gpuready.components.toolkit.component import LEGACY
 from gpuready.core.ledger import KEPT
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import Lab, Machine, legacy
 from tests.system.faults import mends, problem, settled
 from tests.system.harness import Gpuready, Inventories

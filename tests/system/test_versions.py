@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.toolkit.component import PACKAGES
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import Lab, Machine, packages
 from tests.lab.host import architecture
 from tests.system.harness import Gpuready, Inventories, Result, listing

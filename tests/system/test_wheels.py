@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.core import resources
-from gpuready.core.component import PENDING_EXIT
+from gpuready.core.step import PENDING_EXIT
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.lab import Lab, Machine, scale
 from tests.system.faults import leftovers, problem

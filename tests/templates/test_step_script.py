@@ -91,7 +91,7 @@ def test_of_a_long_log_the_head_and_the_tail_are_sent(start: object, tmp_path: P
     assert reply.out.startswith("first\nxxx") and reply.out.endswith("xxxlast\n")
     assert f"x\n[gpuready left out {20_000_011 - (4 << 20)} bytes here]\nx" in reply.out
     if survives:  # after a lost connection the result is read from the node
-        script = resources.script("collect", id="0", step="loud", limit=1)
+        script = resources.script("lib/collect", id="0", step="loud", limit=1)
         script = script.replace("/var/lib/gpuready/tx", f"{tmp_path}/tx")
         again = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
         assert _reply(records(again)) == reply

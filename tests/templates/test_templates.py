@@ -7,45 +7,22 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jinja2
+import jinja2.meta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from jinja2 import meta
 
 from gpuready.core import resources
+from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values
 
 ROOT = Path(__file__).parents[2]
-TEMPLATES = ROOT / "templates"
 FILES = sorted(path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*") if path.is_file())
-SCRIPTS = [name.removesuffix(".sh.j2") for name in FILES if name.endswith(".sh.j2")]
 SHELLS = [[s, "-n"] for s in ("dash", "bash") if shutil.which(s)] + (
     [["busybox", "sh", "-n"]] if shutil.which("busybox") else []
 )
-#: Templates that are parts of others, with the values that their includers set.
-PARTS = {
-    "lib/answer": {},
-    "tools/compat/images": {},
-    "probe/container": {},
-    "probe/driver": {},
-    "lib/device-nodes": {},
-    "lib/leftovers": {},
-    "driver/apt": {},
-    "driver/record": {},
-    "lib/lib": {},
-    "lib/step-lock": {},
-    "lib/idle": {},
-    "tools/attach/netns": {},
-    "wheels/env": {},
-    "lib/within": {},
-    "lib/workspace": {"what": "part"},
-}
-NUMBERS = {"limit"}
 CANARY = "gpuready-canary"
 HOSTILE = [
     f"'; : >{CANARY}; '",
@@ -65,50 +42,6 @@ HOSTILE = [
     "\r\t\x07\x1b[0m",
     "{{ 7 * 7 }}",
 ]
-
-
-def variables(name: str) -> set[str]:
-    """What a template needs, its includes among it."""
-    environment = jinja2.Environment()
-    environment.filters["b64"] = str
-    source = (TEMPLATES / f"{name}.sh.j2").read_text()
-    found = meta.find_undeclared_variables(environment.parse(source))
-    for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
-        set_here = set(re.findall(r"{% set (\w+) =", source))
-        found |= variables(part) - set_here
-    return found
-
-
-def values(name: str, value: str) -> dict[str, Any]:
-    """``value`` for every variable, in the form that the template takes."""
-    lists = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-    lists |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels"}
-    found: dict[str, Any] = {}
-    for variable in variables(name):
-        if variable in lists:
-            found[variable] = [value, value]
-        elif variable in ("puts", "files"):
-            found[variable] = [(value, value, value)]
-        elif variable in ("drops", "environments"):
-            found[variable] = [(value, value)]
-        elif variable in NUMBERS:
-            found[variable] = 5
-        elif variable == "limits":
-            found[variable] = defaultdict(lambda: 5)
-        elif variable == "survives":
-            found[variable] = True
-        else:
-            found[variable] = value
-    return found
-
-
-def renderings(value: str) -> Iterator[tuple[str, str]]:
-    """All scripts with ``value`` in every place, as (name, text)."""
-    for name in SCRIPTS:
-        given = values(name, value)
-        yield name, resources.script(name, **given)
-        if "survives" in given:
-            yield f"{name} (cut off)", resources.script(name, **(given | {"survives": False}))
 
 
 def contexts(script: str, marker: str) -> list[str]:
@@ -340,6 +273,21 @@ def test_no_wait_is_measured_by_the_time_of_day(name: str) -> None:
     assert not re.findall(r"\(\(.*date \+%s|date \+%s\)\"? -[lg][te]|-[lg][te] \"?\$\(date \+%s", text)
 
 
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
+    """Its first comment names what it does, what it takes (each variable), what it prints, and how it exits."""
+    text = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+    header = text[text.index("{#") : text.index("#}")]
+    assert not re.search(r"^[a-z(]", re.sub(r"{%.*?%}", "", text[: text.index("{#")]), re.MULTILINE), "code before it"
+    wanted = {"In:", "Out:"} | (set() if name in PARTS else {"Exit:"})
+    assert not {word for word in wanted if word not in header}
+    if name not in PARTS:
+        own = jinja2.meta.find_undeclared_variables(resources._environment(True).parse(text))
+        own -= set(re.findall(r"{% set (\w+) =", text))
+        assert not {variable for variable in own if not re.search(rf"\b{variable}\b", header)}
+
+
 def test_every_template_is_used() -> None:
     code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
     included = "\n".join((TEMPLATES / name).read_text() for name in FILES)
@@ -348,12 +296,13 @@ def test_every_template_is_used() -> None:
             continue
         called = re.escape(name.removesuffix(".j2").removesuffix(".sh"))
         used = re.search(rf'(include|from) "{re.escape(name)}"', included)
-        assert used or re.search(rf'(script|document)\(\s*"{called}"', code), f"{name} is used by nobody"
+        assert used or re.search(rf'((script|document)\(\s*|template = )"{called}"', code), f"{name} is used by nobody"
 
 
 def test_every_template_that_is_named_is_there() -> None:
     code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
     named = re.findall(r'resources\.(script|document)\(\s*"([\w./-]+)"', code)
+    named += [("script", name) for name in re.findall(r'^ +template = "([\w./-]+)"', code, re.M)]
     assert named
     for kind, name in named:
         assert (TEMPLATES / f"{name}{'.sh' if kind == 'script' else ''}.j2").is_file(), name

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.rdma.conf import CONF, MARK, mode
+from gpuready.components.rdma.conf import mode
+from gpuready.components.rdma.state import CONF, MARK
 from tests.components.rdma.test_rdma import PRECEDENCE
 from tests.lab import VM, Lab
 from tests.system.faults import problem

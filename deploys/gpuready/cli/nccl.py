@@ -12,9 +12,9 @@ from gpuready.cli.online import online
 from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.cli.output import deliver, printed
 from gpuready.cli.request import Request, request
-from gpuready.components.nccl import torch
-from gpuready.components.nccl.settings import settings
 from gpuready.core.errors import GpureadyError, UsageError
+from gpuready.network import torch
+from gpuready.network.nccl_settings import settings
 from gpuready.report.nccl import FORMS, NcclAnswer, text
 from gpuready.report.run import HostRun, Run
 from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes

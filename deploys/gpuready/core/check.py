@@ -7,7 +7,7 @@ that does not concern the node says so instead of failing.)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import IntEnum
@@ -170,3 +170,8 @@ def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdic
 def unread(value: Unknown) -> Verdict:
     """The verdict on a part of the state that could not be read."""
     return unknown(value.unknown)
+
+
+def concerning(checks: Iterable[Check], spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
+    """The checks that a node is judged by: all, or first the one question whether it is a GPU node."""
+    return tuple(check for check in checks if check.id == "gpu.count" or not undecided(spec, state))

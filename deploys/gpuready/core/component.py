@@ -7,17 +7,15 @@ steps; :mod:`gpuready.operations` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
-from gpuready.core import owners
 from gpuready.core.files import NOT_REGULAR
-from gpuready.core.ignored_containers import counted
+from gpuready.core.step import Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
-from gpuready.state.readiness import not_yet
 
 Value = str | int | bool | None | tuple[str, ...] | Unknown
 
@@ -53,54 +51,6 @@ class Change:
     key: str
     actual: Value
     expected: Value
-
-
-@dataclass(frozen=True)
-class Step:
-    """One script for the node, to be run as root.
-
-    ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
-    changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
-    found work it may not disturb. ``sends``: a file of the controller's, which the script reads from its stdin once it
-    has printed from which byte on; such a step cannot survive.
-    """
-
-    name: str
-    script: str
-    timeout: int = 60
-    survives: bool = True
-    alters: bool = False
-    summary: str = ""
-    sends: str = ""
-
-
-PENDING_EXIT = 77
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a step answered: its exit status and its output (UTF-8 with surrogateescape)."""
-
-    rc: int
-    out: str
-    err: str = ""
-
-
-Steps = Generator[Step, Reply, None]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One component against one node. ``error`` is set when it cannot be compared or must not be touched."""
-
-    name: str
-    applies: bool
-    reason: str = ""
-    diff: tuple[Change, ...] = ()
-    disruption: Disruption = Disruption.none
-    hits: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,39 +122,3 @@ class Component:
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""
         raise TypeError(f"{type(self).__name__} cannot converge")
-
-
-def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
-    """Expected (``original``: what was there before gpuready) against actual, as one :class:`Comparison`. Pure."""
-    name = component.name
-    remarks: tuple[str, ...] = ()
-    try:
-        if original:
-            expected = component.original(spec, state)
-            applies = Applies(bool(expected), "gpuready changed it" if expected else "gpuready changed nothing here")
-        else:
-            applies = component.applies(spec, state)
-            if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
-                applies = Applies(False, other)
-            else:
-                remarks = component.remarks(spec, state)
-            expected = component.expected(spec, state) if applies.yes else {}
-    except NotComparable as e:
-        return Comparison(name, True, error=str(e))
-    if not applies.yes:
-        return Comparison(name, False, applies.reason, notes=remarks)
-    if early := not_yet(state.units, component.unit):
-        return Comparison(name, True, applies.reason, error=early.unknown)
-    actual = component.actual(spec, state)
-    diff = tuple(Change(key, actual.get(key), want) for key, want in expected.items() if actual.get(key) != want)
-    blind = [f"{c.key}: {c.actual.unknown}" for c in diff if isinstance(c.actual, Unknown)]
-    return Comparison(
-        name,
-        True,
-        applies.reason,
-        diff,
-        component.disruption(diff, state) if diff and not blind else Disruption.none,
-        component.hits(diff, counted(spec, state)) if diff and not blind else (),
-        (component.notes(diff, spec, state) if diff and not blind else ()) + remarks,
-        "; ".join(dict.fromkeys(blind)),
-    )

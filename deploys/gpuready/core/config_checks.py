@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpuready.core.check import Check, Judge, Level, Verdict, fail, passed, skip, unknown
-from gpuready.core.component import Component, compare
-from gpuready.node import NODE
+from gpuready.core.compare import compare
+from gpuready.core.component import Component
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -23,14 +25,16 @@ def _judge(component: Component) -> Judge:
     return judge
 
 
-CHECKS = tuple(
-    Check(
-        f"{component.name}.config",
-        Level.config,
-        (component.__doc__ or "").strip() + " The node differs from its spec.",
-        f"gpuready plan -i INVENTORY --only {component.name}",
-        "gpuready apply -i INVENTORY",
-        _judge(component),
+def config_checks(components: Iterable[Component]) -> tuple[Check, ...]:
+    """One check for each of these components."""
+    return tuple(
+        Check(
+            f"{component.name}.config",
+            Level.config,
+            (component.__doc__ or "").strip() + " The node differs from its spec.",
+            f"gpuready plan -i INVENTORY --only {component.name}",
+            "gpuready apply -i INVENTORY",
+            _judge(component),
+        )
+        for component in components
     )
-    for component in NODE
-)

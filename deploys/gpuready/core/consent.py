@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpuready.core.component import Change, Comparison, Component, Disruption
+from gpuready.core.compare import Comparison
+from gpuready.core.component import Change, Component, Disruption
 from gpuready.core.ignored_containers import counted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpuready.core import resources
-from gpuready.core.component import Change, Component, NotComparable, Step, Steps, Value
-from gpuready.spec.model import NodeSpec
+from gpuready.core.component import Change, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.state.model import File, NodeState
 
 KEPT = "/var/lib/gpuready/backup"
@@ -37,14 +37,19 @@ class Kept:
     @property
     def original(self) -> bytes | None:
         """The content from before; raises :class:`NotComparable` where the copy is not what was copied."""
-        if self.copy is None:
-            return None
-        if self.copy.sha256 != self.sha256:
-            raise NotComparable(
-                f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): "
-                f"put the file back by hand, and remove {KEPT}{self.path}.*"
-            )
-        return self.copy.data
+        if damage := self.damage:
+            raise NotComparable(damage)
+        return self.copy.data if self.copy else None
+
+    @property
+    def damage(self) -> str:
+        """Why the original cannot be put back, and what to do; empty where it can."""
+        if self.copy is None or self.copy.sha256 == self.sha256:
+            return ""
+        return (
+            f"the original of {self.path} in {KEPT} is damaged (its hash is not the one on record): "
+            f"put the file back by hand, and remove {KEPT}{self.path}.*"
+        )
 
 
 def kept(state: NodeState, path: str) -> Kept | None:
@@ -66,6 +71,11 @@ def paths(state: NodeState, folder: str) -> tuple[str, ...]:
     """All files below a folder that gpuready changed."""
     found = {path.removeprefix(KEPT).rpartition(".")[0] for path in state.glob(f"{KEPT}{folder}/")}
     return tuple(sorted(path for path in found if kept(state, path)))
+
+
+def damaged(state: NodeState) -> list[str]:
+    """Notes on originals that `gpuready remove` could not put back, while there is time to look for them."""
+    return [damage for path in paths(state, "") if (record := kept(state, path)) and (damage := record.damage)]
 
 
 def whole(name: str, state: NodeState, touched: Collection[str]) -> dict[str, Value]:
@@ -119,18 +129,3 @@ def to_restore(diff: tuple[Change, ...], state: NodeState) -> list[tuple[str, st
     """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
     back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
     return [(path, state.sha256(path), "" if then is None else "1") for path, then in back.items()]
-
-
-class Ledger(Component):
-    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
-
-    name = "ledger"
-
-    def original(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
-        return {"ledger.records": 0} if self.actual(spec, state)["ledger.records"] else {}
-
-    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
-        return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
-
-    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        yield Step("ledger", resources.script("ledger/forget"), survives=False, alters=True, summary="forget them")

@@ -8,7 +8,7 @@ import re
 
 from gpuready.core.archive import ArchiveError, members
 from gpuready.core.errors import GpureadyError
-from gpuready.state.model import File, Unknown
+from gpuready.core.facts import File, Unknown
 
 #: Of one answer. The probe has 2 MB for its files; base64 adds a third.
 MOST_CHARACTERS = 16_000_000

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.devices.component import PERSISTENCED, persistence
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.gpu.facts.leftovers import Holder
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
+from gpuready.state.persistenced import PERSISTENCED, persistence
 
 _NO_MODULE = "no nvidia module is loaded"
 _COMPANION = re.compile(r"(nvidia-imex|libnvidia-nscq|libnvsdm)(-[0-9]+)?(:\w+)?")

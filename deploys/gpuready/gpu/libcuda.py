@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.ldso.component import DRIVER_DIRS, library_version
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread
 from gpuready.spec.model import NodeSpec
+from gpuready.state.linker import DRIVER_DIRS, library_version
 from gpuready.state.model import Linker, NodeState, Unknown
 
 

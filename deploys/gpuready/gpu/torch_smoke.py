@@ -12,11 +12,10 @@ from typing import Any
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
+from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
-#: From here on NCCL tells a lost peer (ncclRemoteError), which is what lets the others end.
-NCCL_FLOOR = (2, 13, 4)
 _PRODUCT, _REDUCED = 64.0**3 * 4, 1.0
 
 
@@ -84,12 +83,6 @@ def _rather_old(told: Mapping[str, Any]) -> Verdict | None:
             f"a build of torch with NCCL {'.'.join(map(str, NCCL_FLOOR))} or newer",
         )
     return None
-
-
-def error_in(told: Mapping[str, Any], key: str) -> str:
-    """The error that stands in place of a value, in one line; empty where there is none."""
-    value = told.get(key)
-    return " ".join(str(value.get("error")).split()) if isinstance(value, dict) else ""
 
 
 def _summary(told: Mapping[str, Any]) -> str:

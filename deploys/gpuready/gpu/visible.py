@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.ldso.component import library_version
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.gpu import triton
 from gpuready.gpu.libcuda import concerns, odd, result_of
 from gpuready.gpu.triton import Sight
 from gpuready.spec.model import NodeSpec
+from gpuready.state.linker import library_version
 from gpuready.state.model import Linker, NodeState, Unknown
 
 _LINKS = "Triton 2.x and the first 3.x link with -lcuda, and there is no libcuda.so beside it"

@@ -11,12 +11,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
 from gpuready.inventory.ssh_options import USER, ConfigFiles, Refused, check_jump, setting
-from gpuready.spec.source_values import VAULT, Located, OddInt, Shown
+from gpuready.spec.source_values import Located, OddInt, refuse, refuse_templates
 
 #: The inventory, and the host, that is this very machine: no SSH, else all the same.
 LOCAL = "@local"
@@ -116,20 +116,6 @@ class _Args:
         return self.config, self.jump, tuple(self.options)
 
 
-def _refuse(name: str, value: Located, allowed: str, problem: str = "", *, secret: bool = False) -> NoReturn:
-    text = f"{name}: {problem or 'not accepted'}"
-    given = None if secret else Shown(value.value)
-    raise SpecError(text, where=value.where, given=given, allowed=allowed)
-
-
-def refuse_templates(name: str, value: Located) -> None:
-    """A value that only Ansible could evaluate or decrypt; SpecError."""
-    if value.value is VAULT or (isinstance(value.value, dict) and "__ansible_vault" in value.value):
-        _refuse(name, value, "a plain value, or a secret by env:, file: or cmd:", "gpuready has no vault", secret=True)
-    if isinstance(value.value, str) and any(mark in value.value for mark in ("{{", "{%", "{#")):
-        _refuse(name, value, "a plain value", "gpuready evaluates no templates")
-
-
 def _first(variables: Mapping[str, Located], names: tuple[str, ...]) -> tuple[str, Located] | None:
     """The first of some names for the same thing that is set and not null."""
     for name in names:
@@ -146,20 +132,20 @@ def _text(variables: Mapping[str, Located], names: tuple[str, ...], form: re.Pat
         return None
     name, value = found
     if not isinstance(value.value, str) or not form.fullmatch(value.value):
-        _refuse(name, value, allowed)
+        refuse(name, value, allowed)
     return value.value
 
 
 def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], allowed: str) -> None:
     found = _first(variables, (name,))
     if found is not None and found[1].value not in words:
-        _refuse(name, found[1], allowed)
+        refuse(name, found[1], allowed)
 
 
 def _refuse_become(variables: Mapping[str, Located]) -> None:
     for name in _PASSWORDS:
         if name in variables and variables[name].value is not None:
-            _refuse(name, variables[name], "sudo without a password (NOPASSWD)", "not supported", secret=True)
+            refuse(name, variables[name], "sudo without a password (NOPASSWD)", "not supported", secret=True)
     _word(variables, "ansible_become_method", _SUDO, "sudo")
     _word(variables, "ansible_become_user", ("root",), "root")
 
@@ -169,7 +155,7 @@ def _address(name: str, variables: Mapping[str, Located]) -> str:
     if found is None:
         return name
     if not isinstance(found[1].value, str) or not is_host(found[1].value):
-        _refuse(*found, NAME_ALLOWED)
+        refuse(*found, NAME_ALLOWED)
     return found[1].value
 
 
@@ -179,11 +165,11 @@ def _port(variables: Mapping[str, Located]) -> int | None:
         return None
     number = found[1].value
     if isinstance(number, OddInt):  # Ansible connects to port 8 where 010 is written
-        _refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
+        refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,5}", number):
         number = int(number)
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 65535:
-        _refuse(*found, "1 to 65535")
+        refuse(*found, "1 to 65535")
     return number
 
 
@@ -194,11 +180,11 @@ def _arguments(variables: Mapping[str, Located], args: _Args, files: ConfigFiles
             continue
         value = found[1]
         if not isinstance(value.value, str) or not value.value.isprintable():
-            _refuse(name, value, _ARGUMENTS_ALLOWED)
+            refuse(name, value, _ARGUMENTS_ALLOWED)
         try:
             words = shlex.split(value.value)
         except ValueError as e:
-            _refuse(name, value, _ARGUMENTS_ALLOWED, str(e).lower())
+            refuse(name, value, _ARGUMENTS_ALLOWED, str(e).lower())
         while words:
             _argument(name, value, words, args, files, allow_exec=allow_exec)
 
@@ -212,7 +198,7 @@ def _argument(
         return
     flag, argument = word[:2], word[2:]
     if flag not in ("-F", "-J", "-o") or not (argument or words):
-        _refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not understood")
+        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not understood")
     argument = argument or words.pop(0)
     try:
         if flag == "-F":
@@ -224,7 +210,7 @@ def _argument(
         else:
             _option(args, argument, allow_exec=allow_exec)
     except Refused as e:
-        _refuse(name, value, e.allowed, str(e))
+        refuse(name, value, e.allowed, str(e))
 
 
 def _option(args: _Args, argument: str, *, allow_exec: bool) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
-from gpuready.inventory.connection import Connection, connection, ignored, refuse_templates
+from gpuready.inventory.connection import Connection, connection, ignored
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.sources import is_path, read_source
@@ -26,7 +26,7 @@ from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
 from gpuready.spec.build import at, build
 from gpuready.spec.model import NodeSpec
-from gpuready.spec.source_values import VAULT, Located, label, merge
+from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates
 
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, IPv6Network, ip_interface, ip_network
 from typing import Literal
 
-from gpuready.components.nccl.spec import Nccl
 from gpuready.network.ports import Address, Gid, Port, ports, stacked
+from gpuready.spec.model import Nccl
 from gpuready.state.model import NodeState
 from gpuready.state.network import Network
 

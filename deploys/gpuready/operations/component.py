@@ -14,11 +14,10 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.core.check import undecided
-from gpuready.core.component import Change, Component, Disruption, compare
+from gpuready.core.compare import compare, unselected
+from gpuready.core.component import Change, Component, Disruption
 from gpuready.core.consent import rule, rulings, users, way
 from gpuready.core.errors import ConvergeError, GpureadyError
-from gpuready.evaluate import unselected
-from gpuready.node import BACK, NODE
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state
@@ -30,8 +29,13 @@ ALLOWED = "gpuready_allowed"
 
 
 @operation()
-def component(item: Component, original: bool = False) -> Generator[PyinfraCommand, None, None]:
-    """Compare, and converge where there is a difference that may be closed now; ``original`` is the way back."""
+def component(
+    item: Component, order: tuple[Component, ...], original: bool = False
+) -> Generator[PyinfraCommand, None, None]:
+    """Compare, and converge where there is a difference that may be closed now; ``original`` is the way back.
+
+    ``order`` are all components of this run, ``item`` among them.
+    """
     selected = host.data.get(SELECTED)
     if selected is not None and item.name not in selected:
         host.noop(f"{item.name} is not selected")
@@ -53,14 +57,14 @@ def component(item: Component, original: bool = False) -> Generator[PyinfraComma
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
     else:
-        permitted = yield from _permitted(item, found.diff, outcome, original)
+        permitted = yield from _permitted(item, order, found.diff, outcome, original)
         if permitted:
             yield from _close(item, permitted, spec, outcome)
         if outcome.reboot and not (outcome.pending or outcome.error):
             outcome.pending = "for the reboot at the end of the run"
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
-    if drain.is_drained(host) and (outcome.error or not (_reboots() or _disturbs_later(item, original))):
+    if drain.is_drained(host) and (outcome.error or not (_reboots() or _disturbs_later(item, order, original))):
         stays = yield from drain.end(host, spec.maintenance)
         if stays:
             told = f"{outcome.error}; {stays}" if outcome.error else stays
@@ -75,13 +79,13 @@ def _allowed() -> Disruption:
 
 
 def _permitted(
-    item: Component, diff: tuple[Change, ...], outcome: ComponentOutcome, original: bool
+    item: Component, order: tuple[Component, ...], diff: tuple[Change, ...], outcome: ComponentOutcome, original: bool
 ) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """What of the difference may be closed now; the node is drained for it where consent hangs on that."""
     spec, state = host.data.get(SPEC), node_state(host)
     needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
-    blocked += users(item, unselected(spec, state, host.data.get(SELECTED), original))
+    blocked += users(item, unselected(order if original else (), spec, state, host.data.get(SELECTED)))
     ruling = rule(item, diff, spec, state, _allowed(), blocked)
     outcome.pending = ruling.waits
     if ruling.disturbs and way(ruling.kind, spec) == "drained":
@@ -98,10 +102,9 @@ def _reboots() -> bool:
     return any(outcome.reboot for outcome in outcomes(host).values())
 
 
-def _disturbs_later(item: Component, original: bool) -> bool:
+def _disturbs_later(item: Component, order: tuple[Component, ...], original: bool) -> bool:
     """Will a component after this one disturb the node? It is drained once, not for each of them."""
     spec, state, selected = host.data.get(SPEC), node_state(host), host.data.get(SELECTED)
-    order = BACK if original else NODE
     found = {c: compare(c, spec, state, original=original) for c in order if selected is None or c.name in selected}
     ruled = rulings(found, spec, state, _allowed(), back=original)
     return any(c.name in ruled and ruled[c.name].disturbs for c in order[order.index(item) + 1 :])

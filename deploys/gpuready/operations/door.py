@@ -1,4 +1,7 @@
-"""The plain door: hosts for ``pyinfra -y inventories/x.py deploys/converge.py`` from our YAML inventory."""
+"""The plain doors, as in ``pyinfra -y inventories/x.py deploys/converge.py``: hosts from our inventory, and operations.
+
+The engine runs the same operations.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpuready.catalogue import BY_ID
+from gpuready.catalogue import BY_ID, CATALOGUE
+from gpuready.components.ledger.component import Ledger
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.hosts import load
+from gpuready.node import BACK, NODE
+from gpuready.operations.component import component
 from gpuready.operations.connection import host_data
+from gpuready.operations.judge import judge
 from gpuready.operations.node_state import SPEC
+from gpuready.operations.reboot import reboot
 from gpuready.report.human import skipped_lines
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, printable
@@ -30,3 +38,23 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     for line in skipped_lines(run, Painter(False)):
         print(printable(line), file=sys.stderr)
     return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in found.chosen]
+
+
+def converge() -> None:
+    """Bring the host to its spec: one pyinfra operation for each component (both doors call this)."""
+    for item in NODE:
+        component(item=item, order=NODE, name=item.name)
+    reboot(name="reboot")
+
+
+def withdraw() -> None:
+    """Take out of the host what gpuready put in."""
+    for item in BACK:
+        if isinstance(item, Ledger):  # it forgets, so all else must be back by then
+            reboot(name="reboot")
+        component(item=item, order=BACK, original=True, name=f"remove {item.name}")
+
+
+def verify() -> None:
+    """Judge the host by its spec: one pyinfra operation, which fails when a check does."""
+    judge(checks=CATALOGUE, name="verify")

@@ -15,8 +15,8 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
 from gpuready.core import resources
-from gpuready.core.component import Step
 from gpuready.core.errors import GpureadyError
+from gpuready.core.step import Step
 from gpuready.operations.step import PROGRESS, Pending, StepCommand
 from gpuready.spec.model import DrainCommands, Maintenance
 

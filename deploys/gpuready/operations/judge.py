@@ -9,8 +9,7 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from gpuready.catalogue import concerning
-from gpuready.core.check import run_checks, undecided
+from gpuready.core.check import Check, concerning, run_checks, undecided
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.operations.active import run_active
 from gpuready.operations.failed import Failed
@@ -18,7 +17,7 @@ from gpuready.operations.node_state import SPEC, node_state
 
 
 @operation()
-def judge() -> Generator[PyinfraCommand, None, None]:
+def judge(checks: tuple[Check, ...]) -> Generator[PyinfraCommand, None, None]:
     """Two execs; each failed or unknown check is one line of the error."""
     spec = host.data.get(SPEC)
     try:
@@ -27,7 +26,7 @@ def judge() -> Generator[PyinfraCommand, None, None]:
     except GpureadyError as e:
         yield Failed(e)
         return
-    judged = run_checks(concerning(spec, state), spec, state, host.name, active=True, today=date.today())
+    judged = run_checks(concerning(checks, spec, state), spec, state, host.name, active=True, today=date.today())
     bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
     if bad:
         lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]

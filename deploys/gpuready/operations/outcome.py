@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyinfra.api.host import Host
 
-from gpuready.core.component import Comparison
+from gpuready.core.compare import Comparison
 from gpuready.core.errors import GpureadyError
 
 _KEY = "gpuready.outcomes"

@@ -21,8 +21,8 @@ from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
 from gpuready.core import ignored_containers, resources
-from gpuready.core.component import PENDING_EXIT, Step
 from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.core.step import PENDING_EXIT, Step
 from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle

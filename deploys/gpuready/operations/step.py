@@ -18,8 +18,8 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from gpuready.core import resources
-from gpuready.core.component import PENDING_EXIT, Reply, Step
 from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
+from gpuready.core.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
 from gpuready.operations.connection import forget_host_keys
 from gpuready.operations.ssh import connect

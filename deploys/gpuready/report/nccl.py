@@ -6,10 +6,10 @@ import json
 import shlex
 from dataclasses import dataclass
 
-from gpuready.components.nccl import torch
-from gpuready.components.nccl.settings import Settings
 from gpuready.core.host_list import hostlist
+from gpuready.network import torch
 from gpuready.network.discovery import Chosen
+from gpuready.network.nccl_settings import Settings
 from gpuready.report.text import Painter
 from gpuready.tools.fabric.launch import Launch, assignment
 

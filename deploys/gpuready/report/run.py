@@ -10,7 +10,7 @@ from gpuready.core.errors import GpureadyError, InventoryError
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.core.check import Judged
-    from gpuready.core.component import Comparison
+    from gpuready.core.compare import Comparison
     from gpuready.inventory.hosts import Skipped
     from gpuready.report.nccl import NcclAnswer
     from gpuready.spec.model import NodeSpec

@@ -17,12 +17,11 @@ from pydantic import ValidationError
 from gpuready.core.errors import SpecError
 from gpuready.core.fields import is_proxy, is_url
 from gpuready.core.files import why_not
-from gpuready.inventory.connection import refuse_templates
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.not_yet import refuse_missing
 from gpuready.spec.schema_help import allowed_at, elsewhere, words_at
 from gpuready.spec.secrets import is_reference, resolve
-from gpuready.spec.source_values import Located, OddFloat, OddInt, Shown, label, merge, plain
+from gpuready.spec.source_values import Located, OddFloat, OddInt, Shown, label, merge, plain, refuse_templates
 
 _VARS_DIRECTORIES = ("group_vars", "host_vars")
 _KEY = ("toolkit", "repo", "key")

@@ -12,10 +12,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from gpuready.components.containerd.spec import ContainerdSpec
+from gpuready.components.crio.spec import CrioSpec
+from gpuready.components.docker.spec import DockerSpec
 from gpuready.components.driver.spec import Driver
 from gpuready.components.monitoring.spec import Monitoring
 from gpuready.components.nccl.spec import Nccl
 from gpuready.components.rdma.spec import Rdma
+from gpuready.components.reconverge.spec import Reconverge
 from gpuready.components.toolkit.spec import TOOLKIT_FLOOR, TOOLKIT_VERSION, FloorException, Repository, Toolkit
 from gpuready.components.wheels.spec import TorchWheels
 from gpuready.core.fields import (
@@ -34,7 +38,7 @@ from gpuready.core.fields import (
 )
 from gpuready.core.section import Section
 from gpuready.spec.images import Images
-from gpuready.spec.runtimes import ContainerdSpec, CrioSpec, DockerSpec, Runtimes
+from gpuready.spec.runtimes import Runtimes
 from gpuready.spec.verify import Level, Thresholds
 
 __all__ = [
@@ -88,13 +92,6 @@ class Owners(Section):
     """The NVIDIA Container Toolkit."""
     runtime: Owner = "auto"
     """The container engines' configuration."""
-
-
-class Reconverge(Section):
-    """What happens on the node itself."""
-
-    on_driver_change: Literal["report", "mend"] | Off = "report"
-    """After a driver update: report what became stale, mend it (never a restart or reboot), or nothing."""
 
 
 class DrainCommands(Section):

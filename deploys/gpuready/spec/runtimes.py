@@ -4,43 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gpuready.core.fields import Path, ShmSize, Unit
+from gpuready.components.containerd.spec import ContainerdSpec
+from gpuready.components.crio.spec import CrioSpec
+from gpuready.components.docker.spec import DockerSpec
 from gpuready.core.section import Section
-
-
-class DockerSpec(Section):
-    """Docker is wanted on this node, with these settings."""
-
-    default_runtime: bool = False
-    """Make nvidia the default runtime, also of containers that ask for no GPU."""
-    live_restore: Literal["auto"] | bool = "auto"
-    """Keep containers running while dockerd restarts: auto turns it on where nothing speaks against it."""
-    shm_size: ShmSize | None = None
-    """The size of /dev/shm in new containers, such as 8g or a number of bytes; left alone unless given."""
-    cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in Docker (25.0 to 28.1 need a restart for it; 28.2 has them by itself); auto changes nothing."""
-    install: Literal[False, "distro"] = False
-    """Install Docker where there is none: distro takes the distribution's docker.io."""
-
-
-class ContainerdSpec(Section):
-    """containerd is wanted on this node, with these settings."""
-
-    service: Unit = "containerd"
-    """The systemd unit."""
-    config: Path = "/etc/containerd/config.toml"
-    """Its configuration file."""
-    default_runtime: bool = False
-    """Make nvidia the default runtime."""
-    cdi: Literal["auto"] | bool = "auto"
-    """CDI devices in containerd (enable_cdi): auto leaves it as it is."""
-
-
-class CrioSpec(Section):
-    """CRI-O is wanted on this node, with these settings."""
-
-    default_runtime: bool = False
-    """Make nvidia the default runtime."""
 
 
 class Runtimes(Section):
@@ -54,3 +21,8 @@ class Runtimes(Section):
     """CRI-O."""
     podman: Literal["auto", "absent"] = "auto"
     """Podman."""
+
+    @property
+    def installs_docker(self) -> bool:
+        """Is Docker to be installed where there is none?"""
+        return isinstance(self.docker, DockerSpec) and self.docker.install == "distro"

@@ -106,9 +106,9 @@ class Composer:
     def open(self, value: dict[Hashable, Located] | list[Located], line: int, anchor: str | None = None) -> None:
         """A mapping or list begins."""
         if self._wants_key():
-            self._refuse("a key is itself a mapping or list", line, "a plain word")
+            self.refuse("a key is itself a mapping or list", line, "a plain word")
         if len(self._stack) >= MAX_DEPTH:
-            self._refuse("nested too deeply", line, f"at most {MAX_DEPTH} levels")
+            self.refuse("nested too deeply", line, f"at most {MAX_DEPTH} levels")
         self._stack.append(_Frame(value, line, anchor))
 
     def scalar(self, value: object, line: int, anchor: str | None = None, *, merge: bool = False) -> None:
@@ -123,9 +123,9 @@ class Composer:
     def alias(self, anchor: str, line: int) -> None:
         """The value of an anchor, once more."""
         if any(frame.anchor == anchor for frame in self._stack):
-            self._refuse(f"the alias *{label(anchor)} stands inside its own anchor", line)
+            self.refuse(f"the alias *{label(anchor)} stands inside its own anchor", line)
         if anchor not in self._anchors:
-            self._refuse(f"the alias *{label(anchor)} has no anchor before it", line)
+            self.refuse(f"the alias *{label(anchor)} has no anchor before it", line)
         value, weight = self._anchors[anchor]
         if self._wants_key():
             self._begin_entry(value, line, merge=False)
@@ -152,10 +152,10 @@ class Composer:
         frame = self._stack[-1]
         assert isinstance(frame.value, dict)
         if isinstance(key, (dict, list)) or not isinstance(key, Hashable):
-            self._refuse("a key is itself a mapping or list", line, "a plain word")
+            self.refuse("a key is itself a mapping or list", line, "a plain word")
         first = None if merge else frame.value.get(key)
         if first is not None:
-            self._refuse(f"duplicate key {Shown(key)!r}, first at {first.where}", line, "each key once")
+            self.refuse(f"duplicate key {Shown(key)!r}, first at {first.where}", line, "each key once")
         frame.key, frame.key_line, frame.merging = key, line, merge
         frame.weight += 1
 
@@ -166,7 +166,7 @@ class Composer:
         frame = self._stack[-1]
         frame.weight += weight
         if frame.weight > MAX_VALUES:
-            self._refuse("too many values, aliases counted each time", line, f"at most {MAX_VALUES}")
+            self.refuse("too many values, aliases counted each time", line, f"at most {MAX_VALUES}")
         if isinstance(frame.value, list):
             frame.value.append(Located(value, Where(self._file, line)))
             return
@@ -180,10 +180,10 @@ class Composer:
         sources = [entry.value for entry in reversed(value)] if isinstance(value, list) else [value]
         for source in sources:
             if not isinstance(source, dict):
-                self._refuse("<< takes a mapping or a list of mappings", line, "an alias of a mapping")
+                self.refuse("<< takes a mapping or a list of mappings", line, "an alias of a mapping")
             frame.merged.update(source)
 
-    def _refuse(self, problem: str, line: int, allowed: str = "") -> NoReturn:
+    def refuse(self, problem: str, line: int, allowed: str = "") -> NoReturn:
         raise SpecError(problem, where=Where(self._file, line), allowed=allowed)
 
 
@@ -208,3 +208,17 @@ def plain(located: Located) -> object:
     if isinstance(located.value, list):
         return tuple(plain(entry) for entry in located.value)
     return located.value
+
+
+def refuse(name: str, value: Located, allowed: str, problem: str = "", *, secret: bool = False) -> NoReturn:
+    text = f"{name}: {problem or 'not accepted'}"
+    given = None if secret else Shown(value.value)
+    raise SpecError(text, where=value.where, given=given, allowed=allowed)
+
+
+def refuse_templates(name: str, value: Located) -> None:
+    """A value that only Ansible could evaluate or decrypt; SpecError."""
+    if value.value is VAULT or (isinstance(value.value, dict) and "__ansible_vault" in value.value):
+        refuse(name, value, "a plain value, or a secret by env:, file: or cmd:", "gpuready has no vault", secret=True)
+    if isinstance(value.value, str) and any(mark in value.value for mark in ("{{", "{%", "{#")):
+        refuse(name, value, "a plain value", "gpuready evaluates no templates")

@@ -6,29 +6,35 @@ Nothing here judges: that is for components and checks.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from gpuready.components.docker.state import Container, Docker
 from gpuready.components.wheels.state import Environment
+from gpuready.core.facts import Cri, Facts, File, Package, Tool, Unit, Unknown
 from gpuready.gpu.facts.boots import Boots
 from gpuready.gpu.facts.kernel_log import KernelLog
 from gpuready.gpu.facts.leftovers import Leftovers
 from gpuready.state.network import Network
 
+__all__ = [
+    "OS",
+    "Container",
+    "Cri",
+    "Docker",
+    "Driver",
+    "File",
+    "Linker",
+    "NodeState",
+    "Package",
+    "Tool",
+    "Unit",
+    "Unknown",
+]
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-class Unknown(_Model):
-    """A value that could not be read, and why. Never equal to any expected value."""
-
-    unknown: str
-
-
-class OS(_Model):
+class OS(Facts):
     """/etc/os-release (os-release(5))."""
 
     id: str = ""
@@ -38,104 +44,7 @@ class OS(_Model):
     name: str = ""
 
 
-class File(_Model):
-    """A configuration file. ``text`` holds UTF-8 with surrogateescape; ``realpath`` is set for a symbolic link."""
-
-    text: str
-    mode: int
-    uid: int
-    gid: int
-    mtime: int
-    realpath: str = ""
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        return self.text.encode("utf-8", "surrogateescape")
-
-    @property
-    def sha256(self) -> str:
-        """Hex digest of the bytes, as ``sha256sum`` prints it on the node."""
-        return hashlib.sha256(self.data).hexdigest()
-
-
-class Package(_Model):
-    """An installed package: full version, whether apt holds it, and who made it (dpkg's Maintainer, rpm's Vendor).
-
-    ``transitional``: it is empty and only demands the package that took its place; so its summary says (dpkg alone).
-    """
-
-    version: str
-    arch: str
-    held: bool = False
-    configured: bool = True
-    maker: str = ""
-    transitional: bool = False
-
-
-class Unit(_Model):
-    """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5)).
-
-    ``takes_along``: units that a restart of this one restarts, too. ``changed_us``: its last start, end or reload.
-    ``starting``: systemd has a job that starts it, which waits or runs.
-    """
-
-    load: str
-    active: str
-    enabled: str = ""
-    main_pid: int = 0
-    invocation: str = ""
-    need_daemon_reload: bool = False
-    exec_start: tuple[str, ...] = ()
-    drop_ins: tuple[str, ...] = ()
-    started_us: int = 0
-    changed_us: int = 0
-    limit_memlock: str = ""
-    process_memlock: str = ""
-    kill_mode: str = ""
-    takes_along: tuple[str, ...] = ()
-    listen: str = ""
-    starting: bool = False
-
-
-class Container(_Model):
-    """A running Docker container, as far as disruption needs it."""
-
-    id: str
-    name: str
-    image: str
-    runtime: str = ""
-    gpu: bool = False
-    restart: str = "no"
-    pid: int = 0
-
-
-class Docker(_Model):
-    """The running engine's own answers (``docker info``, ``docker inspect``)."""
-
-    version: str = ""
-    runtimes: dict[str, str] = Field(default_factory=dict)
-    default_runtime: str = ""
-    live_restore: bool = False
-    swarm: bool = False
-    rootless: bool = False
-    cgroup_driver: str = ""
-    cdi_spec_dirs: tuple[str, ...] = ()
-    root_dir: str = ""
-    images: int = 0
-    containers: tuple[Container, ...] = ()
-
-
-class Cri(_Model):
-    """What the containerd or CRI-O that runs answers; ``enable_cdi`` is None where it says nothing of it."""
-
-    default_runtime: str
-    runtimes: dict[str, dict[str, Any]]
-    enable_cdi: bool | None = None
-    cdi_spec_dirs: tuple[str, ...] = ()
-
-
-class Driver(_Model):
+class Driver(Facts):
     """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
 
     ``owner`` is where it came from: packages, runfile, mount (of the image or the platform), operator, or nothing.
@@ -175,14 +84,7 @@ class Driver(_Model):
         return tuple(line for line, words in rows if len(words) > 1 and words[1].startswith(classes))
 
 
-class Tool(_Model):
-    """A command on root's PATH: where, and the first line of its ``--version``."""
-
-    path: str
-    version_line: str = ""
-
-
-class Linker(_Model):
+class Linker(Facts):
     """The dynamic linker's view: cache, the driver libraries on disk, what the loader resolves."""
 
     cache: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -190,7 +92,7 @@ class Linker(_Model):
     loader: str = ""
 
 
-class NodeState(_Model):
+class NodeState(Facts):
     """Everything that one probe read. ``masked`` states plan and verify, but never apply.
 
     ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.

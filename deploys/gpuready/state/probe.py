@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from gpuready.components.ldso.component import DRIVER_DIRS
-from gpuready.components.rdma.conf import CONF, GRUB, MARK
 from gpuready.components.rdma.spec import FAMILIES
+from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.core import resources
 from gpuready.core.owners import OPERATOR_CTK
+from gpuready.state.linker import DRIVER_DIRS
 from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 

@@ -11,6 +11,7 @@ from typing import Any
 from gpuready.core import toml_document
 from gpuready.core.component import Value
 
+RUNTIME = "nvidia-container-runtime"
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
 Document = dict[str, Any]
 MODE = "nvidia-container-runtime.mode"

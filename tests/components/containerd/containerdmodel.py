@@ -13,7 +13,8 @@ from posixpath import dirname, join
 from typing import Any
 
 import tomli_w
-from gpuready.documents import toml_values
+
+from gpuready.core.documents import toml_values
 
 CONFIG = "/etc/containerd/config.toml"
 _DEFAULTS = Path(__file__).parents[2] / "data" / "containerd"

@@ -12,7 +12,7 @@ from gpuready.components.containerd.component import Containerd
 from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
-from gpuready.core.component import compare
+from gpuready.core.compare import compare
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
@@ -158,7 +158,7 @@ def test_a_default_of_ours_that_is_exchanged_stays_ours_until_that_is_done() -> 
     spec, _, state = applied(node(RUNC, default_runtime=True))
     off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})
     closed = close(Containerd(), off, state, compare(Containerd(), off, state).diff)
-    between = re.search(r"BETWEEN=(\S+);", closed.script("containerd"))
+    between = re.search(r"^BETWEEN=(\S+)$", closed.script("containerd"), re.M)
     assert between
     record = state.files[OURS].model_copy(update={"text": base64.b64decode(between[1]).decode()})
     cut = state.model_copy(update={"files": state.files | {OURS: record}})

@@ -8,7 +8,7 @@ import pytest
 
 from gpuready.components.containerd.component import Containerd
 from gpuready.components.containerd.files import CONFIG
-from gpuready.core.component import Comparison, compare
+from gpuready.core.compare import Comparison, compare
 from tests.components.cases import Case, spec_of, state_of
 from tests.components.closing import after, close
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuready.components.crio.component import Crio
 from gpuready.components.crio.files import DROP_IN
-from gpuready.core.component import Comparison, compare
+from gpuready.core.compare import Comparison, compare
 from gpuready.core.ledger import KEPT
 from tests.components.cases import Case, spec_of, state_of
 

@@ -11,9 +11,10 @@ import pytest
 from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver
 from gpuready.components.repository.component import SOURCE, Repository
 from gpuready.core import resources
-from gpuready.core.component import Reply, compare
+from gpuready.core.compare import compare
 from gpuready.core.errors import ConvergeError
 from gpuready.core.ledger import KEPT
+from gpuready.core.step import Reply
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import Case, spec_of, state_of
@@ -111,7 +112,7 @@ modprobe() {{
 """
     script = resources.script("driver/load", version="550.1.1", stuck=str(sys / "d/stuck"), work=())
     script = script.replace("/sys/module", str(sys)).replace("/run/systemd/system", "/nonexistent")
-    return sh(kernel + script.replace("idle restart gpu", ":").replace("command -v nvidia-modprobe", "false"))
+    return sh(kernel + script.replace("idle restart gpu", ":").replace("has nvidia-modprobe", "false"))
 
 
 def test_a_reload_brings_back_every_module_that_it_took_out(tmp_path: Path) -> None:
@@ -181,4 +182,4 @@ def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> Non
     going.send(Reply(0, f"{MADISON} nvidia-fabricmanager | 550.163.01-1 | http://x cuda amd64 Packages\n"))
     script = going.send(Reply(0, "")).script
     assert script.index("install --download-only") < script.index("systemctl enable nvidia-fabricmanager")
-    assert '[ "$v" != 550.163.01 ] || systemctl start nvidia-fabricmanager' in script
+    assert '[ "$v" != "$VERSION" ] || systemctl start nvidia-fabricmanager' in script

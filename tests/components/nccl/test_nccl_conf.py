@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.component import Nccl
-from gpuready.core.component import Change, Reply, Step, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Change
+from gpuready.core.step import Reply, Step
 from gpuready.network import hca
 from gpuready.network.ports import Port
 from gpuready.spec.model import NodeSpec

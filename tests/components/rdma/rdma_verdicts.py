@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuready.components.rdma.conf import CONF, OPERATOR
+from gpuready.components.rdma.conf import OPERATOR
+from gpuready.components.rdma.state import CONF
 from gpuready.state.model import Driver, File, NodeState
 from gpuready.state.network import NetDevice, Network
 

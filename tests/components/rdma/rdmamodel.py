@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import Any
 
-from gpuready.components.rdma.conf import CONF, GRUB
+from gpuready.components.rdma.state import CONF, GRUB
 from gpuready.state.model import NodeState, Package, Unknown
 
 
@@ -15,14 +15,14 @@ def after(state: NodeState, scripts: dict[str, str], writes: dict[str, str]) -> 
     update: dict[str, Any] = {}
     if "rdma" in scripts:
         update["initramfs_old"] = ()
-        option = re.findall(r"; OPTION=(\S+?);", scripts["rdma"])[0]
-        if "; UPDATE_GRUB=1\n" in scripts["rdma"] or re.search(r"; GRUBBY=/\S+;", scripts["rdma"]):
+        option = re.findall(r"^OPTION=(\S+)$", scripts["rdma"], re.M)[0]
+        if re.search(r"^(UPDATE_GRUB=1|GRUBBY=/\S+)$", scripts["rdma"], re.M):
             assert GRUB in writes or "grubby" in state.have
             update["boot_options"] = tuple(f"{entry} {option}" for entry in state.boot_options or ("",))
         if CONF in writes:
-            assert scripts["rdma"].index(f"put {CONF}") < scripts["rdma"].index("update-initramfs -u")
+            assert scripts["rdma"].index(f"put {CONF}") < scripts["rdma"].index("\n  build_initramfs ")
     if "rdma-packages" in scripts and not isinstance(state.packages, Unknown):
-        names = shlex.split(re.findall(r"\$LOCK install (.*); }$", scripts["rdma-packages"], re.M)[0])
+        names = shlex.split(re.findall(r"^install\(\) .* install (.*); }$", scripts["rdma-packages"], re.M)[0])
         update["packages"] = {**state.packages, **{name: Package(version="1-1", arch="amd64") for name in names}}
     if "rdma-mode" in scripts:
         mode = re.findall(r"^MODE=(\w+)$", scripts["rdma-mode"], re.M)[0]

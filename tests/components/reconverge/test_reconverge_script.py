@@ -86,7 +86,7 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     script = SCRIPT.replace("/run/systemd/system", f"{tmp_path}/systemd").replace(
         "KEEP=/var/lib/gpuready", f"KEEP={tmp_path}/gpuready"
     )
-    script = script.replace("/usr/lib64/libcuda.so.*.*", f"{tmp_path}/lib/libcuda.so.*.*")
+    script = script.replace('/usr/lib64/"$l".so.*.*', f'{tmp_path}/lib/"$l".so.*.*')
     (tmp_path / "bin/systemctl").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\nexit 1\n')
     (tmp_path / "bin/systemctl").chmod(0o755)
     (tmp_path / "script").write_text(script)
@@ -102,7 +102,7 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     (tmp_path / "lib/libcuda.so.535.1").touch()
     hook()
     assert calls() == ["--no-block start gpuready-reconverge.service"], "nothing is known yet"
-    stamp = run(shell, f"{function('stamp')}\n".replace("/usr/lib64/libcuda.so.*.*", f"{tmp_path}/lib/libcuda.so.*.*")
+    stamp = run(shell, f"{function('stamp')}\n".replace('/usr/lib64/"$l".so.*.*', f'{tmp_path}/lib/"$l".so.*.*')
                 + 'stamp; printf "%s\\n" "$NOW"')  # fmt: skip
     assert stamp.split()[-1].endswith("/lib/libcuda.so.535.1")
     (tmp_path / "gpuready/reconverge.stamp").write_text(stamp)
@@ -127,8 +127,9 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
     (other / "file").write_text("theirs\n")
     (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
     head = f"{LIB}\nKEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; "
-    head += "BEGAN=1; DRIVER=580.1; OUTCOME=ok; REASON=\n"
-    assert run("sh", head + "\n".join(function(name) for name in ("text", "rows", "result", "tell")) + "\ntell") == ""
+    head += "BEGAN=1; DRIVER=580.1\n"
+    functions = "\n".join(function(name) for name in ("text", "rows", "result", "metric", "tell"))
+    assert run("sh", f"{head}{functions}\ntell ok ''") == ""
     assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
     assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]
     assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
@@ -213,6 +214,6 @@ def test_another_word_is_told_how_it_is_used(shell: str, words: list[str], tmp_p
 
 
 def test_who_is_not_root_is_told_so(tmp_path: Path) -> None:
-    script = SCRIPT[: SCRIPT.index("\nLC_ALL=C;")].replace("$(id -u)", "1000")
+    script = SCRIPT[: SCRIPT.index("\nLC_ALL=C\n")].replace("$(id -u)", "1000")
     done = subprocess.run(["sh", "-c", script, "sh", "run"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "run as root\n")

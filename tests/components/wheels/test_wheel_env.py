@@ -118,9 +118,8 @@ def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
 
 def within(limit: str, command: str) -> tuple[int, str]:
     """Exit status and output of what is run with a limit, in seconds."""
-    script = (
-        resources.script("lib/within") + f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
-    )
+    script = resources.script("lib/prelude") + resources.script("lib/within")
+    script += f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=scale.seconds(20), check=True)
     rc, _, out = done.stdout.partition("\n")
     return int(rc), out

@@ -21,7 +21,8 @@ from gpuready.components.wheels.component import Wheels
 from gpuready.components.wheels.record import Record, path, records
 from gpuready.components.wheels.state import Environment, environment, installed_hash, on_record
 from gpuready.core import resources
-from gpuready.core.component import Disruption, compare
+from gpuready.core.compare import compare
+from gpuready.core.component import Disruption
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.hosts import load
 from gpuready.spec.model import NodeSpec

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
-from gpuready.core.component import Step
+from gpuready.core.step import Step
 from gpuready.state.model import File, NodeState
 
 
@@ -17,7 +17,7 @@ def after(state: NodeState, steps: Sequence[Step]) -> NodeState:
     """The state after those steps; what is installed has to have been copied, and is then not there any more."""
     copied: set[str] = set()
     for step in steps:
-        values = dict(re.findall(r"\b([A-Z]+)=([^;\n ]*)(?=[;\n])", step.script))
+        values = dict(re.findall(r"^([A-Z]+)=([^;\n ]*)$", step.script, re.M))
         values = {key: "".join(shlex.split(value)) for key, value in values.items() if "$" not in value}
         if step.name == "wheel-copy":
             assert step.sends and not step.survives
@@ -38,7 +38,7 @@ def _installed(state: NodeState, step: Step, values: dict[str, str], copied: set
         version = values["INFO"].rpartition("/")[2].removesuffix(".dist-info").rpartition("-")[2]
         there = {**seen.installed, name: Installed(version=version, sha256=values["SHA"])}
         seen = seen.model_copy(update={"installed": there})
-        if re.search(r"^\[ -n '' \] \|\| \{ rm -rf", step.script, re.M):
+        if "\nKEEP=''\n" in step.script:
             copied.remove(values["SHA"])
     assert seen.installed[name].sha256 == values["SHA"]
     record = re.search(r"^save \"\$RECORD\" decode (\S+) ", step.script, re.M)
@@ -59,6 +59,6 @@ def _removed(state: NodeState, step: Step, values: dict[str, str]) -> NodeState:
     info = state.files[gone].text.partition("\n")[0]
     files = {path: file for path, file in state.files.items() if path != gone}
     wheels = dict(state.wheels) if isinstance(state.wheels, dict) else {}
-    if "if [ -n 1 ] && " in step.script:
+    if "\nUNINSTALL=1\n" in step.script:
         wheels.pop(info)
     return state.model_copy(update={"files": files, "wheels": wheels})

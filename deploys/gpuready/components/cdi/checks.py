@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.cdi.component import UNIT, target
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
-from gpuready.components.docker import keys
 from gpuready.core import owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.spec.model import NodeSpec
+from gpuready.state import docker_daemon
+from gpuready.state.cdi_unit import UNIT, target
 from gpuready.state.model import Cri, NodeState, Unknown
 
 #: Versions of the toolkit whose unit may do nothing, and why.
@@ -42,7 +42,9 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
             )
         if broken:
             return fail("no CDI spec of nvidia.com/gpu can be read", evidence="; ".join(broken))
-        return fail("there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec, state)}")
+        return fail(
+            "there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec.toolkit.version, state)}"
+        )
     hidden = [s.path for s in found if not state.files[s.path].mode & 0o004]
     if broken or hidden:
         told = "; ".join([*broken, *(f"{p}: only root may read it" for p in hidden)])
@@ -101,7 +103,7 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
     if gone:
         return fail("two specs of one directory define one device, so nobody finds it", evidence="; ".join(gone))
     told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
-    made = any(s.made and s.path != target(spec, state) for a, b, _ in pairs for s in (a, b))
+    made = any(s.made and s.path != target(spec.toolkit.version, state) for a, b, _ in pairs for s in (a, b))
     whose = owners.observed("toolkit", spec, state)
     mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
     return warn("devices are defined twice, and the later directory wins without a word", mend, told)
@@ -135,14 +137,15 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
     if isinstance(state.docker, Unknown):
         return unread(state.docker)
-    if keys.engine_version(state) < keys.CDI_SINCE:
+    if docker_daemon.engine_version(state) < docker_daemon.CDI_SINCE:
         return skip(f"Docker {state.docker.version} has no CDI devices, 25.0 has")
     if state.docker.cdi_spec_dirs:
         lost = _elsewhere(state, "Docker", state.docker.cdi_spec_dirs)
         if lost:
             return warn(lost)
         return passed(f"docker run --device {KIND}=all, specs from {', '.join(state.docker.cdi_spec_dirs)}")
-    if keys.given(keys.read(state), keys.CDI) is True:
+    features = docker_daemon.read(state).get("features")
+    if isinstance(features, dict) and features.get("cdi") is True:
         return warn(
             "features.cdi stands in daemon.json, and the engine was not restarted since",
             "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",

@@ -9,23 +9,21 @@ Sources: deployments/systemd of the NVIDIA container toolkit, its documentation 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from gpuready.components.cdi import spec_files
 from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
-from gpuready.components.ldso.component import library_version
-from gpuready.components.toolkit.component import Toolkit
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target
+from gpuready.state.linker import other_library
+from gpuready.state.model import NodeState
+from gpuready.state.toolkit_packages import installed_by_us
 
-UNIT = "nvidia-cdi-refresh.service"
-ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
-_REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
-#: The toolkit's key that says, on the way back, that it goes.
-_GOES = "toolkit.nvidia-container-toolkit-base"
+#: The toolkit's package that makes specs; where gpuready installed it, it goes on the way back.
+_GOES = "nvidia-container-toolkit-base"
 _MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing")
 
 
@@ -47,7 +45,7 @@ class Cdi(Component):
         return Applies(True, "containers get their GPUs by it")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        found, place = current(spec, state), target(spec, state)
+        found, place = current(spec, state), target(spec.toolkit.version, state)
         if place.rpartition("/")[0] not in DIRECTORIES:
             raise NotComparable(f"{ENVIRONMENT} has the spec written to {place}, where no engine looks for it")
         devices = wanted_devices(state, found)
@@ -82,7 +80,7 @@ class Cdi(Component):
         found = {key: value for key, value in found.items() if key not in stale}
         goes = {key.partition(".files.")[2] for key, value in found.items() if value is None}
         stay = [s for s in specs(state) if s.kind == KIND and s.path not in goes and _fits(s, state)]
-        if _GOES in Toolkit().original(spec, state) or stay or "original" in found.values():
+        if _GOES in installed_by_us(state) or stay or "original" in found.values():
             return found
         return {key: value for key, value in found.items() if value is not None}
 
@@ -106,9 +104,9 @@ class Cdi(Component):
             "cdi",
             resources.script(
                 "cdi/converge",
-                target=target(spec, state),
+                target=target(spec.toolkit.version, state),
                 make="1" if make else "",
-                unit=UNIT if refreshed(spec, state) else "",
+                unit=UNIT if refreshed(spec.toolkit.version, state) else "",
                 settings=ENVIRONMENT,
                 shadows=[f"{state.files[path].sha256}:{path}" for paths in shadowing for path in _texts(paths)],
             ),
@@ -140,40 +138,11 @@ def _texts(value: Value) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def other_library(state: NodeState) -> str:
-    """The version of the NVML library that the linker finds, where it is not the loaded driver's."""
-    if isinstance(state.linker, Unknown):
-        return ""
-    path = next(iter(state.linker.cache.get("libnvidia-ml.so.1", ())), "")
-    version = library_version(state.linker.libs.get(path, path))
-    return version if version != state.driver.loaded else ""
-
-
-def refreshed(spec: NodeSpec, state: NodeState) -> bool:
-    """Does the toolkit's own unit own the spec? One that comes with the toolkit in this very run counts.
-
-    What it writes is gone after a reboot: where it is disabled or masked, nobody would write it again.
-    """
-    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
-    if unit is not None:
-        return unit.load == "loaded" and unit.enabled in ("enabled", "static")
-    return state.systemd and tuple(int(n) for n in spec.toolkit.version.split(".")) >= (1, 18, 0)
-
-
-def target(spec: NodeSpec, state: NodeState) -> str:
-    """Where the spec has to be."""
-    if not refreshed(spec, state):
-        return _GENERATED
-    settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
-    told = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
-    return re.sub(r"^/run/", "/var/run/", told[-1]) if told else _REFRESHED
-
-
 def current(spec: NodeSpec, state: NodeState) -> CdiSpec | None:
     """The spec at its place."""
-    return next((s for s in specs(state) if s.path == target(spec, state)), None)
+    return next((s for s in specs(state) if s.path == target(spec.toolkit.version, state)), None)
 
 
 def shadows(spec: NodeSpec, state: NodeState) -> tuple[CdiSpec, ...]:
     """Specs of the same devices that nvidia-ctk made in another place; what people or programs wrote is not ours."""
-    return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != target(spec, state))
+    return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != target(spec.toolkit.version, state))

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerd.state import effective
 from gpuready.components.containerd.unit import UNIT, unit
-from gpuready.components.docker.checks import gpus_seen, not_run
 from gpuready.core import owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.core.component import NotComparable
+from gpuready.core.smoke import gpus_seen, not_run
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 

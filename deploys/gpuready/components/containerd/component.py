@@ -17,8 +17,9 @@ from gpuready.components.containerd.files import CONFIG
 from gpuready.components.containerd.state import Effective, effective
 from gpuready.components.containerd.unit import UNIT
 from gpuready.core import ignored_containers, owned_keys, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.errors import ConvergeError
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import ContainerdSpec, NodeSpec
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown

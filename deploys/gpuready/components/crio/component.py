@@ -20,18 +20,9 @@ import tomlkit
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.core import ledger, resources, toml_document
-from gpuready.core.component import (
-    Applies,
-    Change,
-    Component,
-    Disruption,
-    NotComparable,
-    Step,
-    Steps,
-    Value,
-    refuse_irregular,
-)
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
+from gpuready.core.step import Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import CrioSpec, NodeSpec
 from gpuready.state import toolkit_config

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpuready.core.documents import toml_values
+from gpuready.core.facts import Cri, Unknown
 from gpuready.core.records import Records
-from gpuready.state.model import Cri, Unknown
 
 
 def crio(r: Records) -> Cri | Unknown | None:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpuready.components.cdi.component import other_library
 from gpuready.core import owners, resources
-from gpuready.core.component import Applies, Change, Component, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.linker import other_library
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.persistenced import PERSISTENCED, persistence
 
-PERSISTENCED = "nvidia-persistenced.service"
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 
 
@@ -77,15 +78,6 @@ def missing(state: NodeState) -> tuple[str, ...]:
     gpus = wanted(state)[: len(state.driver.gpus)] if numbered < len(state.driver.gpus) else ()
     absent = [node for node in (*gpus, *_CONTROL) if node not in state.driver.nodes]
     return (*absent, *(node for node in state.leftovers.misnumbered if node not in absent))
-
-
-def persistence(state: NodeState) -> str:
-    """What nvidia-persistenced does: systemd's word, or that it is the one from before an update."""
-    unit = None if isinstance(state.units, Unknown) else state.units.get(PERSISTENCED)
-    if unit is None:
-        return "not installed"
-    old = unit.active == "active" and state.leftovers.persistenced_old
-    return "of before the update" if old else unit.active
 
 
 def _persists(state: NodeState) -> bool:

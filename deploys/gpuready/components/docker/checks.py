@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.docker.keys import RUNTIME
 from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
-from gpuready.core.errors import brief
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core.smoke import gpus_seen, not_run
 from gpuready.spec.model import TOOLKIT_FLOOR, DockerSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
-
-#: Docker's own last line below an error, by version.
-_HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 
 
 def _toolkit(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -97,24 +93,6 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
         return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer["rc"], out, remedy)
     return gpus_seen(spec, state, out, "a container")
-
-
-def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
-    """The verdict on a container that did not run: why, and all that was said where that is more."""
-    why = brief(_HELP.sub("", out)) or f"exit {rc}"
-    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
-
-
-def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
-    """The verdict on a container that ran: has it the GPUs that the node has?"""
-    m = re.search(r"gpus=(\d+)", out)
-    seen = int(m[1]) if m else 0
-    if has_gpu(state) and spec.hardware.gpus != "none":
-        want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
-        if seen < want:
-            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
-        return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
-    return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")
 
 
 def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:

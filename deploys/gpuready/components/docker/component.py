@@ -11,28 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuready.components.docker import daemon, daemon_json, transaction
+from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
-from gpuready.components.docker.daemon_json import DaemonJsonError, Document
-from gpuready.components.docker.keys import CDI, CDI_SINCE, CONFIG, DEFAULT, FLAGS, LIVE, PATH, PLACES, RUNTIME, SHM
-from gpuready.components.docker_package import component
-from gpuready.components.toolkit.component import gpu_containers
-from gpuready.core import ignored_containers, resources
-from gpuready.core.component import (
-    Applies,
-    Change,
-    Component,
-    Disruption,
-    NotComparable,
-    Step,
-    Steps,
-    Value,
-    refuse_irregular,
-)
+from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
+from gpuready.core import ignored_containers, json_document, resources
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
+from gpuready.core.json_document import DaemonJsonError, Document
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
+from gpuready.state import docker_daemon
+from gpuready.state.containers import gpu_containers
+from gpuready.state.docker_daemon import CDI_SINCE, CONFIG
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_config import RUNTIME
 
 _OLD_ALIAS = "io.containerd.runtime.v1.linux"
 _FILE, _RUNS = "docker.", "docker.running."
@@ -52,7 +45,7 @@ class Docker(Component):
             return Applies(False, "runtimes.docker: absent")
         if "docker_snap" in state.marks or "dockerd" in _tools(state) or state.docker is not None:
             return Applies(True, "Docker is on the node")
-        if component.asked(spec):
+        if spec.runtimes.installs_docker:
             return Applies(False, "no Docker yet: engine installs it")
         if isinstance(spec.runtimes.docker, DockerSpec):
             return Applies(True, "the spec names Docker")
@@ -76,7 +69,7 @@ class Docker(Component):
         return keys
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        document = dockerkeys.read(state)
+        document = docker_daemon.read(state)
         found = {f"{_FILE}{k}": dockerkeys.given(document, k) for k in PLACES}
         flag = dockerkeys.alike(daemon.added_runtime(state, "nvidia"))
         found[f"{_FILE}{PATH}"] = found[f"{_FILE}{PATH}"] or flag
@@ -140,7 +133,7 @@ class Docker(Component):
         configured = {c.key.removeprefix(_FILE): c.expected for c in diff if not c.key.startswith(_RUNS)}
         staged = None
         if configured.get(PATH) == RUNTIME:
-            given = data if daemon_json.readable_by_nvidia_ctk(document, data) else b"{}"
+            given = data if json_document.readable_by_nvidia_ctk(document, data) else b"{}"
             reply = yield Step(
                 "docker-stage",
                 resources.script("docker/stage", given=given),
@@ -191,8 +184,8 @@ def _refuse(state: NodeState) -> Document:
         )
     file = state.files.get(CONFIG)
     try:
-        document = daemon_json.read(file.data if file else b"")
-        daemon_json.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
+        document = json_document.read(file.data if file else b"")
+        json_document.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
         raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
     return document
@@ -201,7 +194,7 @@ def _refuse(state: NodeState) -> Document:
 def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) -> None:
     """What ``dockerd --validate`` lets pass and a start does not; without it a stopped engine would stay so."""
     values = {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()}
-    why = daemon.no_start(daemon_json.merge(document, values), state)
+    why = daemon.no_start(json_document.merge(document, values), state)
     if why:
         raise NotComparable(f"{CONFIG}: {why}; mend it by hand, it was not touched")
 
@@ -225,7 +218,7 @@ def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, s
     if docker.shm_size is not None:
         want[SHM] = str(docker.shm_size)
     if docker.cdi != "auto":
-        version = dockerkeys.engine_version(state)
+        version = docker_daemon.engine_version(state)
         if (0,) < version < CDI_SINCE:
             raise NotComparable(
                 f"runtimes.docker.cdi is for Docker 25.0 and newer, this one is {'.'.join(map(str, version))}; "

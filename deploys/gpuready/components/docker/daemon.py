@@ -7,17 +7,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.docker.daemon_json import Document
-from gpuready.components.docker.keys import engine_version
-from gpuready.state.model import NodeState, Unknown
-
-
-def command(state: NodeState) -> tuple[str, ...]:
-    """The command line of the dockerd that runs; its unit's ExecStart when none does."""
-    if state.dockerd_command:
-        return state.dockerd_command
-    unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
-    return tuple(w for w in unit.exec_start if not w.startswith("$")) if unit else ()
+from gpuready.core.json_document import Document
+from gpuready.state.docker_daemon import command, engine_version
+from gpuready.state.model import NodeState
 
 
 def flags(state: NodeState) -> dict[str, str]:

@@ -6,25 +6,24 @@ Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.components.docker import daemon_json, shm_size
-from gpuready.components.docker.daemon_json import DaemonJsonError, Document
-from gpuready.core import ledger
+from gpuready.components.docker import shm_size
+from gpuready.core import json_document, ledger
 from gpuready.core.component import NotComparable, Value, refuse_irregular
 from gpuready.core.documents import read_json
+from gpuready.core.json_document import DaemonJsonError, Document
 from gpuready.spec.sizes import to_bytes
+from gpuready.state.docker_daemon import CDI_BY_ITSELF, CONFIG, engine_version, read
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_config import RUNTIME
 
-CONFIG = "/etc/docker/daemon.json"
 #: What gpuready wrote into daemon.json, key -> value as JSON: whatever else stands there is the user's.
 OURS = "/var/lib/gpuready/docker.ours"
 #: The same as it will be once a step has ended; one that was cut leaves both.
 NEXT = "/var/lib/gpuready/docker.next"
-RUNTIME = "nvidia-container-runtime"
 SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
 PATH, DEFAULT, LIVE, SHM, CDI = (
     "runtimes.nvidia.path",
@@ -42,17 +41,6 @@ PLACES: dict[str, tuple[str, ...]] = {
     CDI: ("features", "cdi"),
 }
 FLAGS = {PATH: "add-runtime", DEFAULT: DEFAULT, LIVE: LIVE, SHM: SHM, CDI: "feature"}
-CDI_SINCE, CDI_BY_ITSELF = (25, 0), (28, 2)
-
-
-def engine_version(state: NodeState) -> tuple[int, ...]:
-    """The running engine's version, a stopped one's by its package; (0,) when neither tells."""
-    packages = {} if isinstance(state.packages, Unknown) else state.packages
-    text = state.docker.version if isinstance(state.docker, Engine) else ""
-    for name in ("docker-ce", "docker.io", "moby-engine"):
-        text = text or (packages[name].version.split(":")[-1] if name in packages else "")
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0,)
 
 
 def given(document: Document, key: str) -> Value:
@@ -100,14 +88,6 @@ def alike(path: str | None) -> str | None:
     return SAME.get(path, path) if path else None
 
 
-def read(state: NodeState) -> Document:
-    """Today's file; nothing where it cannot be understood."""
-    try:
-        return daemon_json.read(state.files[CONFIG].data) if CONFIG in state.files else {}
-    except DaemonJsonError:
-        return {}
-
-
 def recorded(state: NodeState) -> dict[str, Value]:
     """What gpuready wrote, by key; of two records that a cut step left, what the file says."""
     now, old, new = read(state), _record(state, OURS), _record(state, NEXT)
@@ -130,7 +110,7 @@ def before(state: NodeState) -> Document:
     """daemon.json from before the first touch; nothing where that is not known or cannot be understood."""
     kept = ledger.kept(state, CONFIG)
     try:
-        return daemon_json.read((kept.original if kept else None) or b"")
+        return json_document.read((kept.original if kept else None) or b"")
     except DaemonJsonError:
         return {}
 
@@ -169,7 +149,7 @@ def _legible(state: NodeState) -> bool:
     it never came to be written."""
     refuse_irregular(CONFIG, state, ", and gpuready has written there; put the file back")
     try:
-        now = daemon_json.read(state.files[CONFIG].data if CONFIG in state.files else b"")
+        now = json_document.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:
         raise NotComparable(f"{CONFIG}: {e}; gpuready has written there: mend it by hand, it was not touched") from None
     kept = ledger.kept(state, CONFIG)
@@ -181,7 +161,7 @@ def _legible(state: NodeState) -> bool:
             )
         return False
     try:
-        daemon_json.read(kept.original or b"")
+        json_document.read(kept.original or b"")
     except DaemonJsonError as e:
         raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; mend it by hand") from None
     return True

@@ -6,7 +6,7 @@ Sources: dockerd's reference ("default-shm-size"), Docker's default of 64 MiB.
 
 from __future__ import annotations
 
-from gpuready.components.docker.daemon_json import Document
+from gpuready.core.json_document import Document
 from gpuready.spec.sizes import to_bytes
 from gpuready.state.model import File, NodeState, Unknown
 

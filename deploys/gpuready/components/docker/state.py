@@ -4,9 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from gpuready.core.documents import read_json
+from gpuready.core.facts import Facts, Unknown
 from gpuready.core.records import Records
-from gpuready.state.model import Container, Docker, Unknown
+
+
+class Container(Facts):
+    """A running Docker container, as far as disruption needs it."""
+
+    id: str
+    name: str
+    image: str
+    runtime: str = ""
+    gpu: bool = False
+    restart: str = "no"
+    pid: int = 0
+
+
+class Docker(Facts):
+    """The running engine's own answers (``docker info``, ``docker inspect``)."""
+
+    version: str = ""
+    runtimes: dict[str, str] = Field(default_factory=dict)
+    default_runtime: str = ""
+    live_restore: bool = False
+    swarm: bool = False
+    rootless: bool = False
+    cgroup_driver: str = ""
+    cdi_spec_dirs: tuple[str, ...] = ()
+    root_dir: str = ""
+    images: int = 0
+    containers: tuple[Container, ...] = ()
 
 
 def docker(r: Records) -> Docker | Unknown | None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from gpuready.components.docker import daemon, daemon_json, shm_size
+from gpuready.components.docker import daemon, shm_size
 from gpuready.components.docker import keys as dockerkeys
-from gpuready.components.docker.daemon_json import DaemonJsonError, Document
-from gpuready.components.docker.keys import CDI, CONFIG, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, RUNTIME, SHM
-from gpuready.core import ledger, resources
-from gpuready.core.component import Step, Value
+from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
+from gpuready.core import json_document, ledger, resources
+from gpuready.core.component import Value
 from gpuready.core.errors import ConvergeError
+from gpuready.core.json_document import DaemonJsonError, Document
+from gpuready.core.step import Step
+from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState
+from gpuready.state.toolkit_config import RUNTIME
 
 _Named = dict[tuple[str, ...], object]
 
@@ -39,7 +42,7 @@ def install(
         values[PLACES[PATH]] = staged
     elif PATH in configured and configured[PATH] is None:
         values[PLACES[PATH][:2]] = None  # the whole entry, whatever it says by now: without a path it would be fatal
-    merged = daemon_json.merge(document, values)
+    merged = json_document.merge(document, values)
     why = daemon.no_start(merged, state)
     if why:
         raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
@@ -48,7 +51,7 @@ def install(
     ends = not record and bool(dockerkeys.recorded(state))
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
-    load = daemon_json.write(daemon_json.merge(merged, named), data or b"") if named else target or b"{}\n"
+    load = json_document.write(json_document.merge(merged, named), data or b"") if named else target or b"{}\n"
     written = (load if named else target) != data
     return Step(
         "docker",
@@ -104,15 +107,15 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
     ``ends``: nothing in the file will be ours, not even what a step that was cut said by name.
     """
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
-    same = daemon_json.write(merged) == daemon_json.write(document)
+    same = json_document.write(merged) == json_document.write(document)
     if kept is not None and (ends or not same) and _meaning(merged) == _meaning(dockerkeys.before(state)):
         return kept.original
-    return (file.data if file else None) if same else daemon_json.write(merged, file.data if file else b"")
+    return (file.data if file else None) if same else json_document.write(merged, file.data if file else b"")
 
 
 def _meaning(document: Document) -> bytes:
     """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
-    return daemon_json.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
+    return json_document.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
@@ -156,13 +159,13 @@ def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str
         "alive": dict.fromkeys(live, True),
         "quiet": dict.fromkeys(live, engine.live_restore),
     }
-    return {name: daemon_json.write(daemon_json.merge(document, values)) for name, values in ways.items()}
+    return {name: json_document.write(json_document.merge(document, values)) for name, values in ways.items()}
 
 
 def staged_path(text: str) -> str:
     """The runtime's path in what nvidia-ctk wrote."""
     try:
-        path = daemon_json.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
+        path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
     except (DaemonJsonError, KeyError, TypeError):
         raise ConvergeError(
             "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"

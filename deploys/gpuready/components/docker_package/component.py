@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
-from gpuready.spec.model import DockerSpec, NodeSpec
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
+from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
 #: The packages that came with it, one a line, as templates/docker_package/converge.sh.j2 writes them.
@@ -31,7 +32,7 @@ class Engine(Component):
     renews = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        if asked(spec):
+        if spec.runtimes.installs_docker:
             return Applies(True, "the spec has Docker installed from the distribution")
         return Applies(False, "no engine is to be installed (runtimes.docker.install)")
 
@@ -74,11 +75,6 @@ class Engine(Component):
             timeout=1800,
             summary="install docker.io" if install else "purge docker.io",
         )
-
-
-def asked(spec: NodeSpec) -> bool:
-    """Does the spec ask for an engine?"""
-    return isinstance(spec.runtimes.docker, DockerSpec) and spec.runtimes.docker.install == "distro"
 
 
 def _refuse(state: NodeState) -> None:

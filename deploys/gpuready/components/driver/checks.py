@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.ldso.component import library_version
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
 from gpuready.spec.model import NodeSpec
+from gpuready.state.linker import library_version
 from gpuready.state.model import NodeState, Unknown
 
 

@@ -15,10 +15,11 @@ from collections.abc import Generator, Iterable, Mapping
 
 from gpuready.components.driver import holds as driverholds
 from gpuready.components.driver import install, packages, recipes
-from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Reply, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Reply, Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Package, Unknown
 
 #: Read after unattended-upgrades' own file, whose list it adds to.

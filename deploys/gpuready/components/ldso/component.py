@@ -14,25 +14,13 @@ from fnmatch import fnmatchcase
 from posixpath import join
 
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.linker import DRIVER_DIRS, library_version
 from gpuready.state.model import Linker, NodeState, Unknown
 
 MAIN, CONF = "/etc/ld.so.conf", "/etc/ld.so.conf.d/gpuready-nvidia.conf"
-#: Where platforms put the driver's libraries when no package does.
-DRIVER_DIRS = (
-    "/usr/local/nvidia/lib64",
-    "/usr/local/nvidia/lib",
-    "/var/lib/nvidia/lib64",
-    "/home/kubernetes/bin/nvidia/lib64",
-    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
-    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
-    "/run/nvidia/driver/usr/lib64",
-    "/run/opengl-driver/lib",
-    "/usr/lib/aarch64-linux-gnu/nvidia",
-    "/usr/lib/wsl/lib",
-    "/cm/local/apps/cuda/libs/current/lib64",
-)
 _FORBIDDEN = {"stubs", "compat"}
 
 
@@ -171,12 +159,6 @@ def _configured(state: NodeState) -> Iterator[str]:
 
 def _order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
-
-
-def library_version(realpath: str) -> str:
-    """``libcuda.so.580.159.04`` -> ``580.159.04``; empty for a name without a version."""
-    m = re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", realpath)
-    return m[1] if m else ""
 
 
 def _candidates(state: NodeState, linker: Linker) -> set[str]:

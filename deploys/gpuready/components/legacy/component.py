@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 

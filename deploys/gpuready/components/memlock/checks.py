@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from gpuready.components.docker import daemon, keys
 from gpuready.components.memlock.component import wanted
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
+from gpuready.state import docker_daemon
 from gpuready.state.model import NodeState
 
 
@@ -31,11 +31,13 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no limit of locked memory is asked for (memlock)")
     if state.docker is None:
         return skip("no Docker on this node, or it does not run")
-    ulimits = keys.read(state).get("default-ulimits")
+    ulimits = docker_daemon.read(state).get("default-ulimits")
     own = ulimits.get("memlock") if isinstance(ulimits, dict) else None
     if isinstance(own, dict) and {own.get("Hard", 0), own.get("Soft", 0)} != {-1}:
-        return fail(f"{keys.CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes")
-    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", " ".join(daemon.command(state)))
+        return fail(
+            f"{docker_daemon.CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes"
+        )
+    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", " ".join(docker_daemon.command(state)))
     if flag:
         return fail(f"dockerd is started with --default-ulimit {flag[1]}")
     return passed("Docker sets no limit of its own: containers inherit containerd's")

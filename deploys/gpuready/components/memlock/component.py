@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit, Unknown
 
 #: Read last of its directory, so that nobody's older line takes precedence.

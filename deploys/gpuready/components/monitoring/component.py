@@ -13,10 +13,11 @@ import re
 from collections.abc import Mapping
 
 from gpuready.components.monitoring.spec import address
-from gpuready.components.toolkit.component import gpu_containers
 from gpuready.core import ignored_containers, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit, Unknown
 
 NAME = "gpuready-rdma-exporter"

@@ -1,6 +1,6 @@
 """NCCL's settings against the ports that the node has: what /etc/nccl.conf says, and what NCCL makes of it.
 
-Sources: NCCL's user guide and src/misc/param.cc; PyTorch's documentation for its own variable; gpuready/fabric.
+Sources: NCCL's user guide and src/misc/param.cc; PyTorch's documentation for its own variable; gpuready/network.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from gpuready.components.nccl import conf, torch
+from gpuready.components.nccl import conf
 from gpuready.components.nccl.conf import CONF
-from gpuready.components.nccl.settings import settings
 from gpuready.components.nccl.spec import debugging
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
-from gpuready.network import hca
+from gpuready.network import hca, torch
 from gpuready.network.discovery import choose
 from gpuready.network.gid import taken
+from gpuready.network.nccl_settings import settings
 from gpuready.network.ports import Gid, Port, ports
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState

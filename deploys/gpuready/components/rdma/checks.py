@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from gpuready.components.rdma.component import managed, running
-from gpuready.components.rdma.conf import CONF, OPERATOR, by_files, by_next_boot, settings
+from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, settings
+from gpuready.components.rdma.state import CONF
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
 from gpuready.network.ports import Port, ports
 from gpuready.spec.model import NodeSpec

@@ -14,22 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuready.components.rdma.conf import (
-    CONF,
-    DRACUT,
-    GRUB,
-    MARK,
-    MODES,
-    OPERATOR,
-    by_files,
-    by_next_boot,
-    by_options,
-    conflicts,
-)
-from gpuready.components.toolkit.component import gpu_containers
+from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
+from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import Docker, NodeState, Unknown
 
 FILES = (CONF, GRUB, DRACUT)

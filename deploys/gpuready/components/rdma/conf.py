@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gpuready.components.rdma.state import CONF
 from gpuready.state.model import NodeState
 
-#: Read last of its directory, so that no distribution's default takes precedence.
-CONF = "/etc/modprobe.d/zz-gpuready-rdma.conf"
-GRUB = "/etc/default/grub.d/zz-gpuready-rdma.cfg"
-#: Has dracut take CONF along, which it does by itself only where hostonly is on (Debian's default is off).
-DRACUT = "/etc/dracut.conf.d/zz-gpuready-rdma.conf"
-#: Younger than CONF once all initramfs images were looked at.
-MARK = "/var/lib/gpuready/rdma.initramfs"
 #: What the SR-IOV network operator writes (its pkg/consts/constants.go).
 OPERATOR = "/etc/modprobe.d/sriov_network_operator_modules_config.conf"
 MODES = {"shared": "1", "exclusive": "0"}

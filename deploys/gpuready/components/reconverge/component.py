@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.components.cdi import component
 from gpuready.core import owners, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value
 from gpuready.core.documents import read_json
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state import cdi_unit
 from gpuready.state.model import NodeState, Unknown
 
 NAME = "gpuready-reconverge"
@@ -138,9 +139,9 @@ def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
         "reconverge/reconverge",
         mode=spec.reconverge.on_driver_change,
         directory=spec.monitoring.textfile_directory,
-        target=component.target(spec, state) if ours else "",
-        unit=component.UNIT if ours and component.refreshed(spec, state) else "",
-        settings=component.ENVIRONMENT,
+        target=cdi_unit.target(spec.toolkit.version, state) if ours else "",
+        unit=cdi_unit.UNIT if ours and cdi_unit.refreshed(spec.toolkit.version, state) else "",
+        settings=cdi_unit.ENVIRONMENT,
         make="1",
         shadows=(),
     )

@@ -13,9 +13,10 @@ from collections.abc import Generator, Mapping
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Reply, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.files import read_file, reason
+from gpuready.core.step import Reply, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
 from gpuready.state.model import File, NodeState

@@ -13,23 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuready.core import ignored_containers, ledger, resources, toml_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core import ignored_containers, resources, toml_document
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_packages import BEFORE, PACKAGES, before
 
-PACKAGES = (
-    "nvidia-container-toolkit",
-    "nvidia-container-toolkit-base",
-    "libnvidia-container-tools",
-    "libnvidia-container1",
-)
 #: What people installed before it, and what no longer works beside it.
 LEGACY = ("nvidia-docker2", "nvidia-container-runtime", "nvidia-container-runtime-hook")
-#: What was installed before gpuready's first touch, as templates/toolkit/converge.sh.j2 writes it:
-#: "NAME VERSION DPKG-STATUS".
-BEFORE = f"{ledger.KEPT}/packages.original"
 
 
 _PURGE = (
@@ -69,11 +63,11 @@ class Toolkit(Component):
         if BEFORE not in state.files:
             return {}
         found: dict[str, Value] = {}
-        before = _before(state)
+        was = before(state)
         for name in PACKAGES:
-            if name not in before:
+            if name not in was:
                 found[f"toolkit.{name}"] = None
-            found[f"toolkit.{name}.held"] = before.get(name, ("", ""))[1].startswith("h")
+            found[f"toolkit.{name}.held"] = was.get(name, ("", ""))[1].startswith("h")
         return found
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
@@ -81,7 +75,7 @@ class Toolkit(Component):
             return (_PURGE,)
         if not _taken(diff):
             return ()
-        old = _before(state).items()
+        old = before(state).items()
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
 
     def _readable_by_the_package(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
@@ -141,18 +135,3 @@ def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
     """The packages that are to go: gpuready put them in, and is being removed."""
     names = [c.key.removeprefix("toolkit.") for c in diff if c.expected is None]
     return tuple(name for name in names if name in PACKAGES)
-
-
-def _before(state: NodeState) -> dict[str, tuple[str, str]]:
-    """Package -> version and dpkg's status, from before gpuready's first touch."""
-    lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
-    rows = [line.split() for line in lines]
-    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}
-
-
-def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
-    """Running containers that hold a GPU or run under ``runtime``, as ``name (image)``; Docker's only, so far."""
-    docker = state.docker
-    if docker is None or isinstance(docker, Unknown):
-        return ()
-    return tuple(f"{c.name} ({c.image})" for c in docker.containers if c.gpu or (runtime and c.runtime == runtime))

@@ -14,8 +14,9 @@ import hashlib
 from collections.abc import Mapping
 
 from gpuready.core import ledger, owned_keys, resources, toml_document
-from gpuready.core.component import Applies, Change, Component, NotComparable, Step, Steps, Value, refuse_irregular
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
+from gpuready.core.step import Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config

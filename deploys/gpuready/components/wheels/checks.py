@@ -16,7 +16,7 @@ from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unkno
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
 from gpuready.cuda.host import gpus_of
-from gpuready.gpu.torch_smoke import NCCL_FLOOR, error_in
+from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 

@@ -17,7 +17,8 @@ from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
 from gpuready.core import resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Step, Steps, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 

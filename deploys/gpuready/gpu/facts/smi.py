@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpuready.core.documents import DocumentError, read_xml
-from gpuready.state.model import Unknown
+from gpuready.core.facts import Unknown
 
 _NONE = re.compile(r"\[?(n/?a|none|not (supported|found|available)|.*deprecated)?\]?", re.I)
 _ERROR = re.compile(r"err!|unknown error|requires reset|is lost|insufficient permissions", re.I)

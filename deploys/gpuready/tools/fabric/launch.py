@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 
-from gpuready.components.nccl import conf, torch
-from gpuready.components.nccl.settings import Settings
+from gpuready.components.nccl import conf
+from gpuready.network import torch
+from gpuready.network.nccl_settings import Settings
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.components.docker.daemon_json import DaemonJsonError, merge, read, readable_by_nvidia_ctk, write
+from gpuready.core.json_document import DaemonJsonError, merge, read, readable_by_nvidia_ctk, write
 
 OURS: dict[tuple[str, ...], Any] = {
     ("runtimes", "nvidia", "path"): "nvidia-container-runtime",

@@ -8,8 +8,8 @@ from typing import Any
 
 import gevent
 import pytest
-from gpuready.components.base import Reply, Step
 
+from gpuready.core.step import Reply, Step
 from gpuready.operations import upload as module
 from gpuready.operations.transport import ConnectionLost
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from gpuready.components.nccl.spec import Nccl
 from gpuready.network.discovery import Choices, Chosen, choose
 from gpuready.network.gid import taken
+from gpuready.spec.model import Nccl
 from gpuready.state.model import NodeState
 
 Range = IPv4Network | IPv6Network

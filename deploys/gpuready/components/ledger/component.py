@@ -1,0 +1,24 @@
+"""The records of what was there before gpuready, taken away last."""
+
+from __future__ import annotations
+
+from gpuready.core import resources
+from gpuready.core.component import Change, Component, Value
+from gpuready.core.step import Step, Steps
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+class Ledger(Component):
+    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
+
+    name = "ledger"
+
+    def original(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": 0} if self.actual(spec, state)["ledger.records"] else {}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, Value]:
+        return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        yield Step("ledger", resources.script("ledger/forget"), survives=False, alters=True, summary="forget them")

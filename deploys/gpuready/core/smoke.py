@@ -1,0 +1,32 @@
+"""The verdict on a new container that an engine started: did it run, and has it the GPUs of the node?"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.core.check import Verdict, fail, has_gpu, passed
+from gpuready.core.errors import brief
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from gpuready.state.toolkit_config import RUNTIME
+
+#: Docker's own last line below an error, by version.
+_HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
+
+
+def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
+    """The verdict on a container that did not run: why, and all that was said where that is more."""
+    why = brief(_HELP.sub("", out)) or f"exit {rc}"
+    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
+
+
+def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
+    """The verdict on a container that ran: has it the GPUs that the node has?"""
+    m = re.search(r"gpus=(\d+)", out)
+    seen = int(m[1]) if m else 0
+    if has_gpu(state) and spec.hardware.gpus != "none":
+        want = spec.hardware.gpus if isinstance(spec.hardware.gpus, int) else 1
+        if seen < want:
+            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
+        return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
+    return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")

@@ -1,0 +1,31 @@
+"""The toolkit's own unit that makes the CDI spec: whether it owns the spec, and where it writes it."""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.state.model import NodeState, Unknown
+
+UNIT = "nvidia-cdi-refresh.service"
+ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+_REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
+
+
+def refreshed(toolkit: str, state: NodeState) -> bool:
+    """Does the unit of a toolkit of that version own the spec? One that comes with the toolkit in this very run counts.
+
+    What it writes is gone after a reboot: where it is disabled or masked, nobody would write it again.
+    """
+    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    if unit is not None:
+        return unit.load == "loaded" and unit.enabled in ("enabled", "static")
+    return state.systemd and tuple(int(n) for n in toolkit.split(".")) >= (1, 18, 0)
+
+
+def target(toolkit: str, state: NodeState) -> str:
+    """Where the CDI spec has to be, with a toolkit of that version."""
+    if not refreshed(toolkit, state):
+        return _GENERATED
+    settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
+    told = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
+    return re.sub(r"^/run/", "/var/run/", told[-1]) if told else _REFRESHED

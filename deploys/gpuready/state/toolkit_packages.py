@@ -1,0 +1,28 @@
+"""The packages of the NVIDIA container toolkit, and which of them were there before gpuready."""
+
+from __future__ import annotations
+
+from gpuready.core import ledger
+from gpuready.state.model import NodeState
+
+PACKAGES = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
+#: What was installed before gpuready's first touch, as templates/toolkit/converge.sh.j2 writes it:
+#: "NAME VERSION DPKG-STATUS".
+BEFORE = f"{ledger.KEPT}/packages.original"
+
+
+def installed_by_us(state: NodeState) -> tuple[str, ...]:
+    """Those that were not there before gpuready; they go with it."""
+    return tuple(name for name in PACKAGES if name not in before(state)) if BEFORE in state.files else ()
+
+
+def before(state: NodeState) -> dict[str, tuple[str, str]]:
+    """Package -> version and dpkg's status, from before gpuready's first touch."""
+    lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
+    rows = [line.split() for line in lines]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}

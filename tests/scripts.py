@@ -1,0 +1,84 @@
+"""Every script template as it reaches a node: rendered with one value in every place."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2 import meta
+
+from gpuready.core import resources
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))
+NUMBERS = {"limit"}
+LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
+LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
+TRIPLES = {"puts", "files"}
+PAIRS = {"drops", "environments"}
+
+
+def included(name: str) -> set[str]:
+    """The templates that ``name`` includes, by name, at any depth."""
+    source = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
+    parts = set(re.findall(r'{% include "(\S+)\.sh\.j2" %}', source))
+    return parts.union(*(included(part) for part in parts))
+
+
+#: Templates that are parts of others and never sent on their own: their header says so.
+PARTS = {name for name in SCRIPTS if "{# Part" in (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")}
+
+
+def variables(name: str) -> set[str]:
+    """The variables that a template and its includes take."""
+    environment = jinja2.Environment()
+    environment.filters["b64"] = str
+    source = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
+    found = meta.find_undeclared_variables(environment.parse(source))
+    for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
+        set_here = set(re.findall(r"{% set (\w+) =", source))
+        found |= variables(part) - set_here
+    return found
+
+
+def values(name: str, value: str) -> dict[str, Any]:
+    """``value`` for every variable, in the form that the template takes."""
+    found: dict[str, Any] = {}
+    for variable in variables(name):
+        if variable in LISTS:
+            found[variable] = [value, value]
+        elif variable in TRIPLES:
+            found[variable] = [(value, value, value)]
+        elif variable in PAIRS:
+            found[variable] = [(value, value)]
+        elif variable in NUMBERS:
+            found[variable] = 5
+        elif variable == "limits":
+            found[variable] = defaultdict(lambda: 5)
+        elif variable == "survives":
+            found[variable] = True
+        else:
+            found[variable] = value
+    return found
+
+
+def empty(name: str) -> dict[str, Any]:
+    """The same with nothing where an ``{% if %}`` asks for something, so that each ``{% else %}`` is rendered."""
+    asked: set[str] = set()
+    for part in (name, *included(name)):
+        for condition in re.findall(r"{% if (.+?) %}", (TEMPLATES / f"{part}.sh.j2").read_text("utf-8")):
+            asked |= set(condition.split())
+    return {k: type(v)() if k in asked else v for k, v in values(name, "value").items()}
+
+
+def renderings(value: str) -> Iterator[tuple[str, str]]:
+    """All scripts with ``value`` in every place, as (name, text)."""
+    for name in SCRIPTS:
+        given = values(name, value)
+        yield name, resources.script(name, **given)
+        if "survives" in given:
+            yield f"{name} (cut off)", resources.script(name, **(given | {"survives": False}))
