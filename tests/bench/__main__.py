@@ -26,6 +26,7 @@ from gpuready.inventory.hosts import HostEntry, load
 from gpuready.operations.transport import ask
 from gpuready.report.run import Run
 from gpuready.state import probe
+from tests.bench import startup
 from tests.lab import scale
 from tests.lab.host import LabError, command
 
@@ -121,6 +122,8 @@ def _probe(folder: Path) -> str:
 
 def main() -> int:
     """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
+    if sys.argv[1:] == ["startup"]:
+        return startup.main()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
     ldso = frozenset({"ldso"})
     server = command("sshd", "openssh-server")

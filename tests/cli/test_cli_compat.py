@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from gpuready.cli.app import run
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
@@ -53,7 +53,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(FIELD) == 3
     first, second, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith("ERROR_804  the image's libcuda 460.32.03 is loaded in place of the driver's 450.102.04")
-    assert second.startswith("  do     1. upgrade the driver to 460.32.03 or newer")
+    assert second.startswith("  fix:     1. upgrade the driver to 460.32.03 or newer")
     assert len(rest) == 3
     assert run(["compat", "--driver", "535.54.03", "--image-cuda", "12.4", "--compat-lib", "550.54.14"]) == 3
     assert capsys.readouterr().out.startswith("ERROR_804?  ")
@@ -118,11 +118,11 @@ def test_an_empty_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_gate_that_nobody_asks(capsys: pytest.CaptureFixture[str]) -> None:
     argv = [*HOST, "--image-cuda", "11.0", "--require", "cuda>=12.9"]
     assert run(argv) == 0
-    assert "  note   NVIDIA_REQUIRE_CUDA is not looked at here: only libnvidia-container" in capsys.readouterr().out
+    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container" in capsys.readouterr().out
     assert run([*argv, "--stack", "ldconfig"]) == 3
     out = capsys.readouterr().out
     assert out.startswith("REFUSED")
-    assert "is not looked at" not in out
+    assert "NVIDIA_REQUIRE_CUDA is ignored" not in out
 
 
 @pytest.mark.parametrize("given", [["--driver", "450.102.04"], ["--image-cuda", "11.2.2"], []])

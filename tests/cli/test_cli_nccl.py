@@ -65,7 +65,7 @@ def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
     assert (code, err) == (0, "")
     assert "settings of n[1-3]\n    NCCL_IB_HCA==mlx5_0:1\n    NCCL_IB_ADDR_RANGE=10.0.0.0/24\n" in out
     assert "    n2  mlx5_0:1  RoCE  GID 3  10.0.0.2 on ens1  100 Gb/s\n" in out
-    assert "note   n[1-3]: NCCL 2.21 or newer is assumed" in out
+    assert "note:    n[1-3]: NCCL 2.21 or newer is assumed" in out
     assert out.endswith("OK, 3 hosts probed\n")
 
 
@@ -151,7 +151,7 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
     first, second = (each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
     assert first.startswith("TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun")
     assert second.startswith("NCCL_IB_HCA='=mlx5_0:1' ")
-    assert "note   n1: NCCL's settings come from /etc/nccl.conf, which a container does not see" in out
+    assert "note:    n1: NCCL's settings come from /etc/nccl.conf, which a container does not see" in out
 
 
 def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli: Cli) -> None:

@@ -110,7 +110,7 @@ def test_apply_changes_nothing_after_no(
     assert [asked.verb for asked in engine.asked] == ["plan"]
     component = found["hosts"]["lab1"]["components"][0]
     assert (found["verb"], component["pending"], component["changed"]) == ("apply", True, False)
-    assert component["waits"] == "for consent: not confirmed"
+    assert component["waits"] == "you answered no"
 
 
 def test_what_was_shown_before_the_question_is_not_shown_again(
@@ -129,7 +129,7 @@ def test_what_was_shown_before_the_question_is_not_shown_again(
         told = capsys.readouterr()
         assert told.err.count("docker.live-restore: ") == 1
         assert told.out.count("docker.live-restore: ") == (0 if terminal else 1)
-        assert "WAITS: 1 host: 1 pending" in told.out
+        assert "PENDING: 1 host: 1 pending" in told.out
 
 
 def test_ctrl_c_at_the_question(

@@ -63,7 +63,7 @@ def test_the_terminal_shows_few_lines() -> None:
     lines = terminal.lines()
     assert len(lines) == 21
     assert lines[0] == "gpu10  probe  3 s"
-    assert lines[-1] == "10 more probe, 24 more waits, 10 ok"
+    assert lines[-1] == "10 more probe, 24 more waiting, 10 ok"
 
 
 def test_a_file_keeps_its_mode_and_appears_whole(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.report.mask import mask_state
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from gpuready.state.model import NodeState
 from tests.lab import scale
 from tests.report.test_report_runs import STATE

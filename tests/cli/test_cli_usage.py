@@ -13,9 +13,13 @@ import jsonschema
 import pytest
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import run
+from gpuready.cli import options
+from gpuready.cli.app import VERBS, run
+from gpuready.core.component import Disruption
 from gpuready.node import NODE
-from gpuready.report.schema import result_schema
+from gpuready.report.exitcode import MEANING
+from gpuready.report.result import result_schema
+from gpuready.state import probe
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())
@@ -77,9 +81,9 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["apply", "-i", "HOSTS"], "needs --yes"),
     (["apply", "-i", "HOSTS", "--yes", "--state", "s.json"], "--state"),
     (["apply", "-i", "HOSTS", "--yes", "--allow-disruption", "all"], "reboot"),
-    (["apply", "-i", "HOSTS", "--yes", "--batch", "0"], "--batch 0: no batch size"),
-    (["plan", "-i", "HOSTS", "--batch", "half"], "--batch half: no batch size"),
-    (["apply", "-i", "HOSTS", "--yes", "--max-fail", "-1"], "--max-fail -1: no number of hosts"),
+    (["apply", "-i", "HOSTS", "--yes", "--batch", "0"], "--batch 0: not a batch size"),
+    (["plan", "-i", "HOSTS", "--batch", "half"], "--batch half: not a batch size"),
+    (["apply", "-i", "HOSTS", "--yes", "--max-fail", "-1"], "--max-fail -1: not a number of hosts"),
     (["plan", "-i", "HOSTS", "--max-fail", "1"], "--max-fail"),
     (["trust", "-i", "HOSTS"], "needs --yes"),
     (["rdma"], "Missing command"),
@@ -164,7 +168,7 @@ def test_unreachable_is_4(inventory: Path, tmp_path: Path) -> None:
 def test_a_bug_of_ours_is_70_with_its_traceback_on_stderr_only(
     inventory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuready.cli.options.load", lambda *sources, **options: 1 / 0)
+    monkeypatch.setattr("gpuready.cli.request.load", lambda *sources, **options: 1 / 0)
     assert run(["plan", "-i", str(inventory), "--output", "json"]) == 70
     told = capsys.readouterr()
     found = json.loads(told.out)
@@ -179,19 +183,43 @@ def test_ctrl_c_before_anything_began(
     def interrupt(*sources: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpuready.cli.options.load", interrupt)
+    monkeypatch.setattr("gpuready.cli.request.load", interrupt)
     assert run(["verify", "-i", str(inventory), "--output", "json"]) == 130
     found = json.loads(capsys.readouterr().out)
     VALIDATOR.validate(found)
     assert (found["verb"], found["error"]["kind"]) == ("verify", "interrupted")
 
 
-@pytest.mark.parametrize("verb", ["", "plan", "apply", "verify", "probe", "trust", "explain", "schema", "render"])
-def test_help_shows_examples_and_exit_codes(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*filter(None, [verb]), "--help"]) == 0
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_help_shows_examples_and_where_the_exit_codes_are(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([verb, "--help"]) == 0
     text = capsys.readouterr().out
-    assert "\n    gpuready " in text and "130" in text and "interrupted" in text
+    assert f"\n    gpuready {verb} " in text or verb == "schema"
+    assert text.endswith("\n  Exit codes: gpuready --help\n") and "130" not in text
+
+
+def test_help_lists_every_verb_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {verb}  " in text for verb in VERBS)
+    assert all(f"\n  {code}  " in text for code in MEANING)
     assert "status" not in text
+
+
+@pytest.mark.parametrize(
+    "argv", [["--version"], ["--help"], *([verb, "--help"] for verb in ("plan", "apply", "verify", "probe", "remove"))]
+)
+def test_help_loads_no_component(argv: list[str]) -> None:
+    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    heavy = {"pydantic", "jinja2", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask", "pyinfra"}
+    assert done.stdout and not heavy & set(done.stderr.split())
+
+
+def test_what_help_says_without_loading_it_is_so() -> None:
+    assert tuple(item.name for item in NODE) == options.COMPONENTS
+    assert tuple(item.name for item in Disruption) == options.DISRUPTIONS
+    assert probe.TIMEOUT == options.PROBE_TIMEOUT
 
 
 def test_version_names_the_engine_without_loading_it() -> None:

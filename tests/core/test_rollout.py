@@ -195,7 +195,7 @@ def test_batches_are_shown_where_there_are_several() -> None:
     whole = run("plan", *(host(f"n{i}", "would_change", ComponentRun(TOOLKIT)) for i in range(1, 61)))
     whole.batches = [("n1",), *(tuple(f"n{i}" for i in range(a, a + 5)) for a in range(2, 61, 5))]
     shown = human(whole, 0)
-    assert "in 13 batches, one after another\n  hosts  1: n1; 2: n[2-6]; " in shown and "; and 5 more\n" in shown
-    assert "hits   trainer (nvcr.io/nvidia/pytorch:26.01-py3)" in shown
+    assert "in 13 batches, one after another\n  hosts:   1: n1; 2: n[2-6]; " in shown and "; and 5 more\n" in shown
+    assert "affects: trainer (nvcr.io/nvidia/pytorch:26.01-py3)" in shown
     whole.batches = [tuple(m.name for m in whole.hosts)]
     assert "batches" not in human(whole, 0)

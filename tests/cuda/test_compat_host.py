@@ -13,7 +13,7 @@ from gpuready.cli.app import run
 from gpuready.cuda.facts import Image
 from gpuready.cuda.host import gpus_of, hosts_of
 from gpuready.cuda.predict import predict
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
 from tests.tools.compat.imagefiles import archive, docker_save, layer, library
 
@@ -249,7 +249,7 @@ def test_the_cuda_of_an_image_that_says_another_is_told(
     files: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3")) == 0
-    assert "  note   the image itself says CUDA 11.0.3, which overrides 11.3\n" in capsys.readouterr().out
+    assert "  note:    the image itself says CUDA 11.0.3, which overrides 11.3\n" in capsys.readouterr().out
     assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")) == 0
     assert "note" not in capsys.readouterr().out
 
@@ -262,8 +262,7 @@ def test_what_is_not_known_is_called_so_and_says_what_to_do(
     assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("UNKNOWN  the image has neither CUDA_VERSION")
-    assert (
-        second == "  do     give its CUDA version with --image-cuda, or the image as an archive with --image image.tar"
+    assert second.startswith("  fix:     give its CUDA version with --image-cuda, or the image as an archive with --image")
     )
     without = NodeState().model_dump(mode="json")
     Path(files["states.json"]).write_text(
@@ -271,13 +270,13 @@ def test_what_is_not_known_is_called_so_and_says_what_to_do(
     )
     assert run(matrix(files, "--image", files["old.tar"])) == 3
     out = capsys.readouterr().out
-    assert "gpu[01-03]: no nvidia driver is loaded\n  do     describe the host instead" in out
-    assert "0 of 3 images on hosts will run, 3 are UNKNOWN; exit 3 (it will not run, or that is not known)" in out
+    assert "gpu[01-03]: no nvidia driver is loaded\n  fix:     describe the host instead" in out
+    assert "0 of 3 images on hosts will run, 3 UNKNOWN; exit 3 (the image will not run, or that is unknown)" in out
 
 
 def test_a_gate_that_nobody_asks_on_these_hosts(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(matrix(files, "--image-cuda", "11.0", "--require", "cuda>=12.9")) == 0
-    assert "  note   NVIDIA_REQUIRE_CUDA is not looked at here" in capsys.readouterr().out
+    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here" in capsys.readouterr().out
 
 
 def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

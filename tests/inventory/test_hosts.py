@@ -23,8 +23,8 @@ from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, lo
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
+from gpuready.report.result import result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.report.schema import result_schema
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Driver, NodeState
 from tests.report.test_report_runs import STATE
@@ -256,8 +256,8 @@ def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
         "odd": "skipped",
     }
     assert "ansible_become_password: not supported" in found["hosts"]["odd"]["notes"][0]
-    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  do     add `gpuready: {}`" in text
-    assert "note   odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
+    assert "skipped  db01,web01,odd: no gpuready value in the inventory\n  fix:     add `gpuready: {}`" in text
+    assert "note:    odd: " in text and "4 hosts: 1 would change, 3 skipped" in text
     assert listener.knocks == 0
 
 
@@ -306,7 +306,7 @@ def test_plan_skips_a_host_without_a_visible_gpu(tmp_path: Path, capsys: Capture
     bare = found["hosts"]["bare"]
     assert (bare["outcome"], bare["components"], bare["checks"]) == ("skipped", [], [])
     assert bare["reason"] == "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
-    assert "skipped  bare: no NVIDIA GPU is seen" in text and "do     write hardware: {gpus: none}" in text
+    assert "skipped  bare: no NVIDIA GPU is seen" in text and "fix:     write hardware: {gpus: none}" in text
 
 
 def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:

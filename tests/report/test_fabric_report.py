@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from gpuready.report.exitcode import exit_code
 from gpuready.report.render import FABRIC_FORMATS, render
+from gpuready.report.result import result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.report.schema import result_schema
 from gpuready.report.text import printable
 from gpuready.spec.model import NodeSpec
 from gpuready.tools.fabric.checks import CHECKS, judge_host

@@ -8,9 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpuready.report.document import document
 from gpuready.report.render import render
-from gpuready.report.schema import result_schema
+from gpuready.report.result import document, result_schema
 from gpuready.state.model import NodeState
 from tests.report.test_report_runs import CODES, sample
 
@@ -40,8 +39,8 @@ def test_json_is_valid_on_every_way_out(name: str, code: int) -> None:
 def test_jsonl_ends_in_a_summary(name: str, code: int) -> None:
     *hosts, last = map(json.loads, render(sample(name), code, "jsonl").splitlines())
     for line in hosts:
-        part("line").validate(line)
-    part("summary").validate(last)
+        part("Line").validate(line)
+    part("Summary").validate(last)
     assert [line["host"] for line in hosts] == [host.name for host in sample(name).hosts]
 
 

@@ -11,7 +11,8 @@ import pytest
 from gpuready.core.compare import Comparison
 from gpuready.core.host_list import hostlist
 from gpuready.report.exitcode import exit_code
-from gpuready.report.human import human, problem
+from gpuready.report.human import human
+from gpuready.report.page import problem
 from gpuready.report.run import ComponentRun
 from gpuready.report.text import printable
 from tests.report.test_report_runs import CODES, DOCKER, STUB, TOOLKIT, UNSEEN, host, run, sample
@@ -70,13 +71,13 @@ def test_the_last_line_of_a_clean_run_without_gpus() -> None:
 
 def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
     last = human(run("plan", host("a", checks=(STUB,))), 0).splitlines()[-1]
-    assert last == "nothing to change, but 1 check fails; level config, 0 GPU checks"
+    assert last == "nothing to change, but 1 check failed; level config, 0 GPU checks"
 
 
 @pytest.mark.parametrize(
     ("selected", "whose"),
     [
-        (None, "anything of gpuready's"),
+        (None, "anything from gpuready"),
         (frozenset({"wheels"}), "gpuready's wheels"),
         (frozenset("fbcdae"), "gpuready's a, b, c, d and 2 more"),
     ],
@@ -92,7 +93,7 @@ def test_the_end_of_a_remove_speaks_of_what_was_chosen(verb: str, selected: froz
 def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
     half = ComponentRun(DOCKER, changed=True, pending="until idle", done=frozenset({"docker.live-restore"}))
     shown = human(run("apply", host("a", "pending", half)), 7)
-    assert "docker: changed in part, the rest waits on a" in shown
+    assert "docker: partly changed, the rest is pending on a" in shown
     assert "docker.live-restore: false -> true (done)\n" in shown
     assert "docker.runtimes.nvidia.path: (absent) -> nvidia-container-runtime\n" in shown
 
@@ -100,7 +101,7 @@ def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
 def test_a_remark_of_a_component_that_changes_nothing_is_a_note_of_its_hosts() -> None:
     idle = ComponentRun(Comparison("reconverge", False, "no driver", notes=("nothing is done here: no driver",)))
     shown = human(run("plan", host("a", "ok", idle), host("b", "ok", idle)), 0)
-    assert "note   a,b: reconverge: nothing is done here: no driver\n" in shown
+    assert "note:    a,b: reconverge: nothing is done here: no driver\n" in shown
 
 
 def test_unknown_counts_in_verify() -> None:
@@ -109,7 +110,7 @@ def test_unknown_counts_in_verify() -> None:
 
 
 def test_problem_keeps_every_line() -> None:
-    assert problem("a:1: x\na:2: y", "mend it") == "error: a:1: x\n  a:2: y\n  do     mend it\n"
+    assert problem("a:1: x\na:2: y", "mend it") == "error: a:1: x\n  a:2: y\n  fix:     mend it\n"
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_what_was_not_judged_is_skipped_with_a_reason(tmp_path: Path) -> None:
     found = suite(parsed("converged", tmp_path), "lab1")
     assert found["component docker"].result[0].message == "no Docker on this node"
     assert found["check driver.loaded"].result[0].message == "no NVIDIA GPU on this node"
-    waits = suite(parsed("pending", tmp_path), "gpu01")["component docker"].result[0]
-    assert isinstance(waits, Skipped) and waits.message.startswith("waits until idle")
+    pending = suite(parsed("pending", tmp_path), "gpu01")["component docker"].result[0]
+    assert isinstance(pending, Skipped) and pending.message.startswith("pending: until idle")
 
 
 def test_unknown_is_an_error_and_fail_a_failure_in_verify(tmp_path: Path) -> None:

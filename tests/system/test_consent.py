@@ -112,7 +112,7 @@ def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
     assert found["waits"].startswith("until idle: class recreate would hit train (busybox:lab)"), plan.explain()
     shown = node.gpuready("plan", inventory=node.where(), check_json=False).stdout
-    assert "class  recreate: " in shown and "hits   train (busybox:lab)" in shown and "waits  until idle" in shown
+    assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
     node.waits(node.apply(), "train (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}} {{.State.Pid}}' train").split() == ["true", pid]
     node.waits(node.apply("--allow-disruption", "reload"), "--allow-disruption recreate consents")

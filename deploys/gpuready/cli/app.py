@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 
 import click
 
 from gpuready import __version__
-from gpuready.cli.failure import failed, interrupted
-from gpuready.cli.output import begin, say
-from gpuready.cli.sink import sinks
+from gpuready.cli.output import begin
+from gpuready.cli.sink import say, sinks
 from gpuready.core.errors import UsageError
 from gpuready.report.exitcode import MEANING
 
-VERBS = (
-    "plan",
-    "apply",
-    "verify",
-    "probe",
-    "remove",
-    "fabric",
-    "rdma",
-    "explain",
-    "schema",
-    "trust",
-    "compat",
-    "render",
-    "docker-args",
-    "nccl",
-)
+#: Each is a module of this package, which is imported when the verb is used.
+VERBS = {
+    "trust": "Store the SSH host keys of the hosts.",
+    "plan": "Show what apply would change.",
+    "apply": "Change the nodes to match their spec, then verify.",
+    "verify": "Check every node against its spec.",
+    "remove": "Restore what was there before gpuready.",
+    "probe": "Print the state of the nodes as JSON.",
+    "explain": "Explain a check or a component.",
+    "fabric": "Test RDMA between the hosts.",
+    "rdma": "Move an RDMA device into a container, or back.",
+    "nccl": "Print NCCL settings and torchrun lines.",
+    "compat": "Predict whether an image runs on a host.",
+    "docker-args": "Print docker run options for each host.",
+    "render": "Print configuration for Prometheus, Grafana or Google Cloud Batch.",
+    "schema": "Print the JSON Schema of the inventory or of the result.",
+}
 NOT_YET = ("status", "inventory", "init", "report")
 
-HELP = """Take GPU hosts from an address and a key to ready for containers, and prove it.
+HELP = """Prepare GPU nodes for containers and multi-node training, over SSH, and prove that they are ready.
 
 \b
-  gpuready trust  -i hosts.yaml                 store the host keys, once
-  gpuready plan   -i hosts.yaml                 what would change, and whom it would hit
-  gpuready apply  -i hosts.yaml                 show the plan, ask, converge
+  gpuready trust  -i hosts.yaml                 store the SSH host keys, once
+  gpuready plan   -i hosts.yaml                 show what would change, and what it affects
+  gpuready apply  -i hosts.yaml                 show the plan, ask, change, verify
   gpuready apply  -i hosts.yaml --yes           the same in CI
   gpuready verify -i hosts.yaml --output junit:report.xml
   gpuready verify -i admin@10.0.0.7, --limit '!gpu13'
-  gpuready fabric -i hosts.yaml --limit train   RDMA between the hosts, with proof
-  gpuready explain libcuda.ldcache              what a check means, and what to do
+  gpuready fabric -i hosts.yaml --limit train   test RDMA between the hosts
+  gpuready explain libcuda.ldcache              what a check means, and how to fix it
   gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
-                                                will this image run here?
-  gpuready nccl   -i hosts.yaml --launch        NCCL's settings and the torchrun line of each host
+                                                will this image run?
+  gpuready nccl   -i hosts.yaml --launch        NCCL settings, and a torchrun line for each host
 """
 
 
@@ -60,20 +58,21 @@ class Verbs(click.Group):
         if name in NOT_YET:
             raise UsageError(f"gpuready {name}: not yet in this release", remedy=f"there are: {', '.join(VERBS)}")
         if name not in VERBS:
+            import difflib
+
             near = difflib.get_close_matches(name, VERBS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"no command {name!r}{hint}", remedy=f"there are: {', '.join(VERBS)}")
         command: click.Command = importlib.import_module(f"gpuready.cli.{name.replace('-', '_')}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_exit_codes(formatter)
-
-
-def write_exit_codes(formatter: click.HelpFormatter) -> None:
-    """The exit codes, below the options."""
-    with formatter.section("Exit codes"):
-        formatter.write_dl([(str(code), meaning) for code, meaning in sorted(MEANING.items())])
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in sorted(MEANING.items())])
 
 
 def _versions(ctx: click.Context, option: click.Parameter, value: bool) -> None:
@@ -83,6 +82,8 @@ def _versions(ctx: click.Context, option: click.Parameter, value: bool) -> None:
 
 
 def _named(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
@@ -104,6 +105,10 @@ def run(argv: list[str]) -> int:
             code = gpuready.main(args=list(argv), prog_name="gpuready", standalone_mode=False)
             return code if isinstance(code, int) else 0
         except (KeyboardInterrupt, click.Abort):
+            from gpuready.cli.failure import interrupted
+
             return interrupted(argv)
         except Exception as e:
+            from gpuready.cli.failure import failed
+
             return failed(argv, e)

@@ -1,21 +1,23 @@
-"""``gpuready apply``: converge. On a terminal the plan is shown and asked about; elsewhere only with --yes."""
+"""``gpuready apply``: change nodes. On a terminal it shows the plan and asks; elsewhere it needs --yes."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Request, Verb, change_options, request, run_options
-from gpuready.cli.output import deliver, say, use_color
+from gpuready.cli.options import STATE, HostVerb, change_options, run_options
+from gpuready.cli.output import deliver, use_color
+from gpuready.cli.sink import say
 from gpuready.core.errors import UsageError
-from gpuready.report.human import human
-from gpuready.report.run import Run
 from gpuready.report.text import count
 
-_HELP = """Bring every node to its spec, and prove it. What is as it should be is not touched.
+if TYPE_CHECKING:
+    from gpuready.cli.request import Request
+    from gpuready.report.run import Run
+
+_HELP = """Change every node to match its spec, then verify it. What already matches is not touched.
 
 \b
   gpuready apply -i hosts.yaml
@@ -23,39 +25,42 @@ _HELP = """Bring every node to its spec, and prove it. What is as it should be i
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
   gpuready apply -i hosts.yaml --yes --batch 1,10% --max-fail 2
 """
-DECLINED = "for consent: not confirmed"
+DECLINED = "you answered no"
 
-YES = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask. Required without a terminal.")
 
 
-@click.command("apply", cls=Verb, help=_HELP)
+@click.command("apply", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
 @STATE
 @YES
 def command(state: str | None, yes: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.request import request
+
     if state is not None:
-        raise UsageError("apply takes no --state: it changes nodes, and must see them itself",
-                         remedy="gpuready plan --state FILE shows what a recorded state would need")  # fmt: skip
+        raise UsageError("apply does not accept --state: it must read the nodes that it changes",
+                         remedy="gpuready plan --state FILE shows what a recorded node would need")  # fmt: skip
     consent("apply", yes)
-    return change(request("apply", **given), yes=yes)
+    return change(request("apply", **given), yes=yes, act=online)
 
 
 class Act(Protocol):
-    """What a request amounts to; with the verb ``plan`` it is only shown."""
+    """Run a request. With the verb ``plan`` nothing changes."""
 
     def __call__(self, wanted: Request, *, verb: str = "") -> Run: ...
 
 
-def change(wanted: Request, *, yes: bool, act: Act = online) -> int:
-    """Do it, after showing it and asking unless ``yes``; the exit code."""
+def change(wanted: Request, *, yes: bool, act: Act) -> int:
+    """Show the plan and ask, unless ``yes``; then act. Return the exit code."""
     run = act(wanted) if yes else _ask_first(wanted, act)
     return deliver(run, wanted.outputs, color=wanted.color)
 
 
 def consent(verb: str, yes: bool) -> None:
-    """UsageError where nobody could be asked."""
+    """Raise UsageError if nobody can be asked."""
     if not yes and not _terminal():
         shows = "gpuready plan" if verb == "apply" else f"gpuready {verb} --dry-run"
         raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"{shows} shows what it would do")
@@ -73,6 +78,8 @@ def _ask_first(wanted: Request, act: Act) -> Run:
         planned.verb = wanted.verb
         planned.conclude()
         return planned
+    from gpuready.report.human import human
+
     say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):

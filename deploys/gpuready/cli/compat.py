@@ -1,30 +1,29 @@
-"""``gpuready compat``: will this image run here? Answered from facts, before it fails; nothing is started."""
+"""``gpuready compat``: predict from facts whether an image runs on a host. Nothing is started."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.options import STATE, Verb, probe_options, request
+from gpuready.cli.main import held
+from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.output import deliver, targets
 from gpuready.core.errors import UsageError
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
-from gpuready.cuda.host import hosts_of
 from gpuready.cuda.require import RequireError, check
 from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.images import ImageSpec, named
-from gpuready.spec.model import NodeSpec
 from gpuready.tools.compat.answer import answers
-from gpuready.tools.compat.checks import image_facts
-from gpuready.tools.compat.note import NoteError, given_note
 
-_HELP = """Will this image run here? Predicts what CUDA will say, and what to do about it; nothing is started.
+if TYPE_CHECKING:
+    from gpuready.spec.images import ImageSpec
+    from gpuready.spec.model import NodeSpec
+
+_HELP = """Predict whether an image runs on a host, and what to do if not. Nothing is started.
 
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
@@ -32,15 +31,14 @@ _HELP = """Will this image run here? Predicts what CUDA will say, and what to do
   gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
-The verdict is NATIVE, MINOR or FORWARD where it will run (exit 0); ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA's error 35,
-or a GPU that the driver does not know) or REFUSED (by NVIDIA_REQUIRE_CUDA) where it will not, UNKNOWN where nothing can
-be predicted (exit 3). What is not certain has a question mark: an ERROR_804? of a GPU that nobody knows counts as an
-error.
+The image runs: NATIVE, MINOR or FORWARD (exit 0). It does not run: ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA error 35,
+or the driver does not know the GPU) or REFUSED (by NVIDIA_REQUIRE_CUDA); UNKNOWN: no prediction is possible (exit 3).
+A question mark means that the verdict is not certain.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
 _UNASKED = (
-    "NVIDIA_REQUIRE_CUDA is not looked at here: only libnvidia-container (mode legacy) does, CDI and jit-cdi do not"
+    "NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container (mode legacy) reads it, CDI and jit-cdi do not"
 )
 
 
@@ -48,20 +46,20 @@ _UNASKED = (
 @click.option(
     "--driver",
     metavar="VERSION",
-    help="The host's driver, such as 550.54.15; with -i: what if the hosts had this one?",
+    help="Driver of the host, such as 550.54.15. With -i: assume this driver on all hosts.",
 )
 @click.option(
     "--gpu",
     multiple=True,
     metavar="NAME",
-    help="As nvidia-smi -L names it; or consumer, pro, datacenter. With -i: what if?",
+    help="GPU name as in nvidia-smi -L; or consumer, pro, datacenter. With -i: assume this GPU.",
 )
 @click.option("--image-cuda", metavar="VERSION", help="CUDA_VERSION of the image, such as 12.4.1.")
 @click.option(
     "--compat-lib",
     multiple=True,
     metavar="VERSION",
-    help="Of a libcuda.so.VERSION in the image's /usr/local/cuda/compat. Repeatable.",
+    help="Version of a libcuda.so in the image's /usr/local/cuda/compat. Repeatable.",
 )
 @click.option("--note", metavar="JSON", help="The ELF note of that libcuda: readelf -p .note.cuda.fwd_compatibility.")
 @click.option("--require", multiple=True, metavar="STRING", help="NVIDIA_REQUIRE_CUDA of the image. Repeatable.")
@@ -100,9 +98,13 @@ def command(**given: Any) -> int:
 
 def _matrix(given: dict[str, Any]) -> int:
     """Every host of the inventory, recorded or probed, and every image; by default those of its spec."""
-    from gpuready.cli.images import is_here
-    from gpuready.cli.online import online
-    from gpuready.cli.states import read_states
+    with held():
+        from gpuready.cli.images import is_here
+        from gpuready.cli.online import online
+        from gpuready.cli.request import request
+        from gpuready.cli.states import read_states
+        from gpuready.cuda.host import hosts_of
+        from gpuready.tools.compat.checks import image_facts
 
     shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel", "probe_timeout")
     wanted = request("compat", **{name: given[name] for name in shared})
@@ -136,6 +138,8 @@ def _matrix(given: dict[str, Any]) -> int:
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
     """The images that are read on the node itself."""
+    from gpuready.spec.images import ImageSpec, named
+
     if not given["image"] and given["image_cuda"] is None:
         return named(spec.images)
     return tuple(ImageSpec.model_construct(ref=name, cuda=given["image_cuda"]) for name in asked)
@@ -215,6 +219,8 @@ def _described(image: Image, hosts: Sequence[Host]) -> ImageFacts:
 def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
     if text is None:
         return None
+    from gpuready.tools.compat.note import NoteError, given_note
+
     if len(libraries) != 1:
         raise UsageError(
             f"--note describes one library, and --compat-lib names {len(libraries) or 'none'}",
@@ -238,6 +244,8 @@ def cuda(option: str, text: str) -> Version:
     """A released CUDA version; UsageError names those that are known."""
     found = _version(option, text, "X.Y or X.Y.Z, such as 12.4.1", 2)
     if found[:2] not in tables.known_cuda():
+        import difflib
+
         known = [dotted(one) for one in tables.known_cuda()]
         near = difflib.get_close_matches(dotted(found[:2]), known, 1, 0.5)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -1,4 +1,4 @@
-"""``gpuready docker-args``: the options that a container needs on each host, each explained. Nothing changes."""
+"""``gpuready docker-args``: print the docker run options for each host, with reasons. Nothing changes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, probe_options, request
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.core.errors import GpureadyError
-from gpuready.tools.run_args.arguments import NoGpus, arguments
 
-_HELP = """The options of docker run with which a container gets the GPUs of a host, shared memory, and RDMA.
+_HELP = """Print the docker run options that give a container GPUs, shared memory and RDMA on each host.
 
 \b
   gpuready docker-args -i hosts.yaml                    the options, and why each
   gpuready docker-args -i hosts.yaml --output json
   gpuready docker-args -i hosts.yaml --state states.json
 
-It asks the host as it is now: where Docker gives no GPUs yet, apply first (exit 3).
+It reads the current state of the host. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
 """
 
 
@@ -31,11 +27,17 @@ class NoGpusError(GpureadyError):
     exit_code = 3
 
 
-@click.command("docker-args", cls=Verb, help=_HELP)
+@click.command("docker-args", cls=HostVerb, help=_HELP)
 @probe_options
 @STATE
 def command(state: str | None, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+    from gpuready.tools.run_args.arguments import NoGpus, arguments
+
     wanted = request("docker-args", **given)
     run = offline(wanted, state) if state is not None else online(wanted, verb="probe", passive=True)
     run.verb, run.batches = "docker-args", []

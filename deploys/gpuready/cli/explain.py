@@ -1,4 +1,4 @@
-"""``gpuready explain ID``: what a check or component is about, how to confirm it by hand, what to do."""
+"""``gpuready explain ID``: the cause of a check or the purpose of a component, how to confirm it, how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from gpuready.catalogue import BY_ID
 from gpuready.cli.options import Verb
-from gpuready.cli.output import say
+from gpuready.cli.sink import say
 from gpuready.core.check import Check
 from gpuready.core.component import Component
 from gpuready.core.errors import UsageError
@@ -22,7 +22,7 @@ _HELP = """Explain a check or a component: cause, the command that confirms it, 
   gpuready explain                   list them all
   gpuready explain libcuda.ldcache
   gpuready explain docker
-  gpuready explain "Error 804"       the checks that speak of it
+  gpuready explain "Error 804"       the checks that mention it
 """
 _COMPONENTS = {item.name: item for item in NODE}
 

@@ -1,4 +1,4 @@
-"""``gpuready fabric``: RDMA between hosts, measured pair by pair, with the proof that RDMA carried it."""
+"""``gpuready fabric``: measure RDMA between hosts pair by pair, and prove by counters that RDMA carried it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.online import online
-from gpuready.cli.options import Verb, fabric_options, request
+from gpuready.cli.options import HostVerb, fabric_options
 from gpuready.cli.output import deliver
 from gpuready.core.errors import UsageError
 from gpuready.report.render import FABRIC_FORMATS
@@ -20,10 +19,10 @@ from gpuready.tools.fabric.schedule import pairing
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
 
-_HELP = """Test RDMA between the hosts: pair by pair, no host in two pairs at once, port against port.
+_HELP = """Test RDMA between hosts, pair by pair. No host is in two pairs at the same time.
 
-It loads the links at full speed for some seconds each: not beside a training job. Nothing is installed and
-nothing stays behind; a tool that a host has not got is a skip that names its package.
+Each test loads its links at full speed for some seconds: do not run it beside a training job. Nothing is installed and
+nothing is left behind. If a host lacks a tool, the test is skipped and names the package.
 
 \b
   gpuready fabric -i hosts.yaml                          each host with the next one
@@ -32,26 +31,35 @@ nothing stays behind; a tool that a host has not got is a skip that names its pa
 """
 
 
-@click.command("fabric", cls=Verb, help=_HELP)
+@click.command("fabric", cls=HostVerb, help=_HELP)
 @fabric_options
 @click.option(
     "--pairs",
     default="ring",
     metavar="ring|all|random:N",
     show_default=True,
-    help="Each with the next, each with each, or each with N others.",
+    help="Pair each host with the next one, with all others, or with N random others.",
 )
-@click.option("--tests", default=",".join(TESTS), metavar="NAME,...", show_default=True, help="Which, in this order.")
+@click.option(
+    "--tests", default=",".join(TESTS), metavar="NAME,...", show_default=True, help="Tests to run, in this order."
+)
 @click.option(
     "--seconds",
     type=click.IntRange(1, 600),
     default=5,
     show_default=True,
-    help="How long write_bw measures, in each direction.",
+    help="Duration of write_bw in each direction.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of random:N; printed, so that a run can be repeated.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    help="Seed for random:N. The report prints it, so a run can be repeated.",
+)
 def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.request import request
+
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
     names = tuple(dict.fromkeys(name.strip() for name in tests.split(",")))
     for name in names:
@@ -61,7 +69,7 @@ def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any
             raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {', '.join(TESTS)}")
     wanted = request("fabric", forms=FABRIC_FORMATS, **given)
     if len(wanted.entries) < 2:
-        raise UsageError("fabric tests pairs, and there is one host", remedy="name two hosts, or a wider --limit")
+        raise UsageError("fabric needs two hosts, and one is chosen", remedy="name two hosts, or a wider --limit")
     what = Wanted(way, names, seconds)
     return deliver(online(wanted, using=lambda: _pairwise(what)), wanted.outputs, color=wanted.color)
 

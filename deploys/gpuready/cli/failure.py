@@ -6,16 +6,14 @@ The command line may be what is wrong, so the wanted outputs are read from it le
 from __future__ import annotations
 
 import itertools
-import traceback
 from collections.abc import Sequence
 
 import click
 
-from gpuready.cli.output import deliver, delivered, requested, say
-from gpuready.core.errors import EngineError, GpureadyError, UsageError
-from gpuready.inventory.hosts import NothingChosen
-from gpuready.report.run import Run
-from gpuready.report.schema import VERBS
+from gpuready.cli.output import deliver, delivered, requested
+from gpuready.cli.sink import say
+from gpuready.core.errors import EngineError, GpureadyError, InventoryError, UsageError
+from gpuready.report.run import VERBS, Run
 
 
 def interrupted(argv: Sequence[str]) -> int:
@@ -31,13 +29,18 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     elif isinstance(error, click.ClickException):
         told = UsageError(_sentence(error), remedy=f"gpuready {verb_of(argv)} --help".replace("  ", " "))
     else:
+        import traceback
+
         say("".join(traceback.format_exception(error)).rstrip(), err=True)
         told = EngineError(
             f"bug in gpuready: {type(error).__name__}: {error}",
             remedy="report it with the traceback on stderr; it is not your mistake",
         )
     run = Run(verb_of(argv), error=told)
-    run.leave_alone(error.skipped if isinstance(error, NothingChosen) else ())
+    if isinstance(error, InventoryError):
+        from gpuready.inventory.hosts import NothingChosen
+
+        run.leave_alone(error.skipped if isinstance(error, NothingChosen) else ())
     return deliver(run, requested(argv), color=_color(argv))
 
 

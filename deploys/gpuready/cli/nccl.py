@@ -1,4 +1,4 @@
-"""``gpuready nccl``: what NCCL has to be told on each host, and how a job is started over them. Nothing changes."""
+"""``gpuready nccl``: print NCCL settings and torchrun lines. Nothing changes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import click
 
 from gpuready.cli.offline import offline
 from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Request, Verb, probe_options, request
+from gpuready.cli.options import STATE, HostVerb, probe_options
 from gpuready.cli.output import deliver, printed
+from gpuready.cli.request import Request, request
 from gpuready.core.errors import GpureadyError, UsageError
 from gpuready.network import torch
 from gpuready.network.nccl_settings import settings
@@ -18,7 +19,7 @@ from gpuready.report.nccl import FORMS, NcclAnswer, text
 from gpuready.report.run import HostRun, Run
 from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes
 
-_HELP = """What NCCL has to be told on each host: its ports, addresses and interface, or why that cannot be said.
+_HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
 
 \b
   gpuready nccl -i hosts.yaml
@@ -26,7 +27,7 @@ _HELP = """What NCCL has to be told on each host: its ports, addresses and inter
   gpuready nccl -i hosts.yaml --launch -- train.py --epochs 3
   gpuready nccl -i hosts.yaml --state states.json
 
---launch prints the torchrun line of each host; the first host of the inventory is rank 0 and the master.
+--launch prints a torchrun line for each host. The first host of the inventory is rank 0 and the master.
 """
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}|[0-9a-fA-F]*:[0-9a-fA-F:.]+")
 
@@ -38,10 +39,10 @@ class NcclError(GpureadyError):
     exit_code = 3
 
 
-@click.command("nccl", cls=Verb, help=_HELP)
+@click.command("nccl", cls=HostVerb, help=_HELP)
 @probe_options
 @STATE
-@click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, for a file or an engine.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, in this format.")
 @click.option("--launch", is_flag=True, help="Print the torchrun line of each host.")
 @click.option("--master-port", type=click.IntRange(1024, 65535), default=MASTER_PORT, show_default=True,
               help="Where rank 0 listens.")  # fmt: skip

@@ -9,8 +9,8 @@ import time
 import traceback
 from collections.abc import Mapping
 
-from gpuready.cli.options import Request
-from gpuready.cli.output import say
+from gpuready.cli.request import Request
+from gpuready.cli.sink import say
 from gpuready.cli.states import read_states
 from gpuready.core.errors import EngineError
 from gpuready.evaluate import compared, judged, plan_batches

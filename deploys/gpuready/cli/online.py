@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuready.cli.main import held
-from gpuready.cli.options import Request
 from gpuready.cli.progress import reporting
+from gpuready.cli.request import Request
 from gpuready.report.run import HostRun, Run
 
 if TYPE_CHECKING:

@@ -10,20 +10,20 @@ import difflib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from gpuready.cli.sink import complain, write_stdout
 from gpuready.core.errors import UsageError
-from gpuready.core.host_list import hostlist
-from gpuready.report.blocks import error_blocks, note_blocks
 from gpuready.report.exitcode import exit_code
-from gpuready.report.human import problem, skipped_lines
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
-from gpuready.report.run import Run
 from gpuready.report.text import Painter, one_line, printable
+
+if TYPE_CHECKING:
+    from gpuready.report.run import Run
 
 _IO_FAILED = 64
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "human")
@@ -56,7 +56,7 @@ def _writable(path: Path) -> Path:
     if path.is_dir():
         raise UsageError(f"--output: cannot write {path}: it is a directory")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"--output: cannot write {path}: {path.parent} is no directory that can be written")
+        raise UsageError(f"--output: cannot write {path}: {path.parent} is not a writable directory")
     return path
 
 
@@ -93,9 +93,11 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
     global _delivered
     code = exit_code(run, detailed=detailed)
     if run.error is not None:
-        _complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
+        from gpuready.report.page import problem
+
+        complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
     elif run.interrupted:
-        _complain("gpuready: interrupted\n")
+        complain("gpuready: interrupted\n")
     told = not run.hosts and run.answer is None  # stderr has said it all
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))
@@ -105,9 +107,9 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
     with _whole():
         for target, text in rendered:
             try:
-                _write_stdout(text) if target.path is None else _write_file(target.path, text)
+                write_stdout(text) if target.path is None else _write_file(target.path, text)
             except OSError as e:
-                _complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
+                complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
                 code = code or _IO_FAILED
         _delivered = code
     return code
@@ -130,25 +132,26 @@ def begin() -> None:
 
 def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
     """As :func:`deliver`, with ``text`` on stdout; what is wrong with hosts, and notes, go to stderr."""
+    from gpuready.core.host_list import hostlist
+    from gpuready.report.blocks import error_blocks, note_blocks
+    from gpuready.report.page import problem
+
     on = use_color(color, sys.stderr)
     for (_, message, remedy), hosts in error_blocks(run).items():
-        _complain(problem(f"{hostlist(hosts)}: {message}", remedy, color=on))
+        complain(problem(f"{hostlist(hosts)}: {message}", remedy, color=on))
     for note, hosts in note_blocks(run).items():
-        _complain(f"note: {hostlist(hosts)}: {one_line(note)}\n")
+        complain(f"note: {hostlist(hosts)}: {one_line(note)}\n")
     tell_skipped(run, color)
     with _whole():
-        _write_stdout(text)
+        write_stdout(text)
     return deliver(run, wanted, color=color)
 
 
 def tell_skipped(run: Run, color: str = "auto") -> None:
     """Who is left alone, on stderr: for verbs whose stdout has another form."""
-    _complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
+    from gpuready.report.human import skipped_lines
 
-
-def say(text: str, *, err: bool = False) -> None:
-    """Text for people, with a newline, on stdout or stderr."""
-    _complain(f"{text}\n") if err else _write_stdout(f"{text}\n")
+    complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
 
 
 @contextlib.contextmanager
@@ -165,7 +168,7 @@ def _whole() -> Iterator[None]:
         if seen > 1:
             raise KeyboardInterrupt
         with contextlib.suppress(RuntimeError):  # it may have come while stderr was being written
-            _complain("gpuready: writing the result; interrupt again to give it up\n")
+            complain("gpuready: writing the result; interrupt again to give it up\n")
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     caught = [number for number in numbers if callable(signal.getsignal(number))]
@@ -185,30 +188,6 @@ def use_color(choice: str, stream: object) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and bool(isatty and isatty())
 
 
-def _complain(text: str) -> None:
-    with contextlib.suppress(OSError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-
-def _write_stdout(text: str) -> None:
-    """A reader that has seen enough (``| head``) is no error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
-    except (OSError, KeyboardInterrupt):
-        _abandon_stdout()
-        raise
-
-
-def _abandon_stdout() -> None:
-    """Python flushes once more at its end; let that go nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _write_file(path: Path, text: str) -> None:
     data = printable(text).encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
@@ -216,6 +195,8 @@ def _write_file(path: Path, text: str) -> None:
             file.write(data)
         return
     path = path.resolve()
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""``gpuready plan``: what would change, and whom it would hit. Reads only."""
+"""``gpuready plan``: show what would change, and what it affects. Reads only."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, consent_options, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, consent_options, run_options
 
-_HELP = """Show what apply would change, key by key, and whom it would hit. Nothing changes.
+_HELP = """Show what apply would change, key by key, and what it affects. Nothing changes.
 
 \b
   gpuready plan -i hosts.yaml
@@ -21,13 +18,18 @@ _HELP = """Show what apply would change, key by key, and whom it would hit. Noth
 """
 
 
-@click.command("plan", cls=Verb, help=_HELP)
+@click.command("plan", cls=HostVerb, help=_HELP)
 @run_options
 @consent_options
 @STATE
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when something would change.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     wanted = request("plan", **given)
     run = offline(wanted, state) if state is not None else online(wanted)
     return deliver(run, wanted.outputs, color=wanted.color, detailed=detailed_exitcode)

@@ -1,4 +1,4 @@
-"""``gpuready probe``: what the nodes are, as data. The states are masked; plan and verify take them with --state."""
+"""``gpuready probe``: print the state of the nodes, masked. plan and verify read it with --state."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from gpuready.cli.online import online
-from gpuready.cli.options import Verb, probe_options, request
-from gpuready.cli.output import deliver
+from gpuready.cli.options import HostVerb, probe_options
 
 _HELP = """Read the nodes and print their states as JSON, with secrets masked. Nothing changes.
 
@@ -19,10 +17,14 @@ _HELP = """Read the nodes and print their states as JSON, with secrets masked. N
 """
 
 
-@click.command("probe", cls=Verb, help=_HELP)
+@click.command("probe", cls=HostVerb, help=_HELP)
 @probe_options
 def command(**given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     wanted = request("probe", default_output="json", **given)
     run = online(wanted, passive=True)
     for host in run.hosts:  # a probe reads and never judges

@@ -1,4 +1,4 @@
-"""What happens now, on stderr: one live line a host on a terminal, elsewhere one line a change and a heartbeat.
+"""Progress on stderr: on a terminal one live line per host, elsewhere one line per change and a heartbeat.
 
 The engine reports from its greenlets; the clock that redraws and beats is a greenlet, too, so there are no threads.
 """
@@ -35,7 +35,7 @@ class Reporter(Protocol):
 
 
 class Plain:
-    """For logs: a line whenever a host's step changes, and one that says what still runs."""
+    """For logs: one line when the step of a host changes, and a heartbeat for long steps."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
@@ -70,11 +70,11 @@ class Plain:
 
 
 class Terminal:
-    """One line a host that works, the longest first; what does not fit is summed up."""
+    """One line per busy host, the longest step first. Hosts that do not fit are counted."""
 
     def __init__(self, live: Live, names: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._live, self._clock = live, clock
-        self._now = {name: ("waits", clock()) for name in names}
+        self._now = {name: ("waiting", clock()) for name in names}
 
     def report(self, host: str, what: str) -> None:
         """Remember it; the next tick shows it."""

@@ -10,8 +10,9 @@ import click
 
 from gpuready.cli.apply import YES, change, consent
 from gpuready.cli.online import online
-from gpuready.cli.options import Request, Verb, probe_options, request
+from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
 from gpuready.cli.output import deliver
+from gpuready.cli.request import Request, request
 from gpuready.core.errors import UsageError
 from gpuready.tools.attach.move_plan import Asked
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpuready.cli.online import Execute
     from gpuready.report.run import Run
 
-_HELP = """Give an RDMA device and its network interface to a running container, and take them back.
+_HELP = """Move an RDMA device and its network interface into a running container, or back to the host.
 
 \b
   gpuready rdma attach gpu13 -i hosts.yaml --container train --device mlx5_0
@@ -28,21 +29,21 @@ _HELP = """Give an RDMA device and its network interface to a running container,
 """
 _ATTACH = """Move an RDMA device and its interface into a container's network namespace (RDMA in exclusive mode).
 
-Addresses, MTU, routes and whether it is up go along, and are on record on the node for the way back. HOST is a name,
-group or glob of the inventory. Without --device only the interface goes, which works in shared mode, too.
+Addresses, MTU, routes and the link state move with the interface; the node keeps a record to restore them. HOST is a
+name, group or glob of the inventory. Without --device only the interface moves, which also works in shared mode.
 
 \b
   gpuready rdma attach gpu13 -i hosts.yaml --container train --device mlx5_0 --dry-run
   gpuready rdma attach gpu13 -i hosts.yaml --container ml/worker-0 --engine cri --device mlx5_0 --yes
   gpuready rdma attach 'gpu[01-16]' -i hosts.yaml --container train --netdev ens1f0np0 --yes --output json
 """
-_DETACH = """Put back on the host what attach gave away, as it was: also when the container has ended.
+_DETACH = """Move what attach gave to a container back to the host, even if the container has ended.
 
 \b
   gpuready rdma detach gpu13 -i hosts.yaml --container train       all that it has
   gpuready rdma detach gpu13 -i hosts.yaml --device mlx5_0 --yes
 """
-_LIST = """What is attached to which container, from the records on the nodes and from where things are now.
+_LIST = """List what is attached to which container, from the records on the nodes and their current state.
 
 \b
   gpuready rdma list -i hosts.yaml
@@ -55,22 +56,27 @@ _NAMES = {
 }
 _HOST = click.argument("host", metavar="HOST")
 _DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device, as in /sys/class/infiniband: mlx5_0.")
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only judge and show it.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and show it; change nothing.")
 
 
-@click.group("rdma", help=_HELP, no_args_is_help=False)
+@click.group("rdma", help=_HELP, epilog=EXIT_CODES, no_args_is_help=False)
 def command() -> None:
     """The group."""
 
 
-@command.command("attach", cls=Verb, help=_ATTACH)
+@command.command("attach", cls=HostVerb, help=_ATTACH)
 @_HOST
 @probe_options
-@click.option("--container", required=True, metavar="NAME", help="Container, pod (NAMESPACE/POD), or id. It runs.")
+@click.option("--container", required=True, metavar="NAME", help="Running container: name, id, or pod (NAMESPACE/POD).")
 @_DEVICE
-@click.option("--netdev", default="", metavar="IF", help="Its interface, where unclear; or the only thing to give.")
+@click.option(
+    "--netdev",
+    default="",
+    metavar="IF",
+    help="Network interface: of the device if that is ambiguous, or without a device.",
+)
 @click.option("--engine", type=click.Choice(["auto", "docker", "containerd", "cri"]), default="auto",
-              help="Whose container, where several have one of that name. containerd: nerdctl, ctr.")  # fmt: skip
+              help="Engine of the container, if several have that name. containerd: nerdctl, ctr.")  # fmt: skip
 @YES
 @_DRY_RUN
 def attach(
@@ -78,14 +84,16 @@ def attach(
 ) -> int:
     """The exit code."""
     if not device and not netdev:
-        raise UsageError("rdma attach: nothing to give", remedy="--device DEV, or --netdev IF, or both")
+        raise UsageError(
+            "rdma attach: no device and no interface is given", remedy="--device DEV, or --netdev IF, or both"
+        )
     return _run(host, Asked("attach", container, device, netdev, engine), given, yes=yes, dry_run=dry_run)
 
 
-@command.command("detach", cls=Verb, help=_DETACH)
+@command.command("detach", cls=HostVerb, help=_DETACH)
 @_HOST
 @probe_options
-@click.option("--container", default="", metavar="NAME", help="Whatever this container or pod has.")
+@click.option("--container", default="", metavar="NAME", help="Everything that this container or pod has.")
 @_DEVICE
 @click.option("--netdev", default="", metavar="IF", help="Interface, by its name on the host.")
 @YES
@@ -93,11 +101,11 @@ def attach(
 def detach(host: str, container: str, device: str, netdev: str, yes: bool, dry_run: bool, **given: Any) -> int:
     """The exit code."""
     if not (container or device or netdev):
-        raise UsageError("rdma detach: what?", remedy="--container NAME, --device DEV or --netdev IF")
+        raise UsageError("rdma detach: nothing is named", remedy="--container NAME, --device DEV or --netdev IF")
     return _run(host, Asked("detach", container, device, netdev), given, yes=yes, dry_run=dry_run)
 
 
-@command.command("list", cls=Verb, help=_LIST)
+@command.command("list", cls=HostVerb, help=_LIST)
 @click.argument("host", metavar="[HOST]", default="")
 @probe_options
 def list_(host: str, **given: Any) -> int:
@@ -113,7 +121,7 @@ def _run(host: str, asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: 
     for option, form in _NAMES.items():
         word = getattr(asked, option)
         if word and not form.fullmatch(word):
-            raise UsageError(f"--{option} {word}: no name of a {option}", remedy="as the node itself writes it")
+            raise UsageError(f"--{option} {word}: not a valid {option} name", remedy="as the node itself writes it")
     if not dry_run:
         consent(f"rdma {asked.verb}", yes)
     wanted = _request(asked.verb, host, given)

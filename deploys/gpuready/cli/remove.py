@@ -1,4 +1,4 @@
-"""``gpuready remove``: the way back. What gpuready put in goes, what was there before returns, all else stays."""
+"""``gpuready remove``: undo what gpuready changed, and restore what was there before."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 import click
 
 from gpuready.cli.apply import YES, change, consent
-from gpuready.cli.online import online
-from gpuready.cli.options import Verb, change_options, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import HostVerb, change_options, run_options
 
-_HELP = """Take out what gpuready put in, in reverse: its keys in the engines' files, its files, holds and packages.
+_HELP = """Remove what gpuready added: keys in the engines' configuration, files, package holds and packages.
 
-What was there before comes back from the copies in /var/lib/gpuready/backup; what you changed since stays. Packages
-that were there before stay, at the version that they have. A node that gpuready never changed is left alone.
+Originals come back from /var/lib/gpuready/backup. Your own later changes stay. Packages that were installed before
+gpuready stay at their current version. A node that gpuready never changed is not touched.
 
 \b
   gpuready remove -i hosts.yaml --dry-run
@@ -23,15 +21,19 @@ that were there before stay, at the version that they have. A node that gpuready
 """
 
 
-@click.command("remove", cls=Verb, help=_HELP)
+@click.command("remove", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
 @YES
-@click.option("--dry-run", is_flag=True, help="Only show it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 def command(yes: bool, dry_run: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     if dry_run:
         wanted = request("remove", **given)
         return deliver(online(wanted, verb="plan"), wanted.outputs, color=wanted.color)
     consent("remove", yes)
-    return change(request("remove", **given), yes=yes)
+    return change(request("remove", **given), yes=yes, act=online)

@@ -1,4 +1,4 @@
-"""``gpuready render``: what other systems are given for the nodes, made from the spec; nothing is connected."""
+"""``gpuready render``: print configuration for other systems, made from the spec. Does not connect."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
-from gpuready.cli.options import Request, Verb, hosts, request
-from gpuready.cli.output import say, tell_skipped
+from gpuready.cli.options import Verb, hosts
+from gpuready.cli.output import tell_skipped
+from gpuready.cli.request import Request, request
+from gpuready.cli.sink import say
 from gpuready.core.errors import UsageError
 from gpuready.report.run import Run
 from gpuready.spec.images import named
 from gpuready.tools.render import dashboard, gcp_batch, prometheus
 
-_HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Google Cloud's Batch.
+_HELP = """Print configuration for Prometheus and Grafana, or a job for Google Cloud Batch.
 
 \b
   gpuready render prometheus -i hosts.yaml   scrape_configs, to go into prometheus.yml
@@ -32,9 +34,9 @@ _HELP = """Print what Prometheus and Grafana need for the nodes, or a job for Go
     "--accelerator",
     default="",
     metavar="TYPE",
-    help="gcp-batch: GPUs to attach, for machine types that have none of their own.",
+    help="gcp-batch: GPUs to attach, for machine types without GPUs.",
 )
-@click.option("--boot-image", default="", metavar="IMAGE", help="gcp-batch: default: Batch's own.")
+@click.option("--boot-image", default="", metavar="IMAGE", help="gcp-batch: boot image (default: chosen by Batch).")
 @click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]")
 def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **given: Any) -> int:
     """Print it."""
@@ -57,7 +59,7 @@ def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **gi
         tell_skipped(run, found.color)
         say(prometheus.scrape_configs(entries).rstrip())
         for name in prometheus.unreachable(entries):
-            say(f"note: {name} answers only to itself: say monitoring.listen, such as 0.0.0.0:9879", err=True)
+            say(f"note: {name} listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879", err=True)
     return 0
 
 

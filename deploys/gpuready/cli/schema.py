@@ -1,4 +1,4 @@
-"""``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for those who read it."""
+"""``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import click
 
 from gpuready.cli.options import Verb
-from gpuready.cli.output import say
+from gpuready.cli.sink import say
 
 _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the result document.
 
@@ -22,7 +22,7 @@ _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the res
 def command(which: str) -> int:
     """Print it."""
     if which == "result":
-        from gpuready.report.schema import result_schema
+        from gpuready.report.result import result_schema
 
         say(json.dumps(result_schema(), indent=2))
     else:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from gpuready.report.mask import mask_text
 from gpuready.report.text import printable
 
 
@@ -25,7 +24,12 @@ class Sink:
 
     def write(self, text: str) -> int:
         """Print it, with what the stream cannot encode spelt out, too."""
-        safe = printable(mask_text(text) if self._masks else text)
+        given = len(text)
+        if self._masks:
+            from gpuready.report.mask import mask_text  # its patterns take time to compile, and help needs none
+
+            text = mask_text(text)
+        safe = printable(text)
         encoding = self.stream.encoding or "utf-8"
         data = safe.encode(encoding, "backslashreplace")
         self.stream.flush()
@@ -35,7 +39,7 @@ class Sink:
             self.stream.write(data.decode(encoding))
         else:
             _write_all(number, data)
-        return len(text)
+        return given
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -67,3 +71,33 @@ def sinks() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Text for people, with a newline, on stdout or stderr."""
+    complain(f"{text}\n") if err else write_stdout(f"{text}\n")
+
+
+def complain(text: str) -> None:
+    """Text on stderr; one that is gone is no error."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def write_stdout(text: str) -> None:
+    """A reader that has seen enough (``| head``) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+    except (OSError, KeyboardInterrupt):
+        _abandon_stdout()
+        raise
+
+
+def _abandon_stdout() -> None:
+    """Python flushes once more at its end; let that go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``gpuready trust``: store the hosts' keys once somebody has looked at them. Nobody logs in."""
+"""``gpuready trust``: store the SSH host keys after you have confirmed them. It does not log in."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import click
 from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
-from gpuready.cli.options import Verb, hosts, request
-from gpuready.cli.output import say, tell_skipped
+from gpuready.cli.options import HostVerb, hosts
+from gpuready.cli.output import tell_skipped
+from gpuready.cli.request import request
+from gpuready.cli.sink import say
 from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import KnownHosts
-from gpuready.report.human import problem
+from gpuready.report.page import problem
 from gpuready.report.run import Run
 from gpuready.report.text import count
 
-_HELP = """Show the hosts' SSH keys, and store them in known_hosts once confirmed. Nobody logs in.
+_HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. No login happens.
 
 \b
   gpuready trust -i hosts.yaml
@@ -44,9 +46,9 @@ class Offer:
     error: GpureadyError | None = None
 
 
-@click.command("trust", cls=Verb, help=_HELP)
+@click.command("trust", cls=HostVerb, help=_HELP)
 @hosts
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. Required without a terminal.")
 @click.option("--replace", is_flag=True, help="Replace keys that have changed.")
 def command(yes: bool, replace: bool, **given: Any) -> int:
     """The exit code: 4 when a host is not reachable or shows another key, 7 when nobody confirmed."""
@@ -109,8 +111,8 @@ def _refusal(offer: Offer) -> str:
     if offer.status == "REVOKED":
         return problem(f"{offer.host}: its key is marked @revoked in {offer.where.known_hosts}")
     return problem(
-        f"{offer.host}: the key of {offer.where.name} is not the one in {offer.where.known_hosts}; it was not touched",
-        "if the machine was rebuilt: gpuready trust --replace; otherwise somebody may be in between",
+        f"{offer.host}: the key of {offer.where.name} does not match {offer.where.known_hosts}; nothing was stored",
+        "if the machine was rebuilt: gpuready trust --replace; otherwise this is a possible man-in-the-middle attack",
     )
 
 

@@ -1,4 +1,4 @@
-"""``gpuready verify``: is every node as its spec says, does it work? Starts a container if asked, else reads only."""
+"""``gpuready verify``: check every node against its spec. Reads only, unless the spec asks for a test container."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, Verb, request, run_options
-from gpuready.cli.output import deliver
+from gpuready.cli.options import STATE, HostVerb, run_options
 
-_HELP = """Judge every node by its spec: differences, and checks of what really works.
+_HELP = """Check every node against its spec: differences, and tests of what works.
 
 \b
   gpuready verify -i hosts.yaml
@@ -21,12 +18,17 @@ _HELP = """Judge every node by its spec: differences, and checks of what really 
 """
 
 
-@click.command("verify", cls=Verb, help=_HELP)
+@click.command("verify", cls=HostVerb, help=_HELP)
 @run_options
 @STATE
-@click.option("--passive", is_flag=True, help="Judge only what the probe read; no second exec.")
+@click.option("--passive", is_flag=True, help="Check only what the probe reads; send no second script.")
 def command(state: str | None, passive: bool, **given: Any) -> int:
     """The exit code."""
+    from gpuready.cli.offline import offline
+    from gpuready.cli.online import online
+    from gpuready.cli.output import deliver
+    from gpuready.cli.request import request
+
     wanted = request("verify", **given)
     run = offline(wanted, state) if state is not None else online(wanted, passive=passive)
     return deliver(run, wanted.outputs, color=wanted.color)

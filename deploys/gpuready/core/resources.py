@@ -10,9 +10,10 @@ import base64
 import functools
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
+if TYPE_CHECKING:
+    import jinja2
 
 
 @functools.cache
@@ -35,6 +36,8 @@ def _b64(value: str | bytes) -> str:
 
 @functools.cache
 def _environment(script: bool) -> jinja2.Environment:
+    import jinja2  # 0.05 s, which verbs that render nothing save
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_root()),
         undefined=jinja2.StrictUndefined,

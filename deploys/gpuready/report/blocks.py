@@ -1,31 +1,35 @@
-"""What many hosts have in common, told once: equal diffs, equal verdicts, equal errors, each with its hosts."""
+"""What many hosts have in common, shown once: equal diffs, verdicts and errors, each with its hosts."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from gpuready.core.check import Judged
-from gpuready.core.component import Disruption
+from gpuready.core.component import Disruption, Value
 from gpuready.core.errors import GpureadyError
+from gpuready.report.mask import mask_value
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.report.text import shown
+from gpuready.report.text import one_line
+from gpuready.state.model import Unknown
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 TOLD = ("fail", "unknown", "warn")
+_LONGEST = 400
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 
 
 @dataclass
 class DiffBlock:
-    """One component with one diff and one fate, and the hosts that share all three."""
+    """One component with one diff and one status, and the hosts that share all three."""
 
     component: str
-    fate: str
+    status_text: str
     keys: tuple[str, ...]
     classes: dict[str, Names] = field(default_factory=dict)
     hosts: Names = field(default_factory=list)
-    hits: ByText = field(default_factory=dict)
+    affected: ByText = field(default_factory=dict)
     notes: ByText = field(default_factory=dict)
     waits: ByText = field(default_factory=dict)
     errors: ByText = field(default_factory=dict)
@@ -43,20 +47,20 @@ class VerdictBlock:
     hosts: Names = field(default_factory=list)
 
 
-def fate(run: Run, host: HostRun, item: ComponentRun) -> str:
-    """What became, or would become, of a component's difference; empty when there is none."""
+def status_text(run: Run, host: HostRun, item: ComponentRun) -> str:
+    """What happened, or would happen, to a component's difference; empty when there is none."""
     if item.error is not None or item.found.error:
-        return "failed" if run.changes and item.found.diff and not item.found.error else "cannot be compared"
+        return "failed" if run.changes and item.found.diff and not item.found.error else "blocked"
     if not item.found.diff:
         return ""
     if not run.changes:
         return "differs" if run.verb == "verify" else "would change"
     if item.pending:
-        return "changed in part, the rest waits" if item.changed else "waits"
+        return "partly changed, the rest is pending" if item.changed else "pending"
     if item.changed:
         return "changed"
     if run.interrupted:
-        return "interrupted, look again"
+        return "interrupted, run plan again"
     return "not attempted" if not item.attempted or host.error is not None else "not changed"
 
 
@@ -65,7 +69,7 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
     found: dict[tuple[str, str, tuple[str, ...]], DiffBlock] = {}
     for host in run.hosts:
         for item in host.components:
-            word = fate(run, host, item)
+            word = status_text(run, host, item)
             if word:
                 key = (item.found.name, word, keys(item))
                 _add(found.setdefault(key, DiffBlock(*key)), run, host, item)
@@ -81,12 +85,29 @@ def keys(item: ComponentRun) -> tuple[str, ...]:
     )
 
 
+def shown(key: str, value: Value) -> str:
+    """A value of a diff as one short phrase."""
+    if value is None:
+        return "(absent)"
+    if isinstance(value, Unknown):
+        return f"(unknown: {one_line(value.unknown)})"
+    value = mask_value(key, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(map(str, value)) or "(none)"
+    else:
+        text = str(value) if value != "" else '""'
+    text = json.dumps(text, ensure_ascii=False) if text != text.strip() or "\n" in text else text
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+
+
 def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
     found = item.found
     block.hosts.append(host.name)
     block.classes.setdefault(found.disruption.name, []).append(host.name)
-    hits = found.hits or (("nobody",) if found.disruption >= Disruption.recreate else ())
-    for texts, into in ((hits, block.hits), (found.notes, block.notes)):
+    affected = found.hits or (("nothing running",) if found.disruption >= Disruption.recreate else ())
+    for texts, into in ((affected, block.affected), (found.notes, block.notes)):
         if texts:
             into.setdefault(texts, []).append(host.name)
     waits = item.pending or (item.forecast if run.verb == "plan" else "")
@@ -116,7 +137,7 @@ def note_blocks(run: Run) -> dict[str, Names]:
     """Notes about hosts -> hosts, those of components without a block of their own among them."""
     found: dict[str, Names] = {}
     for host in run.everyone:
-        alone = [item.found for item in host.components if not fate(run, host, item)]
+        alone = [item.found for item in host.components if not status_text(run, host, item)]
         of_components = [f"{each.name}: {note}" for each in alone for note in each.notes]
         for note in dict.fromkeys([*host.notes, *of_components]):
             found.setdefault(note, []).append(host.name)
@@ -155,7 +176,7 @@ def mended_by_apply(run: Run) -> dict[tuple[str, ...], Names]:
 
 def _worth_telling(run: Run, host: HostRun) -> list[Judged]:
     """``COMPONENT.config`` only repeats the diff that is shown anyway, and is counted alone."""
-    repeated = {f"{item.found.name}.config" for item in host.components if fate(run, host, item)}
+    repeated = {f"{item.found.name}.config" for item in host.components if status_text(run, host, item)}
     return [judged for judged in host.checks if judged.verdict.status in TOLD and judged.check.id not in repeated]
 
 

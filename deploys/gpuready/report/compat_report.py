@@ -1,34 +1,20 @@
-"""Answers to "will this image run here?" as JSON and for people: one alone, or a matrix of hosts and images."""
+"""Answers to "will this image run here?" for people: one alone, or a matrix of hosts and images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gpuready.core.host_list import hostlist
 from gpuready.cuda.predict import MINOR_LIMITS
-from gpuready.cuda.versions import driver
-from gpuready.report.mask import mask_text
-from gpuready.report.run import Run
+from gpuready.report.page import page
 from gpuready.report.text import Painter, count
-from gpuready.tools.compat.answer import Answer
+
+if TYPE_CHECKING:
+    from gpuready.report.run import Run
+    from gpuready.tools.compat.answer import Answer
 
 _STYLE = {True: "green", False: "red"}
-
-
-def answer_document(answer: Answer) -> dict[str, Any]:
-    """The keys of one answer; ``verdict`` is null where the image could not be judged, and ``reason`` says why."""
-    found = answer.found
-    return {
-        "verdict": found.verdict if found else None,
-        "certain": bool(found and found.certain),
-        "reason": mask_text(found.reason if found else answer.unknown),
-        "notes": [mask_text(note) for note in _notes(answer)],
-        "libcuda": driver(found.library.version) if found and found.library else None,
-        "fixes": [
-            {"do": mask_text(fix.do), "verdict": fix.then.verdict, "certain": fix.then.certain} for fix in answer.fixes
-        ],
-    }
 
 
 def _notes(answer: Answer) -> tuple[str, ...]:
@@ -39,21 +25,28 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     reason = answer.found.reason if answer.found else answer.unknown
     lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {where}{reason}"]
-    lines += [f"  note   {note}" for note in _notes(answer)]
+    lines += [f"  note:    {note}" for note in _notes(answer)]
     lines += [
-        f"  {'do' if number == 1 else '  '}     {number}. {fix.do} -> {fix.then.verdict}"
+        f"  {'fix:' if number == 1 else '    '}     {number}. {fix.do} -> {fix.then.verdict}"
         f"{'' if fix.then.certain else '?'}"
         for number, fix in enumerate(answer.fixes, 1)
     ]
     if not answer.found:
-        lines.append(f"  do     {answer.remedy}")
+        lines.append(f"  fix:     {answer.remedy}")
     elif not answer.runs and not answer.fixes:
-        lines.append("  do     nothing that we know of makes it run here")
+        lines.append("  fix:     none is known")
     return lines
+
+
+def answer_page(answer: Answer, *, color: bool) -> str:
+    """The whole report of one answer."""
+    return page([told(answer, Painter(color))])
 
 
 def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
     """The table, then every distinct answer that is worth reading, with its hosts."""
+    from gpuready.report.result import answer_document
+
     names = list(dict.fromkeys(answer.image for host in run.hosts for answer in host.answers))
     if not names:
         return
@@ -72,7 +65,7 @@ def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
     blocks: dict[str, tuple[Answer, list[str]]] = {}
     for host in run.hosts:
         for answer in host.answers:
-            blocks.setdefault(repr((answer.image, answer_document(answer))), (answer, []))[1].append(host.name)
+            blocks.setdefault(repr(answer_document(answer)), (answer, []))[1].append(host.name)
     for answer, on in blocks.values():
         said = [note for note in _notes(answer) if note != MINOR_LIMITS]
         if said or not answer.runs or not (answer.found and answer.found.certain):
@@ -89,5 +82,5 @@ def tally(run: Run) -> str:
     answers = [answer for host in run.hosts for answer in host.answers]
     runs = sum(answer.runs for answer in answers)
     unknown = sum(answer.found is None for answer in answers)
-    blind = f", {count(unknown, 'is', 'are')} UNKNOWN" if unknown else ""
+    blind = f", {unknown} UNKNOWN" if unknown else ""
     return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}"

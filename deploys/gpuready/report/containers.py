@@ -1,8 +1,6 @@
-"""``gpuready docker-args`` for people and as data: one line for all hosts that share it, and why each option."""
+"""``gpuready docker-args`` for people: one line for all hosts that share it, and why each option."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from gpuready.core.host_list import hostlist
 from gpuready.report.text import Painter
@@ -22,8 +20,3 @@ def lines(answers: dict[str, tuple[Argument, ...]], paint: Painter) -> list[list
         ]
         for answer, names in found.items()
     ]
-
-
-def document(answer: tuple[Argument, ...]) -> list[dict[str, Any]]:
-    """The options as JSON."""
-    return [{"words": [*each.words], "why": each.why} for each in answer]

@@ -1,6 +1,6 @@
-"""The end of the human report: one line a host, and the one line that says how it went, how deep, and on how many GPUs.
+"""The end of the human report: one line per host, then one line with the outcome, the level and the GPU checks.
 
-"ready" is said only when every host had a GPU check that ran: without one, all that is known is that nothing is wrong.
+It says "ready" only if a GPU check ran on every host. Without one, it only says that nothing was found wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OUTCOMES = {
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
-    """``lab1  changed  4 changes, 12 checks pass, 0 GPU checks  3 execs  4.1 s``, in columns."""
+    """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  3 execs  4.1 s``, in columns."""
     rows = [
         (host.name, _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
         for host in run.hosts
@@ -48,7 +48,7 @@ def _word(run: Run, host: HostRun) -> str:
         return "would change IN PART"
     bad = {judged.verdict.status for judged in host.checks if counts(run.verb, host, judged)}
     if bad and host.outcome in ("ok", "changed"):
-        finding = "CHECKS FAIL" if "fail" in bad else "CHECKS UNKNOWN"
+        finding = "CHECKS FAILED" if "fail" in bad else "CHECKS UNKNOWN"
         return finding if host.outcome == "ok" else f"{word}, but {finding}"
     return word
 
@@ -67,8 +67,8 @@ def _counts(run: Run, host: HostRun) -> str:
     parts = [count(changes, "difference" if run.verb == "verify" else "change")] if run.fabric is None else []
     if not host.checks:  # on the way back nothing is judged
         return ", ".join(parts) or "-"
-    parts.append(count(seen["pass"], "check passes", "checks pass"))
-    words = (("fail", "fails", "fail"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
+    parts.append(f"{count(seen['pass'], 'check')} passed")
+    words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
     gpu = [count(gpu_checks(host), "GPU check")] if run.fabric is None else []
     return ", ".join([*parts, *gpu])
@@ -85,7 +85,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     reached = f"level {depth.name}" if depth is not None else "no level reached"
     checks = _gpu_words(run) if run.fabric is None else fabric.ending(run)
     if code not in (0, 2):
-        verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
+        verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
@@ -97,14 +97,14 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
     if failing:
-        return f"nothing to change, but {count(failing, 'check fails', 'checks fail')}; {reached}, {checks}{_left(run)}"
+        return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
 
 
 def _attaching(run: Run, code: int, paint: Painter) -> str:
     """Of ``gpuready rdma``, which judges no node."""
     if code:
-        verdict = paint("yellow", "WAITS") if code == 7 else paint("red", "NOT OK")
+        verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}; exit {code} ({meaning(code, run.verb)})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed"
@@ -112,9 +112,9 @@ def _attaching(run: Run, code: int, paint: Painter) -> str:
 
 
 def _whose(run: Run) -> str:
-    """What is gone after a remove: of gpuready's only what was chosen."""
+    """What is gone after a remove: everything of gpuready, or the chosen components."""
     if run.selected is None:
-        return "anything of gpuready's"
+        return "anything from gpuready"
     names = sorted(run.selected)
     return f"gpuready's {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
@@ -146,4 +146,4 @@ def _tally(run: Run) -> str:
     )
     if len(seen) == 1 and len(run.everyone) > 1:
         words = f"all {words}"
-    return f"{count(len(run.everyone), 'host')}: {words}" if words else "no host was tried"
+    return f"{count(len(run.everyone), 'host')}: {words}" if words else "no host was attempted"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from gpuready.core.check import Judged
-from gpuready.report.run import HostRun, Run
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuready.core.check import Judged
+    from gpuready.report.run import HostRun, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 0)
 MEANING = {
-    0: "as wanted",
-    1: "converge failed on a host, or in a plan would",
+    0: "success",
+    1: "a host failed; plan: a host cannot be converged",
     2: "plan --detailed-exitcode: there are changes",
-    3: "verify: a difference, a failed or an unknown check; apply: a check fails after it; compat: it will not "
-    "run, or that is not known; "
-    "fabric: a failed or unproven test; nccl: a host's settings cannot be told; docker-args: no GPUs for containers",
+    3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
+    "will not run, or that is unknown; fabric: a test failed or is unknown; nccl: a host has no valid settings; "
+    "docker-args: containers get no GPUs",
     4: "a host is unreachable",
-    5: "the inventory or a spec is invalid, or nothing matched",
+    5: "the inventory or a spec is invalid, or no host matched",
     6: "some hosts were not attempted",
-    7: "converged as far as allowed; something waits for consent",
-    64: "usage",
+    7: "some changes are pending: they wait for permission or for an idle node",
+    64: "wrong usage",
     70: "a bug in gpuready",
     130: "interrupted",
 }
@@ -26,7 +29,8 @@ MEANING = {
 def meaning(code: int, verb: str) -> str:
     """What the code means after that verb."""
     parts = MEANING[code].split("; ")
-    return next((part.removeprefix(f"{verb}: ") for part in parts if part.startswith(f"{verb}: ")), MEANING[code])
+    own = [part.removeprefix(f"{verb}: ") for part in parts if part.startswith(f"{verb}: ")]
+    return (own or parts)[0]
 
 
 #: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
@@ -59,7 +63,7 @@ def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
     elif host.outcome == "failed" or any(
         item.error is not None and item.error.exit_code != 4 for item in host.components
     ):
-        # What cannot be compared is not known to be as wanted; nothing was tried in a verify, so nothing failed.
+        # A blocked component is not known to match the spec. verify changes nothing, so there it is no failed host.
         codes = codes | {3 if verb == "verify" else 1}
     if any(counts(verb, host, judged) for judged in host.checks):
         codes = codes | {3}
@@ -67,5 +71,5 @@ def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
 
 
 def counts(verb: str, host: HostRun, judged: Judged) -> bool:
-    """Does this verdict make the run fail? Not where something waits: the checks that need it cannot pass yet."""
+    """Does this verdict make the run fail? Not if a change is pending: checks that need it cannot pass yet."""
     return judged.verdict.status in _BAD.get(verb, ()) and host.outcome != "pending"

@@ -1,19 +1,16 @@
-"""The tests between hosts for people and for machines: matrix, failed links with what to do, JSON, CSV."""
+"""The tests between hosts for people and for machines: the matrix, failed links with their fix, CSV."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from gpuready.core.host_list import hostlist
-from gpuready.network.links import End
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, count, lines, printable
 from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.fabric.verdict import Finding
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
@@ -23,49 +20,6 @@ _COLUMNS = (
     "round", "test", "client_host", "client_device", "client_port", "client_address", "server_host", "server_device",
     "server_port", "server_address", "status", "value", "unit", "limit", "summary", "proof", "seconds",
 )  # fmt: skip
-
-
-def document(fabric: FabricRun) -> dict[str, Any]:
-    """The ``fabric`` part of the result document."""
-    return {
-        "pairs": str(fabric.wanted.pairing),
-        "seed": fabric.wanted.pairing.seed,
-        "rounds": fabric.rounds,
-        "tests": list(fabric.wanted.tests),
-        "findings": [_finding(each) for each in fabric.findings],
-        "unpaired": [
-            {"host": each.end.host, "device": each.end.device, "port": each.end.port, "other": each.other,
-             "reason": mask_text(each.reason)}
-            for each in fabric.unpaired
-        ],
-        "not_attempted": [
-            {"server": server, "client": client, "reason": mask_text(why)}
-            for server, client, why in fabric.not_attempted
-        ],
-    }  # fmt: skip
-
-
-def _finding(each: Finding) -> dict[str, Any]:
-    texts = ("summary", "proof", "remedy", "server_said", "client_said")
-    return {
-        "round": each.round,
-        "test": each.test,
-        "server": _end(each.server),
-        "client": _end(each.client),
-        "status": each.status,
-        "value": each.value,
-        "unit": each.unit,
-        "limit": None if each.limit is None else round(each.limit, 6),
-        "more": dict(each.more),
-        **{name: mask_text(getattr(each, name)) for name in texts},
-        "seconds": round(each.seconds, 3),
-    }
-
-
-def _end(end: End) -> dict[str, Any]:
-    return {
-        name: getattr(end, name) for name in ("host", "device", "port", "netdev", "address", "gid_index", "line_gbps")
-    }
 
 
 def csv_table(run: Run) -> str:
@@ -98,7 +52,7 @@ def headline(run: Run) -> str:
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """Matrices, then what is wrong, each with what to do, then what was left out."""
+    """Matrices, then what is wrong, each with its fix, then what was not tested."""
     assert run.fabric is not None
     for matrix in matrices(run.fabric, [host.name for host in run.hosts]):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
@@ -156,10 +110,13 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     first, *rest = lines(summary, "      ")
     yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {at}: {first}"
     yield from rest
-    for label, text in (("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))), ("do", remedy)):
+    for label, text in (
+        ("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))),
+        ("fix", remedy),
+    ):
         if text:
-            head, *more = lines(text, " " * 9)
-            yield f"  {label:<7}{head}"
+            head, *more = lines(text, " " * 11)
+            yield f"  {label + ':':<9}{head}"
             yield from more
 
 

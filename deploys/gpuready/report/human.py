@@ -1,11 +1,11 @@
 """The result for people: what differs and why it matters first, one line a host, and one last line that decides.
 
-Whatever many hosts share is told once. Passes are only counted. Every colour repeats a word that is there anyway.
+What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuready.core.check import DECIDE, UNDECIDED
 from gpuready.core.host_list import hostlist
@@ -22,20 +22,19 @@ from gpuready.report.blocks import (
     skipped_blocks,
     verdict_blocks,
 )
-from gpuready.report.document import INTERRUPTED
 from gpuready.report.ending import ending, host_lines
-from gpuready.report.mask import mask_text
-from gpuready.report.run import Run
+from gpuready.report.page import labelled, page, problem
+from gpuready.report.run import INTERRUPTED, Run
 from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
-    "none": "disturbs nothing",
-    "reload": "a service rereads its configuration, nothing stops",
-    "recreate": "nothing stops, but what runs may lose its GPU or its libraries",
+    "none": "nothing is disturbed",
+    "reload": "a service reloads its configuration, nothing stops",
+    "recreate": "no service stops, but running containers may lose their GPU or libraries",
     "restart": "a service is restarted",
     "reboot": "the node is rebooted",
 }
-_FATES = {"changed": "green", "failed": "red", "cannot be compared": "red", "not changed": "red"}
+_COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
@@ -43,8 +42,6 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
     paint = Painter(color)
-    if run.answer is not None:
-        return _page([compat_report.told(run.answer, paint)])
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.verb == "probe":
@@ -67,21 +64,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
         host_lines(run, paint),
         [ending(run, code, paint)],
     ]
-    return _page(parts)
-
-
-def _page(parts: Iterable[Iterable[str]]) -> str:
-    """Paragraphs of lines as one text, masked; none of what a line was made of can begin another one."""
-    paragraphs = ("\n".join(map(one_line, part)) for part in parts)
-    return mask_text("\n\n".join(filter(None, paragraphs)) + "\n")
-
-
-def problem(message: str, remedy: str = "", *, color: bool = False) -> str:
-    """An error of the whole run, as it stands on stderr."""
-    paint = Painter(color)
-    first, *rest = lines(message, "  ")
-    told = [f"{paint('red', 'error:')} {first}", *rest]
-    return _page([[*told, *_labelled("do", remedy, "  ")]])
+    return page(parts)
 
 
 def _headline(run: Run) -> str:
@@ -101,19 +84,19 @@ def _errors(run: Run, paint: Painter) -> list[str]:
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")
         found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]
-        found += _labelled("do", remedy, "  ")
+        found += labelled("fix", remedy, "  ")
     return found
 
 
 def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
     for block in diff_blocks(run):
-        fate = paint(_FATES.get(block.fate, "yellow"), block.fate)
+        status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
         yield [
-            f"{paint('bold', block.component)}: {fate} on {hostlist(block.hosts)}",
+            f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
             *(_classes(block) if run.verb != "verify" and not run.attaching else ()),
             *(f"    {key}" for key in block.keys),
-            *(_shared("hits", block.hits, block) if run.verb != "verify" else ()),
-            *_shared("waits", block.waits, block),
+            *(_shared("affects", block.affected, block) if run.verb != "verify" else ()),
+            *_shared("waiting", block.waits, block),
             *_shared("note", block.notes, block),
             *_component_errors(block),
         ]
@@ -125,16 +108,16 @@ def _batches(run: Run) -> list[str]:
     shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
     more = len(run.batches) - _MOST_BATCHES
     told = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-    return [f"in {len(run.batches)} batches, one after another", *_labelled("hosts", told, "  ")]
+    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", told, "  ")]
 
 
 def _classes(block: DiffBlock) -> list[str]:
-    if not block.keys or block.fate == "cannot be compared":
+    if not block.keys or block.status_text == "blocked":
         return []
     if len(block.classes) == 1:
         name = next(iter(block.classes))
-        return [f"  class  {name}: {CLASSES[name]}"]
-    return [f"  class  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
+        return [f"  impact:  {name}: {CLASSES[name]}"]
+    return [f"  impact:  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
 
 
 def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: DiffBlock) -> list[str]:
@@ -143,7 +126,7 @@ def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: D
         where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
         separator, head = ("; ", 6) if label == "note" else (", ", 8)
         more = f" and {len(items) - head} more" if len(items) > head else ""
-        found += _labelled(label, where + separator.join(items[:head]) + more, "  ")
+        found += labelled(label, where + separator.join(items[:head]) + more, "  ")
     return found
 
 
@@ -151,15 +134,8 @@ def _component_errors(block: DiffBlock) -> list[str]:
     found: list[str] = []
     for (message, remedy), hosts in block.errors.items():
         where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
-        found += _labelled("why", where + message, "  ") + _labelled("do", remedy, "  ")
+        found += labelled("reason", where + message, "  ") + labelled("fix", remedy, "  ")
     return found
-
-
-def _labelled(label: str, text: str, indent: str) -> list[str]:
-    if not text.strip():
-        return []
-    first, *rest = lines(text, indent + " " * 7)
-    return [f"{indent}{label:<7}{first}", *rest]
 
 
 def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
@@ -168,29 +144,28 @@ def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
     return [
         f"{word}  {paint('bold', block.check)} on {hostlist(block.hosts)}: {first}",
         *rest,
-        *_labelled("seen", block.evidence, "  "),
-        *_labelled("do", block.remedy, "  "),
+        *labelled("seen", block.evidence, "  "),
+        *labelled("fix", block.remedy, "  "),
     ]
 
 
 def _before_apply(run: Run, paint: Painter) -> list[str]:
     return [
-        f"{paint('dim', 'before apply')} {count(len(ids), 'check fails', 'checks fail')} on {hostlist(hosts)}: "
-        + ", ".join(ids)
+        f"{paint('dim', 'before apply:')} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
         for ids, hosts in mended_by_apply(run).items()
     ]
 
 
 def skipped_lines(run: Run, paint: Painter) -> list[str]:
-    """Who is left alone, why, and what to write if that is wrong."""
+    """Skipped hosts with the reason, and what to write if that is wrong."""
     found: list[str] = []
     for reason, hosts in skipped_blocks(run).items():
         found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        found += _labelled("do", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
+        found += labelled("fix", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
     return found
 
 
 def _notes(run: Run, paint: Painter) -> list[str]:
     return [
-        line for note, hosts in note_blocks(run).items() for line in _labelled("note", f"{hostlist(hosts)}: {note}", "")
+        line for note, hosts in note_blocks(run).items() for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
     ]

@@ -1,7 +1,7 @@
 """JUnit XML for CI: a suite for each host, a case for each component and each check.
 
-A case fails only where the exit code counts it, so that the two never disagree: in a plan nothing that apply would
-mend is a failure. What was not looked at is skipped, with the reason. Form: the schema of Jenkins' xUnit plugin, which
+A case fails only if the exit code counts it, so the two never disagree: in a plan, a difference that apply would close
+is not a failure. What was not checked is skipped, with the reason. Form: the schema of Jenkins' xUnit plugin, which
 GitLab and GitHub actions read, too.
 """
 
@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.core.errors import GpureadyError
-from gpuready.report.blocks import fate, keys
+from gpuready.report.blocks import keys, status_text
 from gpuready.report.compat_report import told
-from gpuready.report.document import INTERRUPTED
 from gpuready.report.exitcode import counts
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import INTERRUPTED, ComponentRun, HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
 from gpuready.tools.compat.answer import Answer
@@ -87,7 +86,7 @@ def _host_case(host: HostRun) -> ET.Element:
 
 def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
     case = _case(f"{host.name}.component", item.found.name)
-    word = fate(run, host, item)
+    word = status_text(run, host, item)
     lines = "\n".join(keys(item))
     error: GpureadyError | None = item.error
     if error is not None or item.found.error:
@@ -96,7 +95,7 @@ def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
     elif not item.found.applies:
         _add(case, "skipped", item.found.reason or "does not apply")
     elif item.pending:
-        _add(case, "skipped", f"waits {item.pending}")
+        _add(case, "skipped", f"pending: {item.pending}")
     elif word in ("differs", "not changed"):
         _add(case, "failure", f"{word}: {len(item.found.diff)} keys", lines)
     elif word == "not attempted":

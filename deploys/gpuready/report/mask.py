@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuready.core.ledger import KEPT
-from gpuready.state.model import NodeState
+if TYPE_CHECKING:
+    from gpuready.state.model import NodeState
 
 MASK = "***"
 Match = re.Match[str]
@@ -172,6 +172,8 @@ def mask_value(key: str, value: Any) -> Any:
 
 def mask_state(state: NodeState) -> dict[str, Any]:
     """A state as JSON, masked and marked so; it plans and verifies, and apply refuses it."""
+    from gpuready.core.ledger import KEPT
+
     shown: dict[str, Any] = mask(state.model_dump())
     # With the rest of a file known, a password can be guessed from the file's hash: those of masked contents stand in.
     hashes = {file.sha256: _sha256(mask_text(file.text)) for file in state.files.values()}

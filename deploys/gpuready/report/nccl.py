@@ -1,11 +1,10 @@
-"""``gpuready nccl`` for people and as data: settings told once for all hosts that share them, ports, launch lines."""
+"""``gpuready nccl`` for people, and as variables: settings once for all hosts that share them, ports, launch lines."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from dataclasses import dataclass
-from typing import Any
 
 from gpuready.core.host_list import hostlist
 from gpuready.network import torch
@@ -15,7 +14,6 @@ from gpuready.report.text import Painter
 from gpuready.tools.fabric.launch import Launch, assignment
 
 FORMS = ("conf", "env", "docker", "k8s")
-_TEXT = {"type": "string"}
 
 
 @dataclass(frozen=True)
@@ -106,54 +104,3 @@ def _formed(variables: dict[str, str], form: str) -> str:
     if form == "docker":
         return " ".join(f"--env {shlex.quote(f'{name}={value}')}" for name, value in variables.items()) + "\n"
     return "".join(f"- name: {name}\n  value: {json.dumps(value)}\n" for name, value in variables.items())
-
-
-def document(answer: NcclAnswer) -> dict[str, Any]:
-    """The answer as JSON."""
-    found = answer.settings
-    ports = [
-        {
-            "port": each.port.name,
-            "transport": each.port.transport,
-            "state": each.port.state,
-            "netdev": each.netdev if isinstance(each, Chosen) else each.port.netdev,
-            "gid_index": each.gid_index if isinstance(each, Chosen) else None,
-            "address": str(each.address) if isinstance(each, Chosen) and each.address is not None else None,
-            "line_gbps": each.port.line_gbps,
-            "refused": "" if isinstance(each, Chosen) else each.reason,
-        }
-        for each in found.choices.ports
-    ]
-    launch = answer.launch
-    told = None if launch is None else {"rank": launch.rank, "environment": launch.environment, "argv": [*launch.argv]}
-    return {"variables": found.variables, "problems": [*found.problems], "ports": ports, "launch": told}
-
-
-def schema() -> dict[str, Any]:
-    """Of :func:`document`, Draft 2020-12."""
-    texts = {"type": "array", "items": _TEXT}
-    variables = {"type": "object", "additionalProperties": _TEXT}
-    port = {
-        "port": {**_TEXT, "description": "DEVICE:NUMBER"},
-        "transport": {"enum": ["InfiniBand", "RoCE", "iWARP", "other"]},
-        "state": _TEXT,
-        "netdev": _TEXT,
-        "gid_index": {"type": ["integer", "null"], "description": "null: InfiniBand, or not used"},
-        "address": {"type": ["string", "null"]},
-        "line_gbps": {"type": ["number", "null"], "description": "the netdev's speed"},
-        "refused": {**_TEXT, "description": "why it is not used; empty when it is"},
-    }
-    launch = {"rank": {"type": "integer", "minimum": 0}, "environment": variables, "argv": texts}
-    return {
-        "description": "nccl only",
-        **_object(
-            variables=variables,
-            problems=texts,
-            ports={"type": "array", "items": _object(**port)},
-            launch={"anyOf": [{"type": "null"}, _object(**launch)]},
-        ),
-    }
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

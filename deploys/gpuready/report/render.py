@@ -1,12 +1,15 @@
-"""The output formats by name. Each is a rendering of one run and its exit code, as text."""
+"""The output formats by name. Each is a rendering of one run and its exit code, as text.
+
+A renderer is imported when its format is wanted: most runs need one of them.
+"""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from gpuready.report.document import document, host_document, summary
-from gpuready.report.human import human
-from gpuready.report.run import Run
+if TYPE_CHECKING:
+    from gpuready.report.run import Run
 
 FORMATS = ("human", "json", "jsonl", "junit")
 #: Of the tests between hosts: a table, and a picture of the matrices.
@@ -16,10 +19,16 @@ NOT_YET = ("html",)
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
+    if form == "human" and run.answer is not None:
+        from gpuready.report.compat_report import answer_page
+
+        return answer_page(run.answer, color=color)
     if form == "human":
+        from gpuready.report.human import human
+
         return human(run, code, color=color)
     if form == "junit":
-        from gpuready.report.junit import junit  # with an XML library that nothing else needs
+        from gpuready.report.junit import junit
 
         return junit(run, code)
     if form == "csv":
@@ -30,12 +39,10 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.report.heatmap import svg
 
         return svg(run)
-    if form == "jsonl":
-        return _json_lines(run, code)
-    return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
+    from gpuready.report.result import document, host_document, summary
 
-
-def _json_lines(run: Run, code: int) -> str:
-    """One line a host, with its name as ``host``; the last line is the summary, without hosts."""
+    if form == "json":
+        return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
+    # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts
     lines = [{"host": host.name, **host_document(run, host)} for host in run.everyone]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in (*lines, summary(run, code)))

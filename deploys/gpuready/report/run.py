@@ -6,23 +6,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpuready.core import owners
-from gpuready.core.check import DECIDE, UNDECIDED, Judged
-from gpuready.core.compare import Comparison
 from gpuready.core.errors import GpureadyError, InventoryError
-from gpuready.inventory.hosts import Skipped
-from gpuready.report.nccl import NcclAnswer
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
-from gpuready.tools.compat.answer import Answer
-from gpuready.tools.fabric.run import FabricRun
-from gpuready.tools.run_args.arguments import Argument
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
+    from gpuready.core.check import Judged
+    from gpuready.core.compare import Comparison
+    from gpuready.inventory.hosts import Skipped
+    from gpuready.report.nccl import NcclAnswer
+    from gpuready.spec.model import NodeSpec
+    from gpuready.state.model import NodeState
     from gpuready.tools.attach.status import Attached
+    from gpuready.tools.compat.answer import Answer
+    from gpuready.tools.fabric.run import FabricRun
+    from gpuready.tools.run_args.arguments import Argument
 
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
+#: Verbs, as they stand in the result document.
+VERBS = (
+    "plan", "apply", "verify", "probe", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
+    "docker-args", "rdma", "rdma attach", "rdma detach", "rdma list",
+)  # fmt: skip
+
+INTERRUPTED = {
+    "kind": "interrupted",
+    "message": "interrupted; a step that had begun on a node ends there by itself",
+    "remedy": "run it again: what is done is not done twice",
+}
 
 
 @dataclass
@@ -81,6 +91,8 @@ class HostRun:
 
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
         """The probe's first answer: what the node is, and whose its parts are."""
+        from gpuready.core import owners
+
         self.state = state
         self.notes += owners.told(spec, state)
 
@@ -129,6 +141,8 @@ class Run:
         """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
         idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
         if self.verb == "apply" and idle and not self.interrupted:
+            from gpuready.core.check import DECIDE, UNDECIDED
+
             self.error = self.error or InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE)
 
     @property

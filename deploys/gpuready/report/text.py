@@ -6,18 +6,12 @@ are marked with a number that no node can know, until they are printed.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-
-from gpuready.core.component import Value
-from gpuready.report.mask import mask_value
-from gpuready.state.model import Unknown
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARK = f"\x1b{os.urandom(16).hex()}:"
 _SPECIAL = re.compile(rf"{_MARK}([0-9]+);|[^\n\x20-\x7e]")
-_LONGEST = 400
 
 
 class Painter:
@@ -58,23 +52,6 @@ def lines(text: str, indent: str) -> list[str]:
     """A text of several lines, each line after the first set in by ``indent``."""
     first, *rest = [line.rstrip() for line in text.strip().split("\n")]
     return [first, *(indent + line for line in rest if line)]
-
-
-def shown(key: str, value: Value) -> str:
-    """A value of a diff as one short phrase."""
-    if value is None:
-        return "(absent)"
-    if isinstance(value, Unknown):
-        return f"(unknown: {one_line(value.unknown)})"
-    value = mask_value(key, value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        text = ", ".join(map(str, value)) or "(none)"
-    else:
-        text = str(value) if value != "" else '""'
-    text = json.dumps(text, ensure_ascii=False) if text != text.strip() or "\n" in text else text
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def count(number: int, one: str, many: str = "") -> str:

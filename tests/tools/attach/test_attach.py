@@ -14,10 +14,9 @@ from jsonschema import Draft202012Validator
 from gpuready.components.nccl.spec import Nccl
 from gpuready.core.errors import ConvergeError, RefusedError
 from gpuready.core.records import ProbeError
-from gpuready.report.document import document
 from gpuready.report.human import human
+from gpuready.report.result import document, result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.report.schema import result_schema
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read
@@ -418,4 +417,4 @@ def test_the_report() -> None:
     run = Run("rdma list", [HostRun("gpu13", "ok", attached=attached(ended, Nccl()))])
     assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
     run = Run("rdma attach", [HostRun("gpu13", "pending", attached=())])
-    assert human(run, 7).splitlines()[-1].startswith("WAITS: 1 host: 1 pending; exit 7")
+    assert human(run, 7).splitlines()[-1].startswith("PENDING: 1 host: 1 pending; exit 7")

@@ -115,4 +115,4 @@ def test_where_to_scrape(tmp_path: Path) -> None:
         "node": ["c:9100"],
         "dcgm": ["10.0.0.1:9400", "c:9400", "d:9400", "e:9400"],
     }
-    assert done.stderr == "note: e answers only to itself: say monitoring.listen, such as 0.0.0.0:9879\n"
+    assert done.stderr == "note: e listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879\n"

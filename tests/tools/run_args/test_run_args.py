@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpuready.cli.app import run
-from gpuready.report.schema import result_schema
+from gpuready.report.result import result_schema
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, NodeState, Unknown
 from gpuready.tools.run_args.arguments import NoGpus, arguments

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from gpuready.components.nccl.spec import Nccl
 from gpuready.network.discovery import Chosen, choose
@@ -49,10 +48,6 @@ class Attached:
     mtu: int | None = None
     up: bool | None = None
     ports: tuple[Port, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as in the result document."""
-        return asdict(self)
 
 
 def attached(look: Look, nccl: Nccl) -> tuple[Attached, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gpuready.components.toolkit.spec import TOOLKIT_VERSION
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.predict import Prediction, predict
@@ -89,6 +88,8 @@ def _without_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image
     setting = 'cuda-compat-mode = "disabled" in config.toml (toolkit.cuda_compat_mode of the spec)'
     feature = "features.disable-cuda-compat-lib-hook = true in config.toml"
     if host.toolkit is not None and host.toolkit < tables.since("mode_since"):
+        from gpuready.components.toolkit.spec import TOOLKIT_VERSION  # with pydantic: most answers need none
+
         newer = replace(off, toolkit=numbers(TOOLKIT_VERSION), gate=False)
         yield f"update the container toolkit to {TOOLKIT_VERSION} and set {setting} and {feature}", newer, image
     elif host.stack == "hook" and not host.gate:

@@ -1,0 +1,486 @@
+"""The result document: what every other output is a rendering of, and what scripts read.
+
+Its id is ``gpuready/result/1``; within a version it only grows. It is valid on every exit, also when nothing was done
+at all: then ``error`` says why and ``hosts`` is empty. The models are the document and its JSON Schema at once; a
+:data:`Text` masks itself. Consumers should ignore keys that they do not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core import CoreSchema, core_schema
+
+from gpuready import __version__
+from gpuready.core.check import Judged, Level
+from gpuready.core.component import Change as Difference
+from gpuready.core.component import Disruption
+from gpuready.core.errors import GpureadyError
+from gpuready.cuda.predict import VERDICTS
+from gpuready.cuda.versions import driver
+from gpuready.network.discovery import Chosen
+from gpuready.network.links import End as PortOfHost
+from gpuready.report.coverage import gpu_checks, level, run_level
+from gpuready.report.exitcode import ORDER
+from gpuready.report.mask import mask, mask_state, mask_text, mask_value
+from gpuready.report.nccl import NcclAnswer
+from gpuready.report.run import INTERRUPTED, OUTCOMES, VERBS, ComponentRun, HostRun, Run
+from gpuready.state.model import NodeState, Unknown
+from gpuready.tools.attach.status import STATES
+from gpuready.tools.compat.answer import Answer as Prediction
+from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.fabric.verdict import Finding as Measured
+
+SCHEMA = "gpuready/result/1"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Annotation: one of these values."""
+
+    values: tuple[str | int, ...]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return core_schema.literal_schema(list(self.values))
+
+
+def optional(description: str = "") -> Any:
+    """A key that is left out where nothing is said."""
+    return Field(default_factory=lambda: None, description=description or None)
+
+
+Text = Annotated[str, AfterValidator(mask_text)]
+Texts = list[Text]
+Masked = Annotated[dict[str, str], AfterValidator(mask)]
+Number = int | float
+LevelName = Annotated[str, OneOf(tuple(item.name for item in Level))]
+Status = Annotated[str, OneOf(("pass", "warn", "fail", "skip", "unknown"))]
+Verdict = Annotated[str, OneOf(VERDICTS)]
+Value = str | int | bool | list[str] | Unknown | None
+
+
+class Part(BaseModel):
+    """A mapping of the document. Strict on what we write: no other keys."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", from_attributes=True, populate_by_name=True
+    )
+
+
+class Error(Part):
+    kind: Annotated[Text, Field(min_length=1)]
+    message: Annotated[Text, Field(min_length=1)]
+    remedy: Text
+
+
+class Change(Part):
+    key: str
+    actual: Value
+    expected: Value
+
+
+class Component(Part):
+    name: str
+    applies: bool
+    reason: str
+    disruption: Annotated[str, OneOf(tuple(item.name for item in Disruption))]
+    hits: Texts
+    notes: Texts
+    attempted: bool
+    changed: bool
+    pending: bool
+    waits: Text = Field(description="why it is pending; in a plan, why it would be")
+    error: Error | None
+    diff: list[Change]
+
+
+class Check(Part):
+    id: str
+    level: LevelName
+    gpu: bool
+    status: Status
+    summary: Text
+    evidence: Text
+    remedy: Text
+
+
+class Reboot(Part):
+    """The boot_ids, if the node was rebooted."""
+
+    before: str
+    after: str
+    seconds: NonNegativeFloat
+
+
+class Fix(Part):
+    do: Text
+    verdict: Verdict
+    certain: bool
+
+
+class Image(Part):
+    """compat: one image on one host."""
+
+    image: Text
+    verdict: Verdict | None = Field(description="null: the image could not be judged")
+    certain: bool
+    reason: Text
+    notes: Texts
+    libcuda: str | None = Field(description="the image's libcuda, where that one is loaded")
+    fixes: list[Fix] = Field(description="what makes it run, best first")
+
+
+class NcclPort(Part):
+    port: str = Field(description="DEVICE:NUMBER")
+    transport: Annotated[str, OneOf(("InfiniBand", "RoCE", "iWARP", "other"))]
+    state: Text
+    netdev: Text
+    gid_index: int | None = Field(description="null: InfiniBand, or not used")
+    address: str | None
+    line_gbps: Number | None = Field(description="the netdev's speed")
+    refused: Text = Field(description="why it is not used; empty when it is")
+
+
+class Launch(Part):
+    rank: NonNegativeInt
+    environment: Masked
+    argv: Texts
+
+
+class Nccl(Part):
+    variables: Masked
+    problems: Texts
+    ports: list[NcclPort]
+    launch: Launch | None
+
+
+class DockerArgument(Part):
+    words: Texts
+    why: Text
+
+
+class AttachedPort(Part):
+    port: NonNegativeInt
+    gid_index: int | None
+    address: Text
+    reason: Text
+
+
+class Attached(Part):
+    """rdma: one record of the node, and what became of it."""
+
+    device: Text
+    netdev: Text
+    engine: Text
+    container: Text
+    id: Text
+    pod: Text
+    where: Text
+    since: Text
+    state: Annotated[str, OneOf(STATES)]
+    addresses: Texts
+    mtu: int | None
+    up: bool | None
+    ports: list[AttachedPort]
+
+
+class Host(Part):
+    outcome: Annotated[str, OneOf(OUTCOMES)]
+    error: Error | None
+    execs: NonNegativeInt
+    seconds: NonNegativeFloat
+    level: LevelName | None
+    gpu_checks: NonNegativeInt
+    notes: Texts
+    reboot: Reboot | None
+    components: list[Component]
+    checks: list[Check]
+    reason: Text = optional("outcome skipped only: why the host was left alone")
+    images: list[Image] = optional("compat only")
+    nccl: Nccl = optional("nccl only")
+    docker_args: list[DockerArgument] = optional("docker-args only")
+    state: NodeState = optional("probe only")
+    attached: list[Attached] = optional("rdma: what is on record")
+
+
+class Line(Host):
+    """jsonl: one host."""
+
+    host: str
+
+
+class End(Part):
+    host: str
+    device: str
+    port: NonNegativeInt
+    netdev: str
+    address: str
+    gid_index: int | None
+    line_gbps: Number | None = Field(description="the netdev's speed in Gbit/s; null: unknown")
+
+
+class Finding(Part):
+    round: NonNegativeInt = Field(description="from 1")
+    test: Annotated[str, OneOf(tuple(TESTS))]
+    server: End
+    client: End
+    status: Status
+    value: Number | None = Field(description="in unit; null: no figure")
+    unit: str
+    limit: Number | None = Field(description="verify.thresholds, in unit; null: none holds here")
+    more: dict[str, Number]
+    summary: Text
+    proof: Text = Field(description="that RDMA carried it, by the counters of both ports")
+    remedy: Text
+    server_said: Text
+    client_said: Text
+    seconds: NonNegativeFloat
+
+
+class Unpaired(Part):
+    host: str
+    device: str
+    port: NonNegativeInt
+    other: str
+    reason: Text
+
+
+class NotAttempted(Part):
+    server: str
+    client: str
+    reason: Text
+
+
+class Fabric(Part):
+    pairs: str
+    seed: int | None = Field(description="of random:N")
+    rounds: NonNegativeInt
+    tests: list[str]
+    findings: list[Finding]
+    unpaired: list[Unpaired]
+    not_attempted: list[NotAttempted]
+
+
+class Summary(Part):
+    """All of the document that is not about a single host; jsonl: the last line."""
+
+    schema_: Annotated[str, OneOf((SCHEMA,))] = Field(alias="schema")
+    gpuready: str = Field(description="the release that wrote this")
+    verb: Annotated[str, OneOf(VERBS)] | None = Field(description="null: none was recognised")
+    exit_code: Annotated[int, OneOf(tuple(sorted(ORDER)))]
+    error: Error | None
+    seconds: NonNegativeFloat
+    level: LevelName | None = Field(description="the level that every judged host reached")
+    gpu_checks: NonNegativeInt = Field(description="checks that really saw a GPU, on all hosts")
+    batches: list[list[str]] = Field(description="plan, apply: the hosts that differ, in order")
+    verdict: Verdict | None = optional("compat without an inventory, with the keys below: as in images")
+    certain: bool = optional()
+    reason: Text = optional()
+    notes: Texts = optional()
+    libcuda: str | None = optional()
+    fixes: list[Fix] = optional()
+    fabric: Fabric = optional("fabric only: the tests between hosts")
+
+
+class Result(Summary):
+    hosts: dict[str, Host]
+
+
+def document(run: Run, code: int) -> dict[str, Any]:
+    """The whole run as JSON values; ``code`` is the exit code that goes with it."""
+    return {**summary(run, code), "hosts": {host.name: host_document(run, host) for host in run.everyone}}
+
+
+def summary(run: Run, code: int) -> dict[str, Any]:
+    """All of the document that is not about a single host."""
+    error = INTERRUPTED if run.error is None and run.interrupted else _error(run.error)
+    more: dict[str, Any] = {}
+    if run.answer is not None:
+        more |= _answer(run.answer)
+    if run.fabric is not None:
+        more["fabric"] = _fabric(run.fabric)
+    return _dumped(Summary.model_validate({
+        "schema": SCHEMA,
+        "gpuready": __version__,
+        "verb": run.verb or None,
+        "exit_code": code,
+        "error": error,
+        "seconds": round(run.seconds, 3),
+        "level": _name(run_level(run)),
+        "gpu_checks": sum(map(gpu_checks, run.hosts)),
+        "batches": run.batches,
+        **more,
+    }))  # fmt: skip
+
+
+def host_document(run: Run, host: HostRun) -> dict[str, Any]:
+    """One host; only ``probe`` carries its state."""
+    more: dict[str, Any] = {}
+    if host.outcome == "skipped":
+        more["reason"] = host.reason
+    if run.verb == "compat":
+        more["images"] = [{"image": item.image, **_answer(item)} for item in host.answers]
+    if host.nccl is not None:
+        more["nccl"] = _nccl(host.nccl)
+    if host.docker_args is not None:
+        more["docker_args"] = host.docker_args
+    if run.verb == "probe" and host.state is not None:
+        more["state"] = mask_state(host.state)
+    if host.attached is not None:
+        more["attached"] = host.attached
+    return _dumped(Host.model_validate({
+        "outcome": host.outcome,
+        "error": _error(host.error),
+        "execs": host.execs,
+        "seconds": round(host.seconds, 3),
+        "level": _name(level(host)),
+        "gpu_checks": gpu_checks(host),
+        "notes": host.notes,
+        "reboot": host.reboot,
+        "components": [_component(item) for item in host.components],
+        "checks": [_check(judged) for judged in host.checks],
+        **more,
+    }))  # fmt: skip
+
+
+def answer_document(answer: Prediction) -> dict[str, Any]:
+    """The keys of one answer of compat."""
+    return _dumped(Image.model_validate({"image": answer.image, **_answer(answer)}))
+
+
+def result_schema() -> dict[str, Any]:
+    """The JSON Schema of one document, Draft 2020-12; ``Line`` and ``Summary`` are those of jsonl."""
+
+    class Untitled(GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+    models = [(model, "validation") for model in (Result, Line, Summary)]
+    _, found = models_json_schema(models, schema_generator=Untitled)  # type: ignore[arg-type]
+    result = found["$defs"].pop("Result")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **result,
+        "title": SCHEMA,
+        "$defs": found["$defs"],
+    }
+
+
+def _dumped(part: Part) -> dict[str, Any]:
+    return part.model_dump(by_alias=True, exclude_unset=True)
+
+
+def _name(reached: Level | None) -> str | None:
+    return None if reached is None else reached.name
+
+
+def _error(error: GpureadyError | None) -> dict[str, str] | None:
+    return None if error is None else error.to_json()
+
+
+def _component(item: ComponentRun) -> dict[str, Any]:
+    found = item.found
+    uncomparable = {"kind": "converge", "message": found.error, "remedy": ""} if found.error else None
+    return {
+        "name": found.name,
+        "applies": found.applies,
+        "reason": found.reason,
+        "disruption": found.disruption.name,
+        "hits": found.hits,
+        "notes": found.notes,
+        "attempted": item.attempted,
+        "changed": item.changed,
+        "pending": bool(item.pending),
+        "waits": item.pending or item.forecast,
+        "error": _error(item.error) or uncomparable,
+        "diff": [_change(change) for change in found.diff],
+    }
+
+
+def _change(change: Difference) -> dict[str, Any]:
+    values = {"actual": change.actual, "expected": change.expected}
+    for name, value in values.items():
+        if isinstance(value, Unknown):
+            values[name] = Unknown(unknown=mask_text(value.unknown))
+        else:
+            values[name] = mask_value(change.key, value)
+    return {"key": change.key, **values}
+
+
+def _check(judged: Judged) -> dict[str, Any]:
+    verdict = judged.verdict
+    return {
+        "id": judged.check.id,
+        "level": judged.check.level.name,
+        "gpu": judged.check.gpu,
+        "status": verdict.status,
+        "summary": verdict.summary,
+        "evidence": verdict.evidence,
+        "remedy": verdict.remedy,
+    }
+
+
+def _answer(answer: Prediction) -> dict[str, Any]:
+    """``verdict`` is null where the image could not be judged, and ``reason`` says why."""
+    found = answer.found
+    return {
+        "verdict": found.verdict if found else None,
+        "certain": bool(found and found.certain),
+        "reason": found.reason if found else answer.unknown,
+        "notes": [*(found.notes if found else ()), *answer.notes],
+        "libcuda": driver(found.library.version) if found and found.library else None,
+        "fixes": [
+            {"do": fix.do, "verdict": fix.then.verdict, "certain": fix.then.certain} for fix in answer.fixes
+        ],
+    }  # fmt: skip
+
+
+def _nccl(answer: NcclAnswer) -> dict[str, Any]:
+    found = answer.settings
+    return {
+        "variables": found.variables,
+        "problems": found.problems,
+        "ports": [
+            {
+                "port": each.port.name,
+                "transport": each.port.transport,
+                "state": each.port.state,
+                "netdev": each.netdev if isinstance(each, Chosen) else each.port.netdev,
+                "gid_index": each.gid_index if isinstance(each, Chosen) else None,
+                "address": str(each.address) if isinstance(each, Chosen) and each.address is not None else None,
+                "line_gbps": each.port.line_gbps,
+                "refused": "" if isinstance(each, Chosen) else each.reason,
+            }
+            for each in found.choices.ports
+        ],
+        "launch": answer.launch,
+    }
+
+
+def _fabric(fabric: FabricRun) -> dict[str, Any]:
+    pairing = fabric.wanted.pairing
+    return {
+        "pairs": str(pairing),
+        "seed": pairing.seed,
+        "rounds": fabric.rounds,
+        "tests": fabric.wanted.tests,
+        "findings": [_finding(each) for each in fabric.findings],
+        "unpaired": [{**_end(each.end), "other": each.other, "reason": each.reason} for each in fabric.unpaired],
+        "not_attempted": [
+            {"server": server, "client": client, "reason": reason} for server, client, reason in fabric.not_attempted
+        ],
+    }
+
+
+def _finding(each: Measured) -> dict[str, Any]:
+    limit = None if each.limit is None else round(each.limit, 6)
+    known = {name: getattr(each, name) for name in Finding.model_fields}
+    return {**known, "limit": limit, "seconds": round(each.seconds, 3)}
+
+
+def _end(end: PortOfHost) -> dict[str, Any]:
+    return {"host": end.host, "device": end.device, "port": end.port}
