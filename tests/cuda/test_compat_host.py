@@ -262,8 +262,7 @@ def test_what_is_not_known_is_called_so_and_says_what_to_do(
     assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("UNKNOWN  the image has neither CUDA_VERSION")
-    assert second.startswith("  fix:     give its CUDA version with --image-cuda, or the image as an archive with --image")
-    )
+    assert second.startswith("  fix:     give its CUDA version with --image-cuda, or the image as an archive")
     without = NodeState().model_dump(mode="json")
     Path(files["states.json"]).write_text(
         json.dumps({"schema": "gpuready/result/1", "hosts": {f"gpu0{i}": {"state": without} for i in (1, 2, 3)}})
