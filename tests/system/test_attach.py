@@ -240,10 +240,10 @@ def test_refusals(node: RdmaNode) -> None:
         (*train, "eth0"): r"eth0 carries this SSH connection \([0-9.]+\): moving it would cut the node off",
         (*train, "wan0"): "wan0 has the default route of this node: .* / .*first remove the default route from wan0",
         (*train, "lo"): "lo is the loopback interface",
-        (*train, "nope0"): "no network interface nope0 on the host",
+        (*train, "nope0"): "the host has no network interface nope0",
         (*train, "part0"): "part0 is part of br9",
-        (*train, "br9"): "br9 is needed by part0",
-        (*train, "low0"): "low0 is needed by high0",
+        (*train, "br9"): "part0 on the host needs br9",
+        (*train, "low0"): "high0 on the host needs low0",
         (
             *train,
             "eth7",
@@ -307,7 +307,7 @@ def test_containerd_without_nerdctl(node: RdmaNode) -> None:
     node.sh("docker run -d --name named busybox:lab sleep 100000")
     twice = node.rdma("attach", "--container", "named", "--netdev", "fab0")
     assert "several containers have the name named: container named (docker)" in problem(twice)
-    assert "container named (containerd) 0123456789ab / say --engine" in problem(twice)
+    assert "container named (containerd) 0123456789ab / give --engine" in problem(twice)
     node.sh("docker rm -f named; ctr task kill -s KILL 0123456789abcdef")
 
 
