@@ -73,7 +73,7 @@ class AttachEngine(Engine):
             netdev=asked.netdev,
             sysctls=SYSCTLS,
         )
-        look = read(run_script(host, script, TIMEOUT))
+        look = read(run_script(host, script, max(TIMEOUT, self.options.probe_timeout)))
         run.attached = attached(look, self.entries[host.name].spec.nccl)
         return look
 
