@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-#: A run whose rendering takes as long as it likes; it says on stderr when it has begun.
+#: A run whose rendering takes as long as it likes; it says on stderr when it has begun. Many short sleeps: a signal that
+#: arrives just before a long one would not end it.
 SLOW = """
 import sys, time
 import gpuready.cli.output as output
@@ -19,13 +20,13 @@ once = output.render
 def render(found, code, form, **more):
     if not found.interrupted:
         print("rendering", file=sys.stderr, flush=True)
-        time.sleep(120)
+        [time.sleep(0.1) for _ in range(1200)]
     return once(found, code, form, **more)
 output.render = render
 sys.exit(run(["compat", "--driver", "535.54.03", "--image-cuda", "12.4.1", "--output", "json"]))
 """
 #: A run whose document fills the pipe that nobody reads.
-STALLED = SLOW.replace("time.sleep(120)", 'return "x" * 1_000_000')
+STALLED = SLOW.replace("[time.sleep(0.1) for _ in range(1200)]", 'return "x" * 1_000_000')
 
 
 def started(code: str) -> subprocess.Popen[bytes]:

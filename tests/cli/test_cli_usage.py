@@ -217,7 +217,6 @@ def test_help_loads_no_component(argv: list[str]) -> None:
 
 
 def test_what_help_says_without_loading_it_is_so() -> None:
-    assert tuple(item.name for item in NODE) == options.COMPONENTS
     assert tuple(item.name for item in Disruption) == options.DISRUPTIONS
     assert probe.TIMEOUT == options.PROBE_TIMEOUT
 

@@ -16,13 +16,15 @@ from tests.lab.host import LabError
 def matching(test: Callable[[list[str]], bool]) -> list[int]:
     """The processes of this host whose argument list passes the test."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit():
+            continue
         try:
-            argv = path.read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
+            argv = (path / "cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
         except OSError:
             continue
         if test(argv):
-            found.append(int(path.parent.name))
+            found.append(int(path.name))
     return found
 
 

@@ -93,7 +93,7 @@ def test_hardware_comes_back_bare_and_is_put_back(node: RdmaNode) -> None:
         assert (given.code, given.host()["outcome"]) == (0, "changed"), given.explain()
         assert node.seen("eth1", node.pid(name)) == before
         notes = " ".join(given.component("attach")["notes"])
-        assert "the kernel gives eth1 back without its addresses" in notes
+        assert "the kernel returns eth1 to the host without its addresses" in notes
         assert ("the kernel deletes rxe0 when eth1 moves" in notes) == (name == "first"), notes
         node.sh(f"docker rm -f {name}; until [ -e /sys/class/net/eth1 ]; do sleep 0.1; done")
         (known,) = node.attached(node.rdma("list"))

@@ -15,11 +15,7 @@ from gpuready.cli.main import held
 from gpuready.report.render import FABRIC_FORMATS, FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: The names in :data:`gpuready.node.NODE` and those of the classes of disruption, in their order; a test holds them.
-COMPONENTS = (
-    "driver", "repository", "toolkit", "legacy", "config", "ldso", "devices", "cdi", "memlock", "rdma",
-    "nccl", "engine", "docker", "containerd", "crio", "monitoring", "wheels", "reconverge",
-)  # fmt: skip
+#: The names of the classes of disruption, in their order; a test holds them.
 DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Seconds, as :data:`gpuready.state.probe.TIMEOUT`.
 PROBE_TIMEOUT = 30
@@ -61,11 +57,10 @@ def _output(forms: Sequence[str]) -> Callable[[F], F]:
 
 _OUTPUT = _output(FORMATS)
 _COMPONENTS = (
-    click.option(
-        "--only", multiple=True, metavar="COMPONENT", help=f"Only this component: {', '.join(COMPONENTS)}. Repeatable."
-    ),
+    click.option("--only", multiple=True, metavar="COMPONENT",
+                 help="Only this component (gpuready explain lists them). Repeatable."),
     click.option("--skip", multiple=True, metavar="COMPONENT", help="All components but this one. Repeatable."),
-)
+)  # fmt: skip
 _REACH = (
     click.option("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
                  help="accept-new stores the keys of unknown hosts without asking; for CI."),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.options import COMPONENTS
 from gpuready.cli.output import Target, targets
 from gpuready.core.component import Disruption
 from gpuready.core.errors import UsageError
@@ -83,14 +82,17 @@ def request(
 
 def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None:
     """The chosen components; None is all of them. UsageError for a name that is none, or when nothing is left."""
-    for name in (*only, *skip):
-        if name not in COMPONENTS:
-            near = difflib.get_close_matches(name, COMPONENTS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no component {name!r}{hint}", remedy=f"there are: {', '.join(COMPONENTS)}")
     if not only and not skip:
         return None
-    chosen = frozenset(only or COMPONENTS) - frozenset(skip)
+    from gpuready.node import NODE
+
+    names = [item.name for item in NODE]
+    for name in (*only, *skip):
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"no component {name!r}{hint}", remedy=f"there are: {', '.join(names)}")
+    chosen = frozenset(only or names) - frozenset(skip)
     if not chosen:
         raise UsageError("--only and --skip leave no component")
     return chosen
