@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-#: A run whose rendering takes as long as it likes; it says on stderr when it has begun. Many short sleeps: a signal that
-#: arrives just before a long one would not end it.
+#: A run whose rendering takes as long as it likes; it says on stderr when it has begun. Its sleeps are short: a signal
+#: that arrives just before a long one would not end it.
 SLOW = """
 import sys, time
 import gpuready.cli.output as output
