@@ -15,7 +15,7 @@ _HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 
 
 def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
-    """The verdict on a container that did not run: why, and all that was said where that is more."""
+    """Return the verdict on a container that did not run: why, and its whole output if that is longer."""
     why = brief(_HELP.sub("", out)) or f"exit {rc}"
     return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
 

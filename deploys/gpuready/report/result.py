@@ -49,7 +49,7 @@ class OneOf:
 
 
 def optional(description: str = "") -> Any:
-    """A key that is left out where nothing is said."""
+    """A key that the document omits if it has no value."""
     return Field(default_factory=lambda: None, description=description or None)
 
 

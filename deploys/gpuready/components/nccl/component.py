@@ -4,7 +4,7 @@ Why: with several addresses on a port NCCL takes one by its own order, an old NC
 link-local, and an HCA's name without ``=`` is a prefix. gpuready finds the ports anew at each run, so an address that
 moved is a difference. Its lines stand first in the file, because NCCL takes the first line of a variable; the user's
 lines stay below, also those that no longer count. Jobs in containers do not see the file: ``gpuready nccl`` prints it.
-Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/network for how ports are told apart.
+Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/network for how ports are chosen.
 """
 
 from __future__ import annotations
