@@ -398,6 +398,7 @@ def cut_after_the_probe(session: Exec) -> None:
     lies_about_steps(session)
     if session.kind == "probe" and session.user not in server.cut:
         server.cut.add(session.user)
+        transport.global_request("keepalive@openssh.com", wait=True)  # answered once the client has all of the answer
         transport.sock.shutdown(socket.SHUT_RDWR)
 
 

@@ -149,8 +149,8 @@ class Session:
             self._stream.sendall(data)
 
     def end_input(self) -> None:
-        """Close the script's stdin."""
-        with contextlib.suppress(OSError):
+        """Close the script's stdin. Where the connection is gone nothing happens: what is read next says so."""
+        with contextlib.suppress(OSError, EOFError, SSHException):
             self._stream.shutdown_write()
 
     def finish(self, limit: float) -> tuple[int, str, str]:
