@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import tomlkit
 
@@ -21,12 +21,12 @@ from gpuready.components.crio.component import BINARY
 from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
-from gpuready.components.memlock.component import drop_in
+from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
 from gpuready.core import json_document
 from gpuready.core.component import Component
-from gpuready.core.step import Reply, Step
+from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
@@ -38,6 +38,7 @@ from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
 from tests.components.wheels import wheelsmodel
 
+S = TypeVar("S", bound=Script)
 KEPT = "/var/lib/gpuready/backup"
 STAGED_CONTAINERD = """version = 2
 
@@ -61,6 +62,11 @@ class Closed:
 
     def script(self, name: str) -> str:
         return next(step.script for step in self.steps if step.name == name)
+
+    def args(self, kind: type[S]) -> S:
+        """The arguments of the one step that runs this script."""
+        (found,) = (step.args for step in self.steps if isinstance(step.args, kind))
+        return found
 
 
 def close(
@@ -424,12 +430,11 @@ def _wheels(state: NodeState, closed: Closed) -> NodeState:
 
 def _limits(state: NodeState, closed: Closed) -> NodeState:
     """A daemon-reload loads the drop-ins; prlimit tells the process that runs."""
-    script = closed.script("memlock")
-    told = shlex.split(re.findall(r"^for unit in (.*); do$", script, re.M)[0])
+    args = closed.args(SetLimits)
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
     for name, unit in units.items():
-        update = {"process_memlock": "unlimited"} if name in told else {}
-        if assigned(script, "RELOAD") and drop_in(name.removesuffix(".service")) in state.files:
+        update = {"process_memlock": "unlimited"} if name in args.services else {}
+        if args.reload and drop_in(name.removesuffix(".service")) in state.files:
             update["limit_memlock"] = "infinity"
         units[name] = unit.model_copy(update=update)
     return state.model_copy(update={"units": units})

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpuready.core import resources
 from gpuready.core.component import Change, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.state.model import File, NodeState
 
 KEPT = "/var/lib/gpuready/backup"
@@ -117,15 +116,19 @@ def _now(state: NodeState, path: str) -> Value:
 
 def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: bool = False) -> Steps:
     """The step that closes keys of :func:`whole`."""
-    script = resources.script("ledger/restore", files=to_restore(diff, state), ldconfig="1" if ldconfig else "")
-    yield Step(
-        name,
-        script,
-        summary=f"take back {name}",
-    )
+    yield Step(name, Restore(to_restore(diff, state), ldconfig), summary=f"take back {name}")
 
 
-def to_restore(diff: tuple[Change, ...], state: NodeState) -> list[tuple[str, str, str]]:
+@dataclass(frozen=True)
+class Restore(Script):
+    """Put files of before back, each as path, hash now, and whether there was one."""
+
+    template = "ledger/restore"
+    files: tuple[tuple[str, str, bool], ...]
+    ldconfig: bool
+
+
+def to_restore(diff: tuple[Change, ...], state: NodeState) -> tuple[tuple[str, str, bool], ...]:
     """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
     back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
-    return [(path, state.sha256(path), "" if then is None else "1") for path, then in back.items()]
+    return tuple((path, state.sha256(path), then is not None) for path, then in back.items())

@@ -24,6 +24,8 @@ def _root() -> Path:
 
 
 def _quote(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "1" if value else "''"
     if isinstance(value, (list, tuple)):
         return " ".join(shlex.quote(str(v)) for v in value)
     return shlex.quote(str(value))
@@ -51,7 +53,7 @@ def _environment(script: bool) -> jinja2.Environment:
 
 
 def script(name: str, **values: object) -> str:
-    """Render ``templates/NAME.sh.j2``; each value is quoted as one shell word (a tuple: one word an item)."""
+    """Render ``templates/NAME.sh.j2``; each value is quoted as one shell word (a tuple: one word an item; True: 1)."""
     return _environment(True).get_template(f"{name}.sh.j2").render(**values)
 
 

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import ClassVar
+
+from gpuready.core import resources
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script of ``templates/`` with its arguments: each field of a subclass is a name that the template uses.
+
+    The template quotes every value for the shell; True is ``1`` there, False and None are empty words.
+    """
+
+    template: ClassVar[str]
+
+    def render(self) -> str:
+        """The text for the node."""
+        return resources.script(self.template, **vars(self))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One script for the node, to be run as root.
+    """One script for the node, to be run as root: ``args`` says which, and what it is told.
 
     ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
     changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
@@ -17,12 +34,17 @@ class Step:
     """
 
     name: str
-    script: str
+    args: Script | str
     timeout: int = 60
     survives: bool = True
     alters: bool = False
     summary: str = ""
     sends: str = ""
+
+    @property
+    def script(self) -> str:
+        """Its text."""
+        return self.args.render() if isinstance(self.args, Script) else self.args
 
 
 PENDING_EXIT = 77

@@ -171,7 +171,7 @@ def _hold(
     puts: list[tuple[str, str, bytes]],
     hold: Iterable[str],
     unhold: Iterable[str] = (),
-    back: list[tuple[str, str, str]] | None = None,
+    back: tuple[tuple[str, str, bool], ...] = (),
 ) -> Step:
     """Holds, and the files beside them."""
     lists = {"hold": list(hold), "unhold": list(unhold), "apt": "1" if driverholds.by_apt(state) else ""}

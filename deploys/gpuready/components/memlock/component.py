@@ -13,10 +13,11 @@ nvidia-container-toolkit issue 2037.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit, Unknown
@@ -106,32 +107,33 @@ class Memlock(Component):
         keys = [c.key for c in diff]
         puts, services = [], []
         if any(key.startswith("memlock.login.") for key in keys):
-            puts.append((LIMITS, state.sha256(LIMITS), resources.document("memlock/memlock.limits").encode()))
+            puts.append(_put(LIMITS, "memlock/memlock.limits", state))
         for service in _services(state):
             if f"memlock.{service}.drop-in" in keys:
-                puts.append(
-                    (
-                        drop_in(service),
-                        state.sha256(drop_in(service)),
-                        resources.document("memlock/memlock.unit").encode(),
-                    )
-                )
+                puts.append(_put(drop_in(service), "memlock/memlock.unit", state))
             if f"memlock.{service}.process" in keys or f"memlock.files.{drop_in(service)}" in keys:
                 services.append(f"{service}.service")
         back = ledger.to_restore(diff, state)
-        yield Step(
-            "memlock",
-            resources.script(
-                "memlock/converge",
-                puts=puts,
-                files=back,
-                services=services,
-                back="1" if back else "",
-                work=ignored_containers.words(spec),
-                reload="1" if any(_reloads(c) for c in diff) else "",
-            ),
-            summary="limits of locked memory",
-        )
+        reload = any(_reloads(c) for c in diff)
+        script = SetLimits(tuple(puts), back, tuple(services), bool(back), reload, ignored_containers.words(spec))
+        yield Step("memlock", script, summary="limits of locked memory")
+
+
+@dataclass(frozen=True)
+class SetLimits(Script):
+    """Write our files or put those of before back, and set the limit of the services that run."""
+
+    template = "memlock/converge"
+    puts: tuple[tuple[str, str, bytes], ...]
+    files: tuple[tuple[str, str, bool], ...]
+    services: tuple[str, ...]
+    back: bool
+    reload: bool
+    work: tuple[str, ...]
+
+
+def _put(path: str, document: str, state: NodeState) -> tuple[str, str, bytes]:
+    return path, state.sha256(path), resources.document(document).encode()
 
 
 def _may(state: NodeState) -> bool:
