@@ -107,10 +107,10 @@ class Memlock(Component):
         keys = [c.key for c in diff]
         puts, services = [], []
         if any(key.startswith("memlock.login.") for key in keys):
-            puts.append(_put(LIMITS, "memlock/memlock.limits", state))
+            puts.append(_put(LIMITS, resources.document("memlock/memlock.limits"), state))
         for service in _services(state):
             if f"memlock.{service}.drop-in" in keys:
-                puts.append(_put(drop_in(service), "memlock/memlock.unit", state))
+                puts.append(_put(drop_in(service), resources.document("memlock/memlock.unit"), state))
             if f"memlock.{service}.process" in keys or f"memlock.files.{drop_in(service)}" in keys:
                 services.append(f"{service}.service")
         back = ledger.to_restore(diff, state)
@@ -132,8 +132,8 @@ class SetLimits(Script):
     work: tuple[str, ...]
 
 
-def _put(path: str, document: str, state: NodeState) -> tuple[str, str, bytes]:
-    return path, state.sha256(path), resources.document(document).encode()
+def _put(path: str, text: str, state: NodeState) -> tuple[str, str, bytes]:
+    return path, state.sha256(path), text.encode()
 
 
 def _may(state: NodeState) -> bool:
