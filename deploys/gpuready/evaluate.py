@@ -48,7 +48,7 @@ def compared(
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
     if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
-        run.notes.append(f"work is moved away first, by {by}")
+        run.notes.append(f"the node is drained first, by {by}")
     for item in run.components:
         item.error = ConvergeError(item.found.error) if item.found.error else None
         item.forecast = ruled[item.found.name].waits if item.found.name in ruled else ""

@@ -361,7 +361,7 @@ def test_what_a_later_restart_takes_back_stays_on_record() -> None:
     ("change", "why"),
     [
         ({"docker": Unknown(unknown="no answer")}, "docker.running: no answer"),
-        ({"docker": None, "dockerd_command": ("/usr/bin/dockerd",)}, "no command docker to ask it"),
+        ({"docker": None, "dockerd_command": ("/usr/bin/dockerd",)}, "the command docker is missing"),
         ({"not_files": (PATH,)}, f"{PATH} is not a regular file"),
         ({"daemon": '{"live-restore": true,}'}, f"{PATH}: line 1, column "),
         ({"ours": '{"live-re'}, "docker.ours, the record .* cannot be read"),

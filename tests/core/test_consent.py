@@ -65,25 +65,25 @@ REBOOT = {"reboot": "drained", "drain": "slurm"}
 ALL, SOME, LESS = DIFF, DIFF[:1], ()
 CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[Change, ...], str]] = {
     "idle, and it is": (Engine(), {}, FREE, Disruption.restart, ALL, ""),
-    "idle, and it is not": (Engine(), {}, BUSY, Disruption.restart, SOME, "until idle: class restart would hit train"),
+    "idle, and it is not": (Engine(), {}, BUSY, Disruption.restart, SOME, "until idle: class restart would"),
     "never": (Engine(), {"restart": "never"}, FREE, Disruption.reboot, SOME, "maintenance.restart is never"),
     "never is about restarts": (Recreating(), {"restart": "never"}, FREE, Disruption.restart, ALL, ""),
     "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "until idle: class rec"),
     "drained moves work away": (Engine(), DRAINED, BUSY, Disruption.restart, ALL, ""),
-    "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "--allow-disruption restart cons"),
+    "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "use --allow-disruption restart"),
     "a reboot takes two words": (
         Rebooting(), {}, FREE, Disruption.restart, SOME,
         "set maintenance: {reboot: idle} (or drained) in the spec and --allow-disruption reboot on the command line",
     ),
     "a reboot takes the spec's word": (
-        Rebooting(), {}, FREE, Disruption.reboot, SOME, "consented to: set maintenance: {reboot: idle} (or drained) in",
+        Rebooting(), {}, FREE, Disruption.reboot, SOME, "reboot: set maintenance: {reboot: idle} (or drained) in",
     ),
     "a reboot takes the command line's word": (
-        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "consented to: set --allow-disruption reboot",
+        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "reboot: set --allow-disruption reboot",
     ),
     "a reboot with both": (Rebooting(), {"reboot": "idle"}, FREE, Disruption.reboot, ALL, ""),
     "a reboot, and busy": (
-        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot would hit train",
+        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot would affect train",
     ),
     "a reboot after draining": (Rebooting(), REBOOT, BUSY, Disruption.reboot, ALL, ""),
     "restart: drained drains for no reboot": (
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
         Engine(), {"ignore": ["registry:5000/team/pytorch:2.9"]}, BUSY, Disruption.restart, ALL, "",
     ),
     "another tag counts": (
-        Engine(), {"ignore": ["registry:5000/team/pytorch:2.8"]}, BUSY, Disruption.restart, SOME, "would hit train",
+        Engine(), {"ignore": ["registry:5000/team/pytorch:2.8"]}, BUSY, Disruption.restart, SOME, "would affect train",
     ),
     "the registry alone names no image": (Engine(), {"ignore": ["registry"]}, BUSY, Disruption.restart, SOME, "train"),
 }  # fmt: skip
@@ -143,4 +143,4 @@ def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:
 def test_who_waits_is_told_to_run_again_whatever_the_way(kind: Engine) -> None:
     """The same words stand in a plan, an apply and a remove."""
     ruling = rule(kind, DIFF, maintenance(reboot="idle"), BUSY, Disruption.reboot)
-    assert ruling.waits.endswith("; run again when that is over")
+    assert ruling.waits.endswith("; run again afterwards")

@@ -144,7 +144,7 @@ def test_when_it_stops(wrong: list[int], total: int, limit: str, begun: int) -> 
     assert seen == [f"n{i}" for i in range(1, begun + 1)]
     assert rollout.left == [f"n{i}" for i in range(begun + 1, total + 1)]
     if rollout.left:
-        assert rollout.why.endswith(f"went wrong, and --max-fail is {limit}")
+        assert rollout.why.endswith(f"failed, and --max-fail is {limit}")
 
 
 def test_a_rollout_that_is_cut_off() -> None:
@@ -184,7 +184,7 @@ def test_what_keeps_the_next_batch_from_beginning(found: HostRun, before: set[st
 
 def test_a_host_whose_turn_never_came() -> None:
     left = host("b", "would_change", ComponentRun(DOCKER))
-    left.leave_out("not begun: a went wrong, and --max-fail is 0")
+    left.leave_out("not begun: a failed, and --max-fail is 0")
     whole = run("apply", host("a", "failed", error=DOES_NOT), left)
     assert exit_code(whole) == 1 and exit_code(run("apply", left)) == 6
     shown = human(whole, 1)

@@ -124,7 +124,7 @@ BAD = {
     "a = '\udcff'\n": "not UTF-8",
     "[[plugins]]\na = 1\n": "plugins is no table",
     f'[plugins."{CRI[1]}"]\ncontainerd = 3\n': "containerd is no table",
-    f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n": "cannot be changed without touching more; set there plugins.",
+    f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n": "set them by hand: plugins.",
 }
 
 

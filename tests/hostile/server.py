@@ -242,7 +242,7 @@ def disconnect(session: Exec) -> None:
     session.channel.get_transport().sock.shutdown(socket.SHUT_RDWR)
 
 
-@trick("none of its own")
+@trick("unknown line")
 def unknown_record(session: Exec) -> None:
     session.answer([f"rm -rf / {ESCAPES!r}", "end 1"])
     session.leave()

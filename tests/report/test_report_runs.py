@@ -92,7 +92,7 @@ COUNTED = check("gpu.count", passed("8 GPUs seen"), gpu=True)
 UNPINNED = check(
     "gpu.count", warn("8 seen, and the spec does not say how many there are", "set hardware: {gpus: 8}"), gpu=True
 )
-UNSEEN = check("gpu.count", unknown("no GPU seen; one that fell off the bus leaves no trace"), gpu=True)
+UNSEEN = check("gpu.count", unknown("no GPU found; a GPU that fell off the bus is not listed"), gpu=True)
 STUB = check(
     "libcuda.stub",
     fail("the cache lists a stub", "take the directory out of ld.so.conf.d", "/usr/local/cuda/lib64/stubs/libcuda.so"),
@@ -183,7 +183,7 @@ def sample(name: str) -> Run:
                 "gpu01",
                 "pending",
                 ComponentRun(TOOLKIT, changed=True),
-                ComponentRun(RESTART, pending="until idle: class restart would hit web (nginx)"),
+                ComponentRun(RESTART, pending="until idle: class restart would affect web (nginx)"),
                 checks=(LDCACHE, DIFFERS),
             ),
         ),

@@ -50,7 +50,7 @@ def test_one_first_and_none_after_one_that_fails(
     assert first.code == 1, first.explain()
     assert outcomes(first, four) == ["changed", "failed", "not_attempted", "not_attempted"], first.explain()
     assert order(first) == names[:2]
-    note = f"not begun: {names[1]} went wrong, and --max-fail is 0"
+    note = f"not begun: {names[1]} failed, and --max-fail is 0"
     assert [note in first.host(name)["notes"] for name in names] == [False, False, True, True]
     assert [first.host(name)["execs"] for name in names[2:]] == [1, 1]
     assert not any(first.changed(name) for name in names[2:])

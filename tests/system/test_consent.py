@@ -110,12 +110,12 @@ def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     plan = node.gpuready("plan", inventory=node.where())
     found = plan.component("toolkit")
     assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
-    assert found["waits"].startswith("until idle: class recreate would hit train (busybox:lab)"), plan.explain()
+    assert found["waits"].startswith("until idle: class recreate would affect train (busybox:lab)"), plan.explain()
     shown = node.gpuready("plan", inventory=node.where(), check_json=False).stdout
     assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
     node.waits(node.apply(), "train (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}} {{.State.Pid}}' train").split() == ["true", pid]
-    node.waits(node.apply("--allow-disruption", "reload"), "--allow-disruption recreate consents")
+    node.waits(node.apply("--allow-disruption", "reload"), "use --allow-disruption recreate")
     node.done(node.apply(ignore=["busybox"]))
 
 
@@ -172,11 +172,11 @@ def test_processes_on_a_gpu_count(node: Node) -> None:
     only = ("--only", "toolkit")  # of this driver nobody can make device nodes
     pid = node.sh("docker inspect -f '{{.State.Pid}}' job").strip()
     node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
-    node.waits(node.apply(*only), f"would hit process sleep (pid {pid}); ")
+    node.waits(node.apply(*only), f"would affect process sleep (pid {pid}); ")
     node.script("nvidia-smi", "exit 9")
     node.sh("systemd-run -q --unit=holder --property=StandardInput=file:/dev/nvidia0 /bin/sleep 1000")
     holder = node.sh("systemctl show -p MainPID --value holder").strip()
-    node.waits(node.apply(*only), f"would hit process sleep (pid {holder}); ")
+    node.waits(node.apply(*only), f"would affect process sleep (pid {holder}); ")
     # What runs in a container that does not count, does not count.
     node.sh("systemctl stop holder")
     node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
@@ -224,7 +224,7 @@ def test_pods_with_a_gpu_count_but_for_daemonsets(node: Node) -> None:
         f"mkdir -p /run/crictl; cp /bin/sleep /usr/local/bin/kubelet\n{''.join(files)}echo '{ids}' >/run/crictl/ids"
     )
     told = node.waits(node.apply(ignore=["registry:5000/jupyter"]), "until idle")
-    assert told.partition("would hit ")[2] == "pod ml/train-0; run again when that is over"
+    assert told.partition("would affect ")[2] == "pod ml/train-0; run again afterwards"
     node.sh("touch /run/crictl/down; cp /bin/sleep /usr/local/bin/kubelet; systemd-run -q /usr/local/bin/kubelet 1000")
     node.waits(node.apply(), "Kubernetes' pods (crictl gives no answer)")
     node.sh("rm /run/crictl/down /run/crictl/train*; sed -i /train/d /run/crictl/ids")

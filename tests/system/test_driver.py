@@ -163,7 +163,7 @@ def test_one_version_is_installed_in_one_transaction(node: Node) -> None:
     assert "no GPU is seen by which to choose" in said
     assert f"there is no linux-headers-{NEXT}" in problem(install())
     said = problem(install(version="580.95.05"))
-    assert "driver 580.95.05 (open) cannot be had" in said and "the repositories have 551.10, 551.20" in said
+    assert "driver 580.95.05 (open) is not available" in said and "the repositories have 551.10, 551.20" in said
     machine.run("touch /usr/bin/nvidia-uninstall; chmod 755 /usr/bin/nvidia-uninstall")
     assert "drivers are not mixed: nvidia-uninstall" in problem(install())
     machine.run("rm /usr/bin/nvidia-uninstall")

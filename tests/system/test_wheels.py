@@ -168,13 +168,15 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     assert hit.startswith("python (pid ") and hit.endswith(f") in {ENV}"), plan.explain()
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
-    assert f"until idle: class recreate would hit {hit}" in result.component("wheels")["waits"]
+    assert f"until idle: class recreate would affect {hit}" in result.component("wheels")["waits"]
     assert received(node) - before < MIB // 4 and word(node) == there
     # Asked again just before the step, for whoever began meanwhile.
     values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}
     script = resources.script("wheels/install", env=ENV, dist="torch", pip="1", replaces="1", keep="", **values)
     done = node.run("sh -s", stdin=script, check=False)
-    assert done.returncode == PENDING_EXIT and f"would hit {hit.partition(' in ')[0]}, which use {ENV}" in done.stderr
+    assert (
+        done.returncode == PENDING_EXIT and f"would affect {hit.partition(' in ')[0]}, which use {ENV}" in done.stderr
+    )
     script = resources.script("wheels/remove", env=ENV, dist="torch", uninstall="1", record="/none/r")
     assert node.run("sh -s", stdin=script, check=False).returncode == PENDING_EXIT
     assert word(node) == there

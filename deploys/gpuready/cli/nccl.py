@@ -74,7 +74,9 @@ def command(state: str | None, form: str | None, launch: bool, script: tuple[str
 
 def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> None:
     if form and (launch or any(":" not in text for text in given["output"])):
-        raise UsageError("--format prints to stdout what else would", remedy="without --launch; --output FORMAT:PATH")
+        raise UsageError(
+            "--format uses stdout, as --launch or another output would", remedy="without --launch; --output FORMAT:PATH"
+        )
     if not launch and (job.script or job.processes or job.address or job.port != MASTER_PORT):
         raise UsageError("a script, --nproc-per-node and --master-... are for --launch", remedy="add --launch")
     if job.address and not _ADDRESS.fullmatch(job.address):
@@ -147,5 +149,5 @@ def _launch(run: Run, wanted: Request, job: Job) -> None:
         run.hosts[0].notes.append("hosts differ in their number of processes: is that meant?")
     if job.port >= EPHEMERAL:
         run.hosts[0].notes.append(
-            f"port {job.port} is one that Linux takes for connections (net.ipv4.ip_local_port_range): it may be taken"
+            f"port {job.port} is in Linux's ephemeral range (net.ipv4.ip_local_port_range) and may be in use"
         )

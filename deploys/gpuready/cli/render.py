@@ -66,7 +66,7 @@ def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **gi
 def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, Any]:
     names = [entry.name for entry in wanted.entries]
     if len(names) != 1:
-        raise UsageError(f"a job of Batch is made from one host's spec, and {len(names)} are chosen", remedy="--limit")
+        raise UsageError(f"gcp-batch takes exactly one host, and {len(names)} are chosen", remedy="--limit")
     entry, machine_type = wanted.entries[0], machine["machine_type"]
     spec = entry.spec
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
@@ -76,7 +76,7 @@ def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, 
         "a script": ("-- train.py", script),
         "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
         "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", gpus),
-        "GPUs, which a machine of that type has not": (
+        "GPUs (this machine type has none)": (
             "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
             machine["accelerator"] or not machine_type or gcp_batch.has_gpus(machine_type),
         ),

@@ -117,7 +117,7 @@ class Component:
     def in_vain(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """The remark of a component that the spec asks for and that does not apply."""
         applies = self.applies(spec, state)
-        return () if applies.yes else (f"the spec asks for it, but nothing is done here: {applies.reason}",)
+        return () if applies.yes else (f"in the spec, but nothing to do on this node: {applies.reason}",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""

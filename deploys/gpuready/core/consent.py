@@ -90,16 +90,16 @@ def way(kind: Disruption, spec: NodeSpec) -> str:
 def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
     """Why this is not done now and how to have it done, or nothing."""
     if kind == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
-        return f"for a reboot, which nobody consented to: set {needs}"
+        return f"for permission to reboot: set {needs}"
     if kind > allowed:
         return (
-            f"for consent: class {kind.name}, --allow-disruption is {allowed.name}; "
-            f"--allow-disruption {kind.name} consents"
+            f"for permission: class {kind.name}, and --allow-disruption is {allowed.name}; "
+            f"use --allow-disruption {kind.name}"
         )
     if kind == Disruption.restart and spec.maintenance.restart == "never":
-        return "for consent: class restart, maintenance.restart is never; idle or drained there consents"
+        return "for permission: maintenance.restart is never; set it to idle or drained"
     if hits and kind >= Disruption.recreate and way(kind, spec) != "drained":
-        return f"until idle: class {kind.name} would hit {', '.join(hits)}; run again when that is over"
+        return f"until idle: class {kind.name} would affect {', '.join(hits)}; run again afterwards"
     return ""
 
 

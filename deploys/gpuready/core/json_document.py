@@ -38,7 +38,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Document:
     found: Document = {}
     for key, value in pairs:
         if key in found:
-            raise DaemonJsonError(f"the key {key!r} stands there twice; keep one")
+            raise DaemonJsonError(f"duplicate key {key!r}; keep one")
         found[key] = value
     return found
 

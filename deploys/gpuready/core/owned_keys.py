@@ -26,7 +26,7 @@ def read(state: NodeState, path: str) -> Record:
         return {file: {key: list(values) for key, values in keys.items()} for file, keys in found.items()}
     except (ValueError, TypeError, AttributeError):
         raise NotComparable(
-            f"{path} cannot be read, so what gpuready wrote is not known: take it back by hand, then remove {path}"
+            f"{path}, the record of gpuready's changes, cannot be read; undo them by hand, then remove {path}"
         ) from None
 
 

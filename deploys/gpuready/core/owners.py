@@ -22,7 +22,7 @@ OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"
 OPERATOR_CTK = f"{OPERATOR_TOOLKIT}/nvidia-ctk"
 _PACKAGE = "nvidia-container-toolkit"
 _OPERATOR = "the GPU Operator"
-_TAKE_TURNS = "switch it off there (toolkit.enabled=false), or the two undo each other's work"
+_TAKE_TURNS = "switch it off there (toolkit.enabled=false), otherwise it and gpuready overwrite each other's changes"
 #: Mark -> (name, directory) of who runs a containerd of his own.
 _CLUSTERS = {
     "k3s": ("k3s", "/var/lib/rancher/k3s"),
@@ -116,7 +116,7 @@ def _of_the_image(part: str, state: NodeState) -> Iterator[Owner]:
     if part == "driver" or (part == "toolkit" and _has_package(state)):
         for key, (name, place) in _IMAGES.items():
             if key in state.marks:
-                yield Owner(name, place, "from now on its own updates of these packages are held back")
+                yield Owner(name, place, "gpuready holds these packages, so the image no longer updates them")
 
 
 def _operators_toolkit(state: NodeState) -> str:

@@ -49,7 +49,7 @@ class Records:
         self.stuck: dict[str, str] = {}
         size = sum(map(len, lines))
         if len(lines) > MOST_RECORDS or size > MOST_CHARACTERS:
-            raise ProbeError(f"the probe printed {size} characters in {len(lines)} lines, which is not read")
+            raise ProbeError(f"the probe printed {size} characters in {len(lines)} lines: too much")
         for seen, line in enumerate(lines):
             word, *rest = line.split(" ")
             if word == "end":
@@ -67,7 +67,7 @@ class Records:
         elif word == "failed" and len(rest) == 1:
             raise ProbeError(_text(_decode(rest[0])).strip() or "the probe could not begin")
         else:
-            raise ProbeError(f"the probe printed a line that is none of its own: {line[:80]!r}")
+            raise ProbeError(f"the probe's answer has an unknown line: {line[:80]!r}")
 
     def _unpack(self, data: bytes) -> None:
         own: dict[str, str] = {}

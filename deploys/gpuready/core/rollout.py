@@ -109,4 +109,4 @@ class Rollout:
         """The reason why it ended early."""
         if len(self._wrong) <= self._most:
             return "interrupted"
-        return f"{hostlist(self._wrong)} went wrong, and --max-fail is {self._max_fail}"
+        return f"{hostlist(self._wrong)} failed, and --max-fail is {self._max_fail}"

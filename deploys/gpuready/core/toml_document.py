@@ -73,7 +73,7 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
         same = False
     if not same:
         keys = ", ".join(_shown(path) for path in wanted)
-        raise TomlError(f"it is written in a way that cannot be changed without touching more; set there {keys}")
+        raise TomlError(f"gpuready cannot change these keys alone in this file; set them by hand: {keys}")
     return merged
 
 

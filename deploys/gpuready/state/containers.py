@@ -1,4 +1,4 @@
-"""Containers that a disruption would hit."""
+"""Containers that a disruption would affect."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _found(out: str, rc: int = 0) -> dict[str, Any]:
 VERDICTS: list[Row] = [
     # driver.owner
     ("driver.owner", "skip", node(of=OTHERS, driver=Driver()), {}, "no driver"),
-    ("driver.owner", "skip", node(of=OTHERS), {}, "by no way that is known"),
+    ("driver.owner", "skip", node(of=OTHERS), {}, "source of the running driver is unknown"),
     ("driver.owner", "unknown", node(of=UNREADABLE), {}, "could not be read"),
     ("driver.owner", "pass", node(of=SET | OTHERS), {}, "the driver came from packages of Debian"),
     ("driver.owner", "pass", node(of=packages("libnvidia-compute-535", maker=UBUNTU)), {}, "of Ubuntu"),
@@ -176,10 +176,16 @@ VERDICTS: list[Row] = [
     ("driver.nextboot", "fail", node(module(NOW), module(NEXT, "535.247.01")), {}, "the packages are 550.163.01"),
     ("driver.nextboot", "pass", node(module(NOW), grub=(f"saved_entry=0123-{NOW}",)), {}, f"{NOW} has nvidia"),
     ("driver.nextboot", "fail", node(module(NOW), grub=()), {}, f"{NEXT} has no nvidia module"),
-    ("driver.nextboot", "warn", node(module(NOW), grub=('set default="1>2"',)), {}, "another boot entry"),
-    ("driver.nextboot", "warn", node(module(NOW), grub=("saved_entry=gnulinux-advanced",)), {}, "another boot entry"),
+    ("driver.nextboot", "warn", node(module(NOW), grub=('set default="1>2"',)), {}, "another entry"),
+    (
+        "driver.nextboot",
+        "warn",
+        node(module(NOW), grub=("saved_entry=gnulinux-advanced",)),
+        {},
+        "another entry",
+    ),
     ("driver.nextboot", "pass", node(module(NOW), kernels=()), {}, f"{NOW} has nvidia"),
-    ("driver.nextboot", "skip", node(dkms=("nvidia/1",), kernels=(), installed=()), {}, "no kernel of its own"),
+    ("driver.nextboot", "skip", node(dkms=("nvidia/1",), kernels=(), installed=()), {}, "no kernel to judge"),
     ("driver.nextboot", "unknown", node(modules_unknown="modules: exit 1"), {}, "exit 1"),
     ("driver.nextboot", "unknown", node(*BOTH, of=UNREADABLE), {}, "could not be read"),
     ("driver.nextboot", "skip", node(marks=("operator_driver",)), {}, "driver container"),
@@ -187,7 +193,7 @@ VERDICTS: list[Row] = [
     ("driver.nextboot", "skip", node(driver=Driver()), {}, "no nvidia module on this node"),
     # driver.nouveau
     ("driver.nouveau", "skip", node(), {}, "no nvidia module"),
-    ("driver.nouveau", "skip", node(*BOTH, gpu=False), {}, "no nvidia module and GPU"),
+    ("driver.nouveau", "skip", node(*BOTH, gpu=False), {}, "nouveau does not matter"),
     ("driver.nouveau", "pass", node(*BOTH), {}, "the next kernel has no nouveau"),
     ("driver.nouveau", "warn", node(*BOTH, nouveau_for=(NEXT,)), {}, "nothing keeps nouveau"),
     (

@@ -127,7 +127,7 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
         (debian(), there("550.163.01-2", *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
         (debian(kernels=("6.12",)), there("550.163.01-2", *DEBIANS), "Debian: there is no linux-headers-6.12"),
         (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so only signed modules count"),
-        (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "cannot be had"),
+        (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "is not available"),
         (debian(fabric_manager=True), there("550.163.01-2", *DEBIANS), "no fabric manager 550.163.01"),
         (
             debian(fabric_manager=True),

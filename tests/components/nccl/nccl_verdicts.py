@@ -73,7 +73,7 @@ VERDICTS: list[Row] = [
         {},
         "none of the node's ports (rocep1",
     ),
-    ("nccl.hca", "fail", node("NCCL_IB_HCA==mlx5\n"), {}, "none of the node's ports (mlx5_0:1): NCCL takes TCP"),
+    ("nccl.hca", "fail", node("NCCL_IB_HCA==mlx5\n"), {}, "none of the node's ports (mlx5_0:1): NCCL uses TCP"),
     ("nccl.hca", "fail", node("NCCL_IB_HCA=mlx5_0:2\n"), {}, "none of the node's ports"),
     ("nccl.hca", "fail", node("NCCL_IB_HCA=^mlx5\n"), {}, "none of the node's ports"),
     ("nccl.hca", "fail", node("NCCL_IB_HCA=mlx5_0,mlx5_7\n"), {}, "nothing here is named mlx5_7"),
@@ -138,5 +138,5 @@ VERDICTS: list[Row] = [
         {},
         "the name before PyTorch 2.2",
     ),
-    ("nccl.torch", "warn", node("TORCH_NCCL_ASYNC_ERROR_HANDLING=1\n"), {}, "after PyTorch has looked"),
+    ("nccl.torch", "warn", node("TORCH_NCCL_ASYNC_ERROR_HANDLING=1\n"), {}, "PyTorch reads it before"),
 ]

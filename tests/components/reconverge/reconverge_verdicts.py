@@ -56,7 +56,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("reconverge.last", "fail", told(driver="570.1.2"), {}, "not run since the driver changed"),
     ("reconverge.last", "fail", told(outcome="failed", reason="cdi it says why"), {}, "it failed: cdi it says why"),
     ("reconverge.last", "warn", told(outcome="stale", reason="driver.match", left=LEFT), {}, "left: driver.match"),
-    ("reconverge.last", "warn", told(outcome="stale", left=7), {}, "it found, and left"),
+    ("reconverge.last", "warn", told(outcome="stale", left=7), {}, "left unrepaired"),
     ("reconverge.last", "warn", told(outcome="idle", driver=""), {}, "no driver was loaded when it ran"),
     ("reconverge.last", "pass", told(), {}, "it found nothing stale"),
     ("reconverge.last", "pass", told(outcome="mended", mended=["cdi", "links"]), {}, "it mended cdi, links"),

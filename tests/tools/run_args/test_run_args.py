@@ -191,7 +191,7 @@ def test_a_job_has_the_fields_of_the_api_and_what_the_container_needs(
         (("--machine-type", "g2-standard-96", "--", "y"), "other", "needs an image; the number of GPUs"),
         (("--machine-type", "a3-highgpu-8g", "--", "y"), "other", "hardware: {gpus: NUMBER} in the spec of other"),
         (("--machine-type", "a4x-highgpu-4g", "--", "y"), "other", "/hosts.json:"),
-        (("--machine-type", "n1-standard-8", "--", "y"), "h200", "needs GPUs, which a machine of that type has not"),
+        (("--machine-type", "n1-standard-8", "--", "y"), "h200", "needs GPUs (this machine type has none)"),
         (("--machine-type", "c4a-standard-8", "--", "y"), "h200", "--accelerator, such as nvidia-tesla-t4"),
         (("--machine-type", "x", "--", "y"), "all", "2 are chosen"),
     ],

@@ -17,7 +17,7 @@ from gpuready.state.model import Cri, NodeState, Unknown
 
 #: Versions of the toolkit whose unit may do nothing, and why.
 _IDLE = {
-    "1.18.1": "its unit takes a compressed kernel module (.ko.zst, .ko.xz) for none",
+    "1.18.1": "its unit does not recognize a compressed kernel module (.ko.zst, .ko.xz)",
     "1.19.0": "its unit starts only after multi-user.target and does not try again",
 }
 
@@ -101,12 +101,13 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
         return passed("no device is defined twice") if _gpu_specs(state) else skip("no CDI spec of nvidia.com/gpu")
     gone = [f"{a.path} and {b.path}: {', '.join(names)}" for a, b, names in pairs if a.directory == b.directory]
     if gone:
-        return fail("two specs of one directory define one device, so nobody finds it", evidence="; ".join(gone))
+        told = "two specs in one directory define the same device, so engines ignore both"
+        return fail(told, evidence="; ".join(gone))
     told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
     made = any(s.made and s.path != target(spec.toolkit.version, state) for a, b, _ in pairs for s in (a, b))
     whose = owners.observed("toolkit", spec, state)
     mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
-    return warn("devices are defined twice, and the later directory wins without a word", mend, told)
+    return warn("devices are defined twice, and the later directory silently wins", mend, told)
 
 
 def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -123,7 +124,7 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
     if not numbers:
         return unknown(f"podman's version {podman.version} is not understood")
     if (int(numbers[1]), int(numbers[2])) < (4, 1):
-        return fail(f"podman {podman.version} knows no CDI devices, it takes 4.1", "upgrade podman")
+        return fail(f"podman {podman.version} does not support CDI devices; 4.1 or newer does", "upgrade podman")
     if "oci_hook" in state.marks:
         return fail(
             "an old OCI hook gives containers their GPUs a second time, against CDI",
@@ -138,7 +139,7 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.docker, Unknown):
         return unread(state.docker)
     if docker_daemon.engine_version(state) < docker_daemon.CDI_SINCE:
-        return skip(f"Docker {state.docker.version} has no CDI devices, 25.0 has")
+        return skip(f"Docker {state.docker.version} does not support CDI devices; 25.0 or newer does")
     if state.docker.cdi_spec_dirs:
         lost = _elsewhere(state, "Docker", state.docker.cdi_spec_dirs)
         if lost:
@@ -147,7 +148,7 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     features = docker_daemon.read(state).get("features")
     if isinstance(features, dict) and features.get("cdi") is True:
         return warn(
-            "features.cdi stands in daemon.json, and the engine was not restarted since",
+            "features.cdi is set in daemon.json, but Docker was not restarted since",
             "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",
         )
     return passed("CDI devices are off in Docker; runtimes.docker.cdi: true switches them on")

@@ -40,7 +40,8 @@ class Cdi(Component):
         other = other_library(state)
         if other:
             return Applies(
-                False, f"NVML is {other}, driver {state.driver.loaded} is loaded: no spec can be made before they agree"
+                False,
+                f"NVML is {other}, driver {state.driver.loaded} is loaded: no CDI spec can be made until they match",
             )
         return Applies(True, "containers get their GPUs by it")
 

@@ -33,10 +33,10 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     remedy = f"see to it there: {whose}" if whose else ""
     if "nvidia" not in found.runtimes:
         if whose:
-            return skip(f"{whose}, and containerd has no runtime nvidia from it")
+            return skip(f"{whose}, which has given containerd no runtime nvidia")
         return fail(f"containerd's runtimes are {', '.join(sorted(found.runtimes)) or 'none'}, not nvidia")
     if found.default_runtime not in found.runtimes:
-        told = f"containerd serves no CRI: its default runtime {found.default_runtime} is none of its runtimes"
+        told = f"containerd serves no CRI: its default runtime {found.default_runtime} is not defined"
         return fail(told, remedy)
     if unit(state).active != "active":
         return skip(f"{whose}, and {UNIT} does not run") if whose else unknown(f"{UNIT} does not run")
@@ -49,8 +49,10 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     extra = ", the default" if found.default_runtime == "nvidia" else ""
     what = f"nvidia ({actual.get('containerd.runtimes.nvidia.options.BinaryName')}{extra})"
     if state.cri is None:
-        return passed(f"containerd's files name {what} and are older than its start; without crictl CRI was not asked")
-    return passed(f"containerd runs with {what}, by CRI's answer")
+        return passed(
+            f"containerd's files name {what} and are older than its start; CRI was not asked, because crictl is missing"
+        )
+    return passed(f"containerd runs with {what}, as CRI confirms")
 
 
 def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -58,10 +60,10 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
     if not applies.yes:
         return skip(applies.reason)
     if not spec.verify.image:
-        return skip("no image is named (verify.image), and none is pulled unasked")
+        return skip("verify.image is not set, and gpuready pulls no image by itself")
     whose = owners.observed("runtime", spec, state, "containerd")
     if whose and "nvidia" not in _runtimes(state):
-        return skip(f"{whose}, and containerd has no runtime nvidia from it")
+        return skip(f"{whose}, which has given containerd no runtime nvidia")
     answer = state.active.get("pod")
     if answer is None:
         return skip("there is no crictl on the node to start a pod with")

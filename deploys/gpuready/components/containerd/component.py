@@ -195,7 +195,7 @@ class Containerd(Component):
                 wrong.append(f"{'.'.join(path)} would become {after.get(path)!r} from {before.get(path)!r}")
         if wrong:
             raise ConvergeError(
-                f"containerd would read the new configuration otherwise: {'; '.join(wrong[:4])}; nothing was changed"
+                f"containerd would read the new configuration differently: {'; '.join(wrong[:4])}; nothing was changed"
             )
         return new
 

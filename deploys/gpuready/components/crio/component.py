@@ -71,7 +71,7 @@ class Crio(Component):
         for key, value in want.items():
             by = found.default_by if key == _DEFAULT else found.said_by.get("nvidia", "")
             if actual.get(key) != value and by in files.order(state) and _after(state, by):
-                raise NotComparable(f"{by} is read after {DROP_IN} and says {key} otherwise; mend it there")
+                raise NotComparable(f"{by} is read after {DROP_IN} and says {key} differently; change it there")
         # Where a file has to change, CRI-O is reloaded anyway and asked then.
         differs = any(actual.get(key) != value for key, value in want.items())
         asks = unit(state).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))

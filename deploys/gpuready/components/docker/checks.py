@@ -67,7 +67,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     whose = owners.observed("runtime", spec, state, "docker")
     if "nvidia" not in state.docker.runtimes:
         if whose:
-            return skip(f"{whose}, and Docker has no runtime nvidia from it")
+            return skip(f"{whose}, which has given Docker no runtime nvidia")
         return fail(f"docker info lists {', '.join(sorted(state.docker.runtimes))}, not nvidia")
     docker = spec.runtimes.required_docker
     wants = docker is not None and docker.default_runtime
@@ -80,12 +80,12 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.verify.image:
-        return skip("no image is named (verify.image), and none is pulled unasked")
+        return skip("verify.image is not set, and gpuready pulls no image by itself")
     if state.docker is None:
         return skip("no Docker on this node, or it does not run")
     whose = owners.observed("runtime", spec, state, "docker")
     if whose and not isinstance(state.docker, Unknown) and "nvidia" not in state.docker.runtimes:
-        return skip(f"{whose}, and Docker has no runtime nvidia from it")
+        return skip(f"{whose}, which has given Docker no runtime nvidia")
     answer = state.active.get("smoke")
     if answer is None or "unknown" in answer:
         return unknown((answer or {}).get("unknown", "no container was started"))

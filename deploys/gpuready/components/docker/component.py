@@ -108,17 +108,17 @@ class Docker(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
         notes = (
-            ["docker.service changed on disk since systemd read it (NeedDaemonReload); it is left so"]
+            ["docker.service changed on disk since systemd read it (NeedDaemonReload); gpuready does not reload it"]
             if (unit and unit.need_daemon_reload)
             else []
         )
         if any(c.key == f"{_FILE}{LIVE}" and c.expected is True for c in diff):
             notes.append("live-restore: containers keep running when dockerd is restarted")
         if any(c.key == _RESTART for c in diff):
-            notes.append("features.cdi: dockerd takes it over at a restart only")
+            notes.append("features.cdi: takes effect only after a restart of Docker")
             if isinstance(state.docker, Engine) and state.docker.containers and not self.hits(diff, state):
                 kept = ", ".join(c.name for c in state.docker.containers)
-                notes.append(f"the restart hits nobody: live-restore keeps {kept} running")
+                notes.append(f"the restart affects no container: live-restore keeps {kept} running")
         if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
             notes.append(
                 "Docker 20.10 forgets its own names for runc, io.containerd.runc.v2 and the like, when it reloads "

@@ -55,7 +55,7 @@ def no_start(document: Document, state: NodeState) -> str:
     runtimes = given if isinstance(given, dict) else {}
     strict = not (0,) < engine_version(state) < (23, 0)  # 20.10 starts with a runtime that has nothing
     if "runc" in runtimes:
-        return "runtimes.runc: dockerd keeps that name for itself"
+        return "runtimes.runc: dockerd reserves that name"
     for name, entry in runtimes.items():
         if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
             return f"runtimes.{name} has no path"

@@ -123,8 +123,8 @@ def originals(state: NodeState) -> Mapping[str, Value]:
     for path in (OURS, NEXT):
         if not isinstance(_json(state, path), dict):
             raise NotComparable(
-                f"{path}, the record of what gpuready wrote into {CONFIG}, cannot be read; take our keys out by hand, "
-                "and remove it"
+                f"{path}, the record of what gpuready wrote into {CONFIG}, cannot be read; remove gpuready's keys by "
+                "hand, then delete the record"
             )
     ours = recorded(state)
     if not ours or not _legible(state):
@@ -140,7 +140,7 @@ def originals(state: NodeState) -> Mapping[str, Value]:
     if found and isinstance(state.docker, Unknown):
         found["docker.running"] = "answers"
     if found and state.docker is None and state.dockerd_command:
-        raise NotComparable("dockerd runs, and there is no command docker to ask it what it runs with")
+        raise NotComparable("dockerd runs, but the command docker is missing, so its configuration is unknown")
     return found
 
 

@@ -38,4 +38,4 @@ def running(state: NodeState, file: File | None, document: Document) -> int | st
     old = file.mtime < started and "/etc/docker/daemon.json" not in state.unloaded
     if unit and unit.started_us and state.clock and old:
         return configured(document)
-    return "not known: daemon.json is younger than the engine's start"
+    return "not known: daemon.json changed after Docker started"

@@ -63,7 +63,7 @@ class Engine(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if diff[0].expected is None:
             return ("Docker came with gpuready: it is purged with its images, unless it has containers or volumes",)
-        return ("what it needs to know of nvidia is compared when it is there",)
+        return ("component docker configures it once it is installed",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         install = diff[0].expected is not None

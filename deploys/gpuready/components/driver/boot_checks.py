@@ -31,7 +31,7 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         return verdict
     kernels, sure = next_boot.kernels(state)
     if not kernels:
-        return skip("no kernel of its own: none in /boot, and the one that runs has no modules here")
+        return skip("no kernel to judge: /boot has none, and the running kernel has no modules here")
     without = [kernel for kernel in kernels if state.boots.module(kernel) is None]
     if without:
         failed = "; ".join(state.boots.dkms_failed)
@@ -39,7 +39,7 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then dkms autoinstall -k {without[0]}"
         if sure:
             return fail(f"the kernel that boots next, {said}", fix, failed)
-        return warn(f"{said}, and another boot entry than the first may be chosen", fix, failed)
+        return warn(f"{said}, and the node may boot another entry than the first", fix, failed)
     found = {kernel: module for kernel in kernels if (module := state.boots.module(kernel))}
     if isinstance(state.packages, Unknown):
         return unread(state.packages)
@@ -63,7 +63,7 @@ def _nouveau(spec: NodeSpec, state: NodeState) -> Verdict:
             return fail(f"nouveau holds {devices}; it is blacklisted by {away}", "rebuild the initramfs, then reboot")
         return fail(f"nouveau holds {devices}")
     if not has_gpu(state) or not state.boots.modules:
-        return skip("no nvidia module and GPU that nouveau could keep apart")
+        return skip("no GPU or no nvidia module, so nouveau does not matter")
     kernels, _ = next_boot.kernels(state)
     if away or not set(kernels) & set(state.boots.nouveau_for):
         return passed(f"nouveau is blacklisted by {away}" if away else "the next kernel has no nouveau")

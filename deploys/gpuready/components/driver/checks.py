@@ -53,7 +53,7 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
     numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)
     if numbered < len(state.driver.gpus):
         missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
-    missing += [f"{node} (it has another number than the module)" for node in state.leftovers.misnumbered]
+    missing += [f"{node} (its major number is not the module's)" for node in state.leftovers.misnumbered]
     if missing:
         return warn(
             f"missing: {', '.join(missing)}",
@@ -71,7 +71,7 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
         if seen:
             return warn(f"{seen} seen, and the spec does not say how many there are", f"set hardware: {{gpus: {seen}}}")
         return unknown(
-            "no GPU seen; one that fell off the bus leaves no trace",
+            "no GPU found; a GPU that fell off the bus is not listed",
             "set hardware: {gpus: none}, or how many there are",
         )
     if seen != want:

@@ -95,7 +95,7 @@ class Driver(Component):
                 "from now on security updates of the driver wait for you, too: NVIDIA publishes them as bulletins"
             )
         if "driver.version" in keys:
-            said.append(f"whether the repositories have {spec.driver.version} is asked by apply alone")
+            said.append(f"only apply checks whether the repositories have {spec.driver.version}")
         if install.RUNNING in keys and (why := install.cannot_reload(state)):
             said.append(f"the module takes a reboot: {why}")
         elif install.RUNNING in keys and state.driver.loaded:
@@ -198,7 +198,7 @@ def _refuse(members: Mapping[str, Package]) -> None:
     if len(versions) > 1:
         raise NotComparable(
             f"the driver's packages are of versions {', '.join(versions)} (gpuready explain driver.packages); bring "
-            "them to one first: held like this they would stay apart"
+            "them to one first: a hold would keep them different"
         )
 
 

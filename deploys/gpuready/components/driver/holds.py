@@ -34,9 +34,11 @@ def refuse(state: NodeState) -> None:
     if by_apt(state):
         return
     if "dnf" not in state.have:
-        raise NotComparable("driver.policy: only with apt and dnf so far")
+        raise NotComparable("driver.policy: gpuready can hold packages with apt and dnf 4 only")
     if "dnf5" in state.have:
-        raise NotComparable("driver.policy: with dnf 5 not yet; `dnf versionlock add` holds packages by hand")
+        raise NotComparable(
+            "driver.policy: gpuready cannot hold packages with dnf 5; `dnf versionlock add` holds them by hand"
+        )
     if PLUGIN not in state.files:
         raise NotComparable(
             "dnf holds packages by its plugin versionlock: install python3-dnf-plugin-versionlock first"

@@ -186,7 +186,7 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     if others := [owner for owner in found if not owner.name.startswith("packages")]:
         way = {"NVIDIA's .run installer": "nvidia-uninstall --silent first"}.get(others[0].name, "take that away first")
         raise NotComparable(
-            f"{others[0].name} brought a driver here ({others[0].evidence}); drivers are not mixed: {way}"
+            f"{others[0].name} installed a driver here ({others[0].evidence}); gpuready does not mix drivers: {way}"
         )
     if len(found) > 1:
         said = " and ".join(f"{owner.name} ({owner.evidence})" for owner in found)
@@ -202,7 +202,7 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     if not _kernels(state):
         raise NotComparable(
             f"there is no /lib/modules/{state.kernel} for the kernel that runs, nor for one in /boot, so no module can "
-            "be had or built: install the kernel's packages and headers first"
+            "be installed or built: install the kernel's packages and headers first"
         )
     if _signed_only(state) and state.os.id != _SIGNED_ON:
         raise NotComparable(

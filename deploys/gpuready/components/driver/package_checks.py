@@ -24,7 +24,7 @@ def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
     if found:
         return passed(f"the driver came from {found[0].name}", said)
     runs = state.driver.loaded
-    return skip("the driver that runs came by no way that is known here" if runs else "no driver")
+    return skip("the source of the running driver is unknown" if runs else "no driver")
 
 
 def _way_out(names: list[str]) -> str:

@@ -176,7 +176,7 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
     has = sorted({_upstream(v) for versions in there.values() for v in versions} - {""})
     signed = "Secure Boot is on, so only signed modules count; " if wanted.signed else ""
     raise ConvergeError(
-        f"driver {wanted.version} ({wanted.flavor}) cannot be had: {signed}{'; '.join(why) or 'no recipe for it'}; "
+        f"driver {wanted.version} ({wanted.flavor}) is not available: {signed}{'; '.join(why) or 'no recipe for it'}; "
         f"the repositories have {', '.join(has) or 'no driver'}; nothing was changed",
         remedy="add the repository that has it (Debian's non-free, Ubuntu's restricted, NVIDIA's), or take another one",
     )

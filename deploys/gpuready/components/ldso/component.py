@@ -36,7 +36,7 @@ class Ldso(Component):
             return Applies(True, "the linker's cache must list libcuda")
         if spec.ldso == "auto" and not _auto(state, state.linker):
             if _stale(state, state.linker, ()):
-                return Applies(True, "auto: the cache is of before an update")
+                return Applies(True, "auto: the cache is older than the last driver update")
             return Applies(False, _why_not(state, state.linker))
         return Applies(True, "the linker's cache must list libcuda")
 
@@ -188,7 +188,7 @@ def _auto(state: NodeState, linker: Linker) -> tuple[str, ...]:
 
 def _why_not(state: NodeState, linker: Linker) -> str:
     if not state.driver.module_version and not state.driver.proc_version:
-        return "auto: no NVIDIA module is loaded, so no library can be told to fit it"
+        return "auto: no NVIDIA module is loaded, so the matching libraries are unknown"
     found = sorted(_candidates(state, linker))
     if len(found) > 1:
         return f"auto: several directories hold a fitting libcuda ({', '.join(found)}); name one in ldso"

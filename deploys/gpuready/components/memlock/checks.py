@@ -47,10 +47,10 @@ def _container(spec: NodeSpec, state: NodeState) -> Verdict:
     if not wanted(spec, state):
         return skip("no limit of locked memory is asked for (memlock)")
     if not spec.verify.image:
-        return skip("no image is named (verify.image), and none is pulled unasked")
+        return skip("verify.image is not set, and gpuready pulls no image by itself")
     found = re.search(r"memlock=(\S+)", (state.active.get("smoke") or {}).get("out", ""))
     if found is None:
-        return unknown("no container told its limit")
+        return unknown("no container reported its limit")
     if found[1] != "unlimited":
         return fail(f"a new container may lock {found[1]} KiB, not all")
     return passed("a new container may lock all memory")

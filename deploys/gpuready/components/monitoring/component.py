@@ -42,7 +42,7 @@ class Monitoring(Component):
         mode = spec.monitoring.rdma_exporter
         if mode != "off" or not _there(state):
             return Applies(mode != "off", f"rdma_exporter: {mode}")
-        return Applies(True, "rdma_exporter: off, and it is there")
+        return Applies(True, "rdma_exporter: off, but it is still installed")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if not state.systemd:

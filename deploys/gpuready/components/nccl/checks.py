@@ -74,7 +74,7 @@ def _hca(spec: NodeSpec, state: NodeState) -> Verdict:
             f"NCCL_IB_HCA={value}, and there is no RDMA device here", "is its driver loaded, or is it in a container?"
         )
     if not any(found.selects(port) for port in there):
-        return fail(f"NCCL_IB_HCA={value} means none of the node's ports ({names}): NCCL takes TCP")
+        return fail(f"NCCL_IB_HCA={value} matches none of the node's ports ({names}): NCCL uses TCP")
     lost = [name for name, port in found.entries if not any(found.names((name, port), each) for each in there)]
     if lost and not found.excludes:
         return fail(f"NCCL_IB_HCA={value}: nothing here is named {', '.join(lost)} ({names})")
@@ -174,7 +174,8 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
     file, name, value = found[-1]
     if file == CONF:
         return warn(
-            f"{name} stands in {CONF}, which NCCL reads after PyTorch has looked", "set it in the job's environment"
+            f"{name} is set in {CONF}, but PyTorch reads it before NCCL loads that file",
+            "set it in the job's environment",
         )
     if value not in torch.VALUES:
         return warn(f"{name}={value} in {file} is no value of it", f"one of {', '.join(torch.VALUES)}")

@@ -54,7 +54,10 @@ class Nccl(Component):
         if not changed:
             return ()
         theirs = [line for line in conf.theirs(_text(state)) if line.name in changed]
-        said = [f"{CONF}, line {line.number}: {line.name}={line.value} stays and counts no more" for line in theirs]
+        said = [
+            f"{CONF}, line {line.number}: {line.name}={line.value} stays, but gpuready's line overrides it"
+            for line in theirs
+        ]
         found = settings(state, spec.nccl).notes if spec.nccl.names_ports else ()
         return (*found, *said, "jobs that run keep what they have read")
 

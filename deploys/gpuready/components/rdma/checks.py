@@ -30,10 +30,11 @@ def _netns(spec: NodeSpec, state: NodeState) -> Verdict:
     evidence = f"boot {state.boot_id}: ib_core.netns_mode={state.ib_netns_mode}; modprobe.d says {by_files(state)}"
     if wanted and now != wanted:
         holders = f"; network namespaces: {', '.join(state.netns)}" if state.netns else ""
-        return fail(f"{now} runs, {wanted} is wanted", evidence=evidence + holders)
+        return fail(f"mode is {now}, expected {wanted}", evidence=evidence + holders)
     if now == "exclusive" and not wanted and state.rdma and state.netns:
-        return warn("exclusive runs, and nobody asked for it: containers see no RDMA device", _MOVE, evidence)
-    return passed(f"{now} runs", evidence)
+        told = "mode is exclusive, but the spec does not ask for it: containers see no RDMA device"
+        return warn(told, _MOVE, evidence)
+    return passed(f"mode is {now}", evidence)
 
 
 def _conflict(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -41,9 +42,10 @@ def _conflict(spec: NodeSpec, state: NodeState) -> Verdict:
     said = {s.path: s.mode or "a value that the kernel refuses" for s in settings(state)}
     told = "; ".join(f"{path}: {mode}" for path, mode in said.items())
     if now == "exclusive" and "rdma_shared_plugin" in marks:
-        return fail("k8s-rdma-shared-dev-plugin runs here, and ends in exclusive mode", "rdma: {netns_mode: shared}")
+        told = "k8s-rdma-shared-dev-plugin runs here, and it does not work in exclusive mode"
+        return fail(told, "rdma: {netns_mode: shared}")
     if now == "shared" and "rdma_cni" in marks:
-        return fail("rdma-cni is here, and starts no pod in shared mode", "rdma: {netns_mode: exclusive}")
+        return fail("rdma-cni is here, and it cannot start a pod in shared mode", "rdma: {netns_mode: exclusive}")
     if OPERATOR in state.files and wanted not in ("unmanaged", said.get(OPERATOR, wanted)):
         return fail(f"the SR-IOV network operator says {said[OPERATOR]}, the spec {wanted}", evidence=told)
     if len({mode for path, mode in said.items() if not path.startswith("/usr/lib/") or path == CONF}) > 1:
@@ -51,7 +53,7 @@ def _conflict(spec: NodeSpec, state: NodeState) -> Verdict:
     line = by_next_boot(state)
     if line and said and line != by_files(state):
         return fail(f"the kernel command line says {line}, modprobe.d {by_files(state)}", evidence=told)
-    return passed("nobody disagrees on netns_mode", told) if said or line else skip("nothing sets netns_mode")
+    return passed("all sources agree on netns_mode", told) if said or line else skip("nothing sets netns_mode")
 
 
 def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -74,7 +76,7 @@ def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
         if slow := [port for port in active if (_gbps(port) or least) < least]:
             return fail(f"{', '.join(f'{p.name}: {_rate(p)}' for p in slow)}; {least} are wanted", evidence=evidence)
         if blind := [port.name for port in active if _gbps(port) is None]:
-            return unknown(f"{', '.join(blind)}: its network device tells no speed")
+            return unknown(f"{', '.join(blind)}: its network device reports no speed")
     return passed(f"active RDMA ports: {len(active)}", evidence)
 
 

@@ -108,7 +108,7 @@ class Rdma(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         said = []
         if self.disruption(diff, state) == Disruption.reboot:
-            said.append(f"the running mode takes a reboot: {_cannot_switch(state)}")
+            said.append(f"the running mode changes only with a reboot: {_cannot_switch(state)}")
         elif any(c.key == "rdma.configured" for c in diff) and not state.ib_netns_mode:
             said.append("ib_core is not loaded: the mode takes effect when it is")
         becomes = (_RUNNING, "rdma.configured")
@@ -152,7 +152,7 @@ def _refuse(mode: str, state: NodeState) -> None:
     if mode == "exclusive":
         if "rdma_shared_plugin" in state.marks:
             raise NotComparable(
-                "k8s-rdma-shared-dev-plugin runs here, and ends in exclusive mode: it shares its devices"
+                "k8s-rdma-shared-dev-plugin runs here, and it does not work in exclusive mode: it shares its devices"
             )
         if "efa" in state.marks:
             raise NotComparable(

@@ -31,7 +31,7 @@ def _last(spec: NodeSpec, state: NodeState) -> Verdict:
         return warn("no driver was loaded when it ran", f"systemctl start {UNIT}")
     if outcome == "stale":
         return warn(
-            f"it found, and left: {reason[:300]}", "gpuready explain says of each what it is", _told(said.get("left"))
+            f"left unrepaired: {reason[:300]}", "run gpuready explain with the name of each", _told(said.get("left"))
         )
     mended = ", ".join(map(str, said.get("mended") or []))
     return passed(f"it mended {mended}" if mended else "it found nothing stale")

@@ -44,7 +44,8 @@ class Reconverge(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         mode = spec.reconverge.on_driver_change
         if mode == "off":
-            return Applies(_there(state), "on_driver_change: off" + (", and it is there" if _there(state) else ""))
+            still = ", but it is still installed" if _there(state) else ""
+            return Applies(_there(state), f"on_driver_change: off{still}")
         if not state.systemd:
             return Applies(False, "no systemd runs here to start it")
         if not state.driver.loaded and not _there(state):

@@ -21,7 +21,7 @@ _ESCAPES: dict[str, tuple[Any, str]] = {
         "CVE-2025-23359: an image's files are mounted by the host",
     ),
     "features.allow-ldconfig-from-container": (True, "a program of the image runs with the host's privileges"),
-    COMPAT: ("mount", "the way of before 1.17.4, CVE-2025-23359"),
+    COMPAT: ("mount", "the behavior before 1.17.4, CVE-2025-23359"),
 }
 
 

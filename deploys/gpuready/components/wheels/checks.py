@@ -62,7 +62,7 @@ def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeStat
     nccl = told.get("nccl")
     if isinstance(nccl, list) and tuple(nccl) < NCCL_FLOOR:
         return warn(
-            f"{where}: NCCL {'.'.join(map(str, nccl))} has no ncclRemoteError, so a lost peer is not told",
+            f"{where}: NCCL {'.'.join(map(str, nccl))} has no ncclRemoteError, so it cannot report a lost peer",
             f"build it with NCCL {'.'.join(map(str, NCCL_FLOOR))} or newer",
         )
     return None
