@@ -19,6 +19,7 @@ from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import BINARY
 from gpuready.components.crio.component import UNIT as CRIO
+from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
 from gpuready.components.memlock.component import SetLimits, drop_in
@@ -31,7 +32,6 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from gpuready.state.persistenced import PERSISTENCED
 from gpuready.state.toolkit_config import CONFIG as CONFIG_TOML
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
@@ -111,8 +111,6 @@ def _read(step: Step, closed: Closed) -> None:
             name, eq, value = word.partition("=")
             if eq and name.isupper():
                 values[name] = value.removesuffix(";")
-        if values.get("WRITE"):
-            line = re.sub(r'^if \[ -n "\$WRITE" \]; then (.*); fi$', r"\1", line)
         words = _words(line)
         if words[:1] == ["put"] and len(words) == 4:
             closed.writes[words[1]] = _decoded(words[3])
@@ -340,16 +338,15 @@ def _enabled(state: NodeState, closed: Closed) -> NodeState:
 
 def _nodes(state: NodeState, closed: Closed) -> NodeState:
     """The driver's tools make the nodes that are asked for, and links for all; systemd starts what is enabled."""
-    script = closed.script("devices")
-    asked = re.findall(r"^make_nodes (.*)$", script, re.M)
-    nodes = tuple(dict.fromkeys((*state.driver.nodes, *shlex.split(asked[0] if asked else ""))))
+    args = closed.args(MakeNodes)
+    nodes = tuple(dict.fromkeys((*state.driver.nodes, *args.nodes)))
     update: dict[str, Any] = {"misnumbered": ()}
-    if assigned(script, "LINKS"):
+    if args.links:
         update["unlinked"] = ()
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
-    if f"SERVICE={PERSISTENCED}\n" in script:
+    if args.persistenced:
         update["persistenced_old"] = False
-        units[PERSISTENCED] = units[PERSISTENCED].model_copy(update={"active": "active"})
+        units[args.persistenced] = units[args.persistenced].model_copy(update={"active": "active"})
     driver = state.driver.model_copy(update={"nodes": nodes})
     leftovers = state.leftovers.model_copy(update=update)
     return state.model_copy(update={"driver": driver, "leftovers": leftovers, "units": units})

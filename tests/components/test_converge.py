@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.docker.component import Docker
-from gpuready.components.ldso.component import Ldso
+from gpuready.components.ldso.component import Ldso, UpdateLinker
 from gpuready.components.repository.component import KEYRING, Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import OURS, Config
@@ -558,8 +558,8 @@ def test_holds_alone_call_no_apt_get() -> None:
 
 def test_ldso_names_the_directories_that_must_exist() -> None:
     spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
-    script = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff).script("ldso")
-    assert "for d in /a/lib64 /b/lib; do" in script
+    closed = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff)
+    assert closed.args(UpdateLinker).dirs == ("/a/lib64", "/b/lib")
 
 
 # --- config.toml ------------------------------------------------------------------------------------------------
