@@ -27,6 +27,7 @@ from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
 from gpuready.core import json_document
 from gpuready.core.component import Component
+from gpuready.core.ledger import WriteFiles
 from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
@@ -189,7 +190,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
-        secret = any(f"SECRET={path}\n" in step.script for step in closed.steps)
+        secret = any(isinstance(step.args, WriteFiles) and step.args.secret == path for step in closed.steps)
         files[path] = _file(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
     for path, text in closed.records.items():
         files.pop(path, None)

@@ -19,7 +19,7 @@ from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.docker.component import Docker
 from gpuready.components.ldso.component import Ldso, UpdateLinker
-from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.components.repository.component import KEYRING, FetchKey, Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import OURS, Config
 from gpuready.core import json_document as daemonjson
@@ -27,6 +27,7 @@ from gpuready.core import toml_document
 from gpuready.core.compare import Comparison, compare
 from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.ledger import Put, WriteFiles
 from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -477,17 +478,16 @@ def test_the_right_key_is_written_from_its_parts() -> None:
         steps.send(Reply(0, base64.b64encode(raw).decode()))
     _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
     step = steps.send(Reply(0, base64.b64encode(raw).decode()))
-    ours = base64.b64encode((KEYS / "rsa3072-subkeys.asc").read_bytes()).decode()
-    assert f"put {KEYRING} absent {ours}\n" in step.script
-    assert step.survives
+    assert isinstance(step.args, WriteFiles) and step.survives
+    assert step.args.puts[0] == Put(KEYRING, "absent", (KEYS / "rsa3072-subkeys.asc").read_bytes())
 
 
 def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_bytes((KEYS / "ed25519.asc").read_bytes())
     step, _ = key_step({"key": str(file)})
-    assert step.name == "repository"
-    assert base64.b64encode(file.read_bytes()).decode() in step.script
+    assert isinstance(step.args, WriteFiles)
+    assert step.args.puts[0] == Put(KEYRING, "absent", file.read_bytes())
 
 
 def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path) -> None:
@@ -500,8 +500,8 @@ def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.Mo
     monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
     step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
     line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
+    assert step.args == FetchKey("https://mirror.example/key", line)
     assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script
-    assert value(step.script, "URL") == "https://mirror.example/key"
     assert "secret" not in step.summary
 
 
