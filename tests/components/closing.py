@@ -23,8 +23,8 @@ from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
 from gpuready.components.memlock.component import SetLimits, drop_in
-from gpuready.components.monitoring.component import LINKS
-from gpuready.components.reconverge.component import LINK, RESULT
+from gpuready.components.monitoring.component import LINKS, SetExporter
+from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
 from gpuready.core import json_document
 from gpuready.core.component import Component
 from gpuready.core.ledger import WriteFiles
@@ -275,20 +275,20 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
 
 def _started(state: NodeState, closed: Closed) -> NodeState:
     """systemd starts and enables what the step names, and listens where the file says."""
-    script = closed.script("monitoring")
+    args = closed.args(SetExporter)
     assert not isinstance(state.units, Unknown)
     units, files = dict(state.units), dict(state.files)
-    for name in shlex.split(re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1]):
+    for name in args.stop:
         if name in units:  # which systemd may keep in memory, as it was read
             units[name] = units[name].model_copy(update={"active": "inactive"})
         files.pop(LINKS.get(name, ""), None)
-    for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
+    for name in args.services:
         listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
         units[name] = Unit(
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
         files[LINKS[name]] = _file("", state)
-    if assigned(script, "RELOAD"):
+    if args.reload:
         units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
     return state.model_copy(update={"units": units, "files": files})
 
@@ -331,7 +331,7 @@ def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
 def _enabled(state: NodeState, closed: Closed) -> NodeState:
     """systemctl makes the link for every boot, or takes it away."""
     files = {path: file for path, file in state.files.items() if path != LINK}
-    if assigned(closed.script("reconverge-install"), "RUN"):
+    if closed.args(InstallRun).run:
         files[LINK] = _file("", state)
         files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": state.driver.loaded}), state)
     return state.model_copy(update={"files": files})
