@@ -419,7 +419,7 @@ def _docker_io(state: NodeState, closed: Closed) -> NodeState:
 
 
 def _rdma(state: NodeState, closed: Closed) -> NodeState:
-    return rdmamodel.after(state, {step.name: step.script for step in closed.steps}, closed.writes)
+    return rdmamodel.after(state, closed.steps)
 
 
 def _wheels(state: NodeState, closed: Closed) -> NodeState:
