@@ -22,6 +22,7 @@ from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
+from gpuready.components.driver.component import Hold
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS, SetExporter
 from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
@@ -401,8 +402,8 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
 def _holds(state: NodeState, closed: Closed) -> NodeState:
     """apt-mark holds and lets go."""
     assert not isinstance(state.packages, Unknown)
-    marks = re.findall(r"^hold (hold|unhold) (.*)$", closed.script("driver-hold"), re.M)
-    held = {name: word == "hold" for word, names in marks for name in shlex.split(names)}
+    args = closed.args(Hold)
+    held = dict.fromkeys(args.hold, True) | dict.fromkeys(args.unhold, False)
     packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
     return state.model_copy(update={"packages": packages})
 
