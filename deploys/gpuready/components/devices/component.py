@@ -2,9 +2,9 @@
 
 Programs as root make missing nodes at their start, those in containers cannot. nvidia-modprobe makes them, or
 nvidia-ctk where there is none; links in /dev/char, by which systemd's device rules name a node, come from nvidia-ctk
-(and with a node that today's nvidia-modprobe makes). They are gone after a boot, so that they are asked for only where
-the run on the node makes them at every boot (``reconverge: mend``). nvidia-persistenced is started where it is enabled,
-and restarted when it is the one from before an update: that disturbs nobody, because what uses a GPU keeps it awake.
+(and with a node that today's nvidia-modprobe makes). They are gone after a boot, so gpuready wants them only where the
+run on the node makes them at every boot (``reconverge: mend``). nvidia-persistenced is started where it is enabled,
+and restarted if it is from before an update. That disturbs nobody: what uses a GPU keeps it awake.
 Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system commands, nvidia-container-toolkit issue 48.
 """
 
@@ -74,7 +74,7 @@ class MakeNodes(Script):
 
 
 def _links(spec: NodeSpec, state: NodeState) -> bool:
-    """Are links asked for? They take an nvidia-ctk of the host's own; a node that is made needs its link, too."""
+    """Does the node need links? They take an nvidia-ctk of the host's own."""
     return spec.reconverge.on_driver_change == "mend" and not owners.observed("toolkit", spec, state)
 
 

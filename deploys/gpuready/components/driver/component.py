@@ -194,7 +194,7 @@ class Hold(Script):
 
 
 def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[str, Package]]:
-    """The packages in one transaction, which was judged before; returns the driver's packages of then."""
+    """Install in one transaction, after its simulation was judged; return the driver's packages of then."""
     wanted = install.wanted(spec, state)
     available = ListAvailable(recipes.names(wanted), wanted.kernels)
     told = yield Step("driver-available", available, timeout=1200, summary="what do the repositories have?")
@@ -247,7 +247,7 @@ def _members(state: NodeState) -> dict[str, Package]:
 
 
 def _refuse(members: Mapping[str, Package]) -> None:
-    """A set that is not whole must not be nailed down."""
+    """Raise :class:`NotComparable` for packages that are half-configured or of several versions."""
     if broken := [name for name, package in members.items() if not package.configured]:
         raise NotComparable(f"{', '.join(broken)}: half-configured; dpkg --configure -a first, then they can be held")
     versions = sorted({packages.version(package) for package in members.values()})

@@ -82,7 +82,7 @@ def actual(state: NodeState) -> dict[str, Value]:
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
-    """The same as a question to apt."""
+    """What to ask apt for."""
     packages = state.packages if isinstance(state.packages, dict) else {}
     flavor = _flavor(spec, state)
     members = driverset.members(packages)

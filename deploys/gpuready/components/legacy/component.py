@@ -3,7 +3,7 @@
 Only what is recognisably NVIDIA's goes, and only where nothing reads it or where it does harm; a copy is kept.
 Sources: nvidia-container-toolkit's changelog (1.18.1 for containerd's drop-in, issue 1404; 1.19.1 for CRI-O's) and its
 commit 65f6f468: the OCI hook of the old packages injects the GPU a second time beside CDI. The links to units of
-nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd goes by their names (257 was seen to).
+nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd (seen with 257) goes by their names.
 """
 
 from __future__ import annotations

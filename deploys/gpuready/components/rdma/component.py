@@ -173,7 +173,7 @@ class SwitchMode(Script):
 
 
 def managed(spec: NodeSpec, state: NodeState) -> str:
-    """The mode that gpuready is to bring about here; nothing where that is somebody else's, or nobody's."""
+    """The mode that gpuready sets here; empty where somebody else sets it, or nobody."""
     mode = spec.rdma.netns_mode
     return "" if mode == "unmanaged" or OPERATOR in state.files else mode
 

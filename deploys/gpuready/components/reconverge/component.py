@@ -147,7 +147,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
         target=cdi_unit.target(spec.toolkit.version, state) if ours else "",
         unit=cdi_unit.UNIT if ours and cdi_unit.refreshed(spec.toolkit.version, state) else "",
         settings=cdi_unit.ENVIRONMENT,
-        make="1",
+        make=True,
         shadows=(),
     )
     return {

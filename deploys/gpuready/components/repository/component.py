@@ -112,7 +112,7 @@ class Repository(Component):
         yield Step("repository", script, summary="write the source")
 
     def _fetch(self, spec: NodeSpec, now: float) -> Generator[Step, Reply, bytes]:
-        """The key file for apt, written anew from the parts of the one key that the spec names."""
+        """Get the key file, check it, and return its one key in the form that gpuready writes."""
         repo = spec.toolkit.repo
         if "://" in repo.key:
             reply = yield Step(
@@ -212,7 +212,7 @@ def _proxy_line(spec: NodeSpec, url: str) -> str | None:
 
 
 def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
-    """The setting on the node, with the words that tell it from the expected one where it is a secret."""
+    """The setting on the node; instead of a secret, words that say whether it is the expected one."""
     file, wanted = state.files.get(PROXY), _proxy_line(spec, spec.toolkit.repo.url)
     line = file.text.strip() if file else None
     if file is None or not _is_secret(line, spec):
