@@ -21,6 +21,7 @@ from gpuready.components.crio.component import BINARY
 from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
+from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
@@ -56,7 +57,6 @@ class Closed:
     steps: list[Step] = field(default_factory=list)
     writes: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
-    given: bytes | None = None
     loaded: dict[str, Any] | None = None
     records: dict[str, str] = field(default_factory=dict)
 
@@ -105,6 +105,14 @@ def assigned(script: str, name: str) -> str:
 
 
 def _read(step: Step, closed: Closed) -> None:
+    match step.args:
+        case DockerInstall() as args:
+            _daemon_json(args, closed)
+        case _:
+            _read_text(step, closed)
+
+
+def _read_text(step: Step, closed: Closed) -> None:
     values: dict[str, str] = {}
     for line in step.script.splitlines():
         for word in _words(line):
@@ -118,15 +126,6 @@ def _read(step: Step, closed: Closed) -> None:
             closed.writes[words[1]] = _decoded(words[3])
         elif len(words) == 3 and (words[0] == "drop" or (words[0], words[2]) == ("restore", "")):
             closed.removes.append(words[1])
-    if step.name == "docker" and values.get("CONTENT"):
-        closed.loaded = json.loads(_decoded(values["CONTENT"]))
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
-        if values.get("FORGET"):
-            del closed.records[values["OURS"]]
-        if values["LAST"] == "none":
-            closed.removes.append(values["F"])
-        else:
-            closed.writes[values["F"]] = _decoded(values["FINAL" if values["LAST"] else "CONTENT"])
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
@@ -140,10 +139,19 @@ def _read(step: Step, closed: Closed) -> None:
         content = closed.writes.pop("$F")
         if values["WRITE"]:
             closed.writes[values["F"]] = content
-    if step.name == "docker-stage":
-        found = re.search(r"^decode (\S+) >", step.script, re.M)
-        assert found, step.script
-        closed.given = base64.b64decode(shlex.split(found[1])[0])
+
+
+def _daemon_json(args: DockerInstall, closed: Closed) -> None:
+    """The file is loaded, then it gets its last content."""
+    if not args.content:
+        return
+    closed.loaded = json.loads(args.content)
+    if not args.forget:
+        closed.records[args.ours] = args.record
+    if args.last == "none":
+        closed.removes.append(args.path)
+    else:
+        closed.writes[args.path] = _text(args.final if args.last else args.content)
 
 
 def _containerd_answer(step: Step, state: NodeState) -> str:
@@ -180,7 +188,11 @@ def _words(line: str) -> list[str]:
 
 
 def _decoded(text: str) -> str:
-    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+    return _text(base64.b64decode(text, validate=True))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed) -> NodeState:
@@ -209,35 +221,32 @@ def _file(text: str, state: NodeState) -> File:
 
 def _docker(state: NodeState, closed: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
-    if assigned(closed.script("docker"), "FORGET") and not assigned(closed.script("docker"), "LATER"):
+    args = closed.args(DockerInstall)
+    if args.forget and not args.later:
         gone = (OURS, NEXT, f"{KEPT}{CONFIG}.")
         state = state.model_copy(
             update={"files": {path: file for path, file in state.files.items() if not path.startswith(gone)}}
         )
     if not isinstance(state.docker, Docker):
         return state
-    script = closed.script("docker")
-    restarted = assigned(script, "RESTART")
     document = json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
     document = document if closed.loaded is None else closed.loaded
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
-    if "runtimes" not in document and not restarted:
+    if "runtimes" not in document and not args.restart:
         runtimes = state.docker.runtimes
     flags = json.dumps(state.dockerd_command)
     update: dict[str, Any] = {"runtimes": {"runc": "runc", **runtimes}}
     if "--default-runtime" not in flags:
         update["default_runtime"] = document.get(
-            "default-runtime", "runc" if restarted else state.docker.default_runtime
+            "default-runtime", "runc" if args.restart else state.docker.default_runtime
         )
     if "--live-restore" not in flags:
-        update["live_restore"] = document.get("live-restore", False if restarted else state.docker.live_restore)
+        update["live_restore"] = document.get("live-restore", False if args.restart else state.docker.live_restore)
     if "--add-runtime" in flags:
         update["runtimes"] = state.docker.runtimes
-    awaited = re.search(r"^  set -- (.*)$", script[script.index("as_wanted()") :], re.M)
-    assert awaited
-    names = shlex.split(awaited[1])  # the step waits until the engine tells one of them
-    assert not names or update["runtimes"].get("nvidia") in names
-    if restarted:
+    if args.runtime_paths:  # the step waits until the engine names one of them
+        assert update["runtimes"].get("nvidia") in args.runtime_paths
+    if args.restart:
         update["cdi_spec_dirs"] = ("/etc/cdi",) if (document.get("features") or {}).get("cdi") else ()
     files = dict(state.files)
     if CONFIG in files:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.docker.component import Docker
+from gpuready.components.docker.transaction import DockerInstall, DockerStage
 from gpuready.components.ldso.component import Ldso
 from gpuready.components.repository.component import KEYRING, Repository
 from gpuready.components.toolkit.component import Toolkit
@@ -31,7 +32,7 @@ from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import STAGED, Closed, after, assigned, close
+from tests.components.closing import Closed, after, assigned, close
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -74,7 +75,7 @@ def value(script: str, name: str) -> str:
     ],
 )
 def test_nvidia_ctk_gets_the_users_file_or_an_empty_one(daemon_json: str, given: bytes) -> None:
-    assert docker(daemon_json=daemon_json).given == given
+    assert docker(daemon_json=daemon_json).args(DockerStage).given == given
 
 
 @pytest.mark.parametrize(
@@ -119,31 +120,26 @@ def test_of_nvidia_ctks_document_only_the_path_is_taken() -> None:
 
 
 def test_a_running_engine_is_reloaded_and_not_restarted() -> None:
-    script = docker({"default_runtime": True}).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "DEFAULT")) == ("1", "", "nvidia")
-    assert value(script, "LIVE") == ""  # nothing differs there, so nothing is asked
+    args = docker({"default_runtime": True}).args(DockerInstall)
+    assert (args.reload, args.restart, args.default_runtime) == (True, False, "nvidia")
+    assert args.live_restore == ""  # nothing differs there, so nothing is asked
 
 
 def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
-    script = docker({"default_runtime": True}, docker="stopped").script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("", "")
+    args = docker({"default_runtime": True}, docker="stopped").args(DockerInstall)
+    assert not args.reload and not args.restart
 
 
 def test_cdi_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
     text = DOCKER["daemon_json"].replace("}}", '}}, "features": {"cdi": true}')
-    script = docker({"cdi": True}, daemon_json=text).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "CONTENT")) == ("", "1", "")
-    assert value(script, "CDI") == "true"
+    args = docker({"cdi": True}, daemon_json=text).args(DockerInstall)
+    assert (args.reload, args.restart, args.content, args.cdi) == (False, True, b"", "true")
 
 
 def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
-    spec, state = built({"runtimes": {"docker": {"default_runtime": True}}}, DOCKER)
-    script = docker({"default_runtime": True}).script("docker")
-    assert f'same "$F" {state.files["/etc/docker/daemon.json"].sha256}\n' in script
-    without = {k: v for k, v in DOCKER.items() if k != "daemon_json"}
-    spec, state = built({}, without)
-    closed = close(Docker(), spec, state, compare(Docker(), spec, state).diff, STAGED)
-    assert 'same "$F" absent\n' in closed.script("docker")
+    _, state = built({}, DOCKER)
+    assert docker({"default_runtime": True}).args(DockerInstall).before == state.files[PATH].sha256
+    assert docker(files={}).args(DockerInstall).before == "absent"
 
 
 @pytest.mark.parametrize(
@@ -157,8 +153,9 @@ def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
     ],
 )
 def test_the_new_file_is_validated_with_the_flags_of_the_engine(flags: list[str], kept: list[str]) -> None:
-    script = docker({"default_runtime": True}, dockerd_flags=flags).script("docker")
-    found = re.search(r"^ +dockerd (.*?) ?--validate", script, re.M)
+    closed = docker({"default_runtime": True}, dockerd_flags=flags)
+    assert closed.args(DockerInstall).flags == tuple(kept)
+    found = re.search(r"^ +dockerd (.*?) ?--validate", closed.script("docker"), re.M)
     assert found
     assert shlex.split(found[1]) == kept
 
@@ -171,9 +168,10 @@ def test_what_needs_no_restart_is_closed_first() -> None:
     assert set(first) | set(second) == set(found.diff)
     assert Docker().disruption(first, state) == Disruption.reload
     assert Docker().disruption(first + second, state) == Disruption.restart
-    script = close(Docker(), spec, state, first).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("1", "")
-    assert '"cdi": true' in close(Docker(), spec, state, first).writes["/etc/docker/daemon.json"]
+    closed = close(Docker(), spec, state, first)
+    args = closed.args(DockerInstall)
+    assert args.reload and not args.restart
+    assert '"cdi": true' in closed.writes[PATH]
 
 
 @pytest.mark.parametrize(
@@ -193,28 +191,23 @@ def test_what_needs_no_restart_is_closed_first() -> None:
 )
 def test_the_way_back_names_what_a_missing_key_would_leave_as_it_is(daemon_json: str, undo: dict[str, Any]) -> None:
     before = {"default_runtime": undo["default-runtime"], "live_restore": False}
-    script = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before).script(
-        "docker"
-    )
-    assert json.loads(base64.b64decode(value(script, "UNDO"))) == undo | {"default-shm-size": "67108864"}
+    closed = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before)
+    assert json.loads(closed.args(DockerInstall).undo) == undo | {"default-shm-size": "67108864"}
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: bool) -> None:
     engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
     closed = docker({"cdi": True, "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
-    script = closed.script("docker")
-    documents = {n: json.loads(base64.b64decode(value(script, n))) for n in ("ALIVE", "QUIET")}
-    assert documents == {
-        "ALIVE": {"debug": True, "live-restore": True},
-        "QUIET": {"debug": True, "live-restore": before},
-    }
+    args = closed.args(DockerInstall)
+    assert json.loads(args.alive) == {"debug": True, "live-restore": True}
+    assert json.loads(args.quiet) == {"debug": True, "live-restore": before}
 
 
 def test_the_way_back_leaves_alone_what_a_flag_says() -> None:
-    script = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"]).script("docker")
-    for name in ("ALIVE", "QUIET"):
-        assert json.loads(base64.b64decode(value(script, name))) == {"debug": True}
+    closed = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"])
+    args = closed.args(DockerInstall)
+    assert json.loads(args.alive) == json.loads(args.quiet) == {"debug": True}
 
 
 ALL = {"default_runtime": True, "live_restore": True, "shm_size": "1g", "cdi": True}
@@ -305,7 +298,7 @@ def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: di
     done, closed = removed(state)
     assert closed.loaded is not None
     says = json.dumps(closed.loaded)
-    half = with_files(state, next=base64.b64decode(value(closed.script("docker"), "RECORD")).decode())
+    half = with_files(state, next=closed.args(DockerInstall).record)
     if cut != "before the file":
         half = with_files(half, daemon=says)
     if cut in ("before the last words", "before the record"):
@@ -335,17 +328,16 @@ def test_an_apply_after_a_way_back_that_was_cut_records_what_is_there() -> None:
     """The engine was restarted with another flag meanwhile, so there is something to load and nothing to write."""
     spec, before, state = applied({"default_runtime": True}, "{}")
     half = with_files(state, next="{}\n").model_copy(update={"docker": before.docker})
-    script = close(Docker(), spec, half, compare(Docker(), spec, half).diff).script("docker")
-    assert (value(script, "CONTENT"), value(script, "FORGET")) == ("", "")
-    record = json.loads(base64.b64decode(value(script, "RECORD")))
-    assert record == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
+    args = close(Docker(), spec, half, compare(Docker(), spec, half).diff).args(DockerInstall)
+    assert (args.content, args.forget) == (b"", False)
+    assert json.loads(args.record) == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
 
 
 def test_what_a_later_restart_takes_back_stays_on_record() -> None:
     spec, before, state = applied({"cdi": True}, "{}")
     reload, restart = Docker().groups(compare(Docker(), spec, state, original=True).diff)
     closed = close(Docker(), spec, state, reload)
-    assert value(closed.script("docker"), "LATER") == "1"
+    assert closed.args(DockerInstall).later
     files = {
         p: f for p, f in after(Docker(), spec, state, closed).files.items() if p != "/var/lib/gpuready/docker.next"
     }
@@ -353,7 +345,8 @@ def test_what_a_later_restart_takes_back_stays_on_record() -> None:
         next="{}\n", ours=state.files["/var/lib/gpuready/docker.ours"].text)  # fmt: skip
     assert compare(Docker(), spec, half, original=True).diff == restart
     left, closed = removed(half)
-    assert (value(closed.script("docker"), "RESTART"), value(closed.script("docker"), "FORGET")) == ("1", "1")
+    args = closed.args(DockerInstall)
+    assert args.restart and args.forget
     assert left.docker == before.docker
 
 
@@ -382,13 +375,13 @@ def test_a_lost_original_stands_in_the_way() -> None:
     assert "its original is not in /var/lib/gpuready/backup" in found.error
 
 
-@pytest.mark.parametrize(("text", "names"), [
-    ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', "/opt/x"), ("{}", "")])  # fmt: skip
-def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, names: str) -> None:
+@pytest.mark.parametrize(("text", "paths"), [
+    ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', ("/opt/x",)), ("{}", ())])  # fmt: skip
+def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, paths: tuple[str, ...]) -> None:
     spec, before, state = applied({}, text)
-    script = close(Docker(), spec, before, compare(Docker(), spec, before).diff).script("docker")
-    assert "\n  set -- nvidia-container-runtime /usr/bin/nvidia-container-runtime\n" in script
-    assert f"\n  set -- {names}\n" in removed(state)[1].script("docker")
+    args = close(Docker(), spec, before, compare(Docker(), spec, before).diff).args(DockerInstall)
+    assert args.runtime_paths == ("nvidia-container-runtime", "/usr/bin/nvidia-container-runtime")
+    assert removed(state)[1].args(DockerInstall).runtime_paths == paths
 
 
 _JSON = st.recursive(
