@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import tomlkit
 
+from gpuready.components.containerd.component import ContainerdInstall, ContainerdStage, ContainerdValidate
 from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import BINARY
@@ -88,8 +89,10 @@ def close(
             out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
             if step.name == "config-read" and CONFIG_TOML in state.files:
                 out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
-            if step.name.startswith("containerd-"):
-                out = _containerd_answer(step, state)
+            if isinstance(step.args, ContainerdStage):
+                out = STAGED_CONTAINERD
+            if isinstance(step.args, ContainerdValidate):
+                out = _dumped(state, {step.args.path: _text(step.args.content)})
             if step.name == "crio-stage":
                 out = _crio_staged(step)
             step = steps.send(Reply(0, out))
@@ -108,6 +111,13 @@ def _read(step: Step, closed: Closed) -> None:
     match step.args:
         case DockerInstall() as args:
             _daemon_json(args, closed)
+        case ContainerdInstall() as args:
+            if args.write or args.remove:
+                closed.records[args.ours] = args.after
+            if args.write:
+                closed.writes[args.path] = _text(args.content)
+            if args.remove:
+                closed.removes.append(args.path)
         case _:
             _read_text(step, closed)
 
@@ -129,12 +139,6 @@ def _read_text(step: Step, closed: Closed) -> None:
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
-    if step.name == "containerd" and values["WRITE"] + values["REMOVE"]:
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
-    if step.name == "containerd" and values["WRITE"]:
-        closed.writes[values["F"]] = _decoded(values["CONTENT"])
-    if step.name == "containerd" and values["REMOVE"]:
-        closed.removes.append(values["F"])
     if step.name == "crio":
         content = closed.writes.pop("$F")
         if values["WRITE"]:
@@ -152,14 +156,6 @@ def _daemon_json(args: DockerInstall, closed: Closed) -> None:
         closed.removes.append(args.path)
     else:
         closed.writes[args.path] = _text(args.final if args.last else args.content)
-
-
-def _containerd_answer(step: Step, state: NodeState) -> str:
-    if step.name == "containerd-stage":
-        return STAGED_CONTAINERD
-    found = re.search(r"^F=(\S+)$.*^decode (\S+) >", step.script, re.M | re.S)
-    assert found, step.script
-    return _dumped(state, {shlex.split(found[1])[0]: _decoded(shlex.split(found[2])[0])})
 
 
 def _crio_staged(step: Step) -> str:
@@ -257,17 +253,16 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
 
 def _containerd(state: NodeState, closed: Closed) -> NodeState:
     """The dump is of what lies there now; a restart takes it over."""
-    script, files = closed.script("containerd"), dict(state.files)
+    args, files = closed.args(ContainerdInstall), dict(state.files)
     for path in closed.writes:
         files[f"{KEPT}{path}.ours"] = _file(f"{files[path].sha256}\n", state)
-    if assigned(script, "FORGET"):
+    if args.forget:
         gone = tuple(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes))
         files = {path: file for path, file in files.items() if not path.startswith(gone)}
     state = state.model_copy(update={"files": files})
-    restarted = assigned(script, "RESTART")
-    unloaded = () if restarted else (*state.unloaded, *closed.writes)
+    unloaded = () if args.restart else (*state.unloaded, *closed.writes)
     dump, running = _dumped(state, {}), state.cri
-    if restarted and running is not None:
+    if args.restart and running is not None:
         running = Cri.model_validate(containerdmodel.cri(dump))
     return state.model_copy(update={"containerd": dump, "unloaded": unloaded, "cri": running})
 

@@ -97,6 +97,7 @@ class Config(Component):
         record = owned_keys.read(state, OURS)
         last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
         ours = {k: v for k, v in values.items() if v not in (None, toolkit_config.given(before, k))}
+        texts = owned_keys.texts(record, CONFIG, last, ours)
         yield Step(
             "config",
             resources.script(
@@ -105,7 +106,8 @@ class Config(Component):
                 before=hashlib.sha256(data).hexdigest() if data else "absent",
                 content=merged,
                 ours=OURS,
-                **owned_keys.texts(record, CONFIG, last, ours),
+                between=texts.between,
+                after=texts.after,
             ),
             summary="install config.toml",
         )
