@@ -18,7 +18,7 @@ import tomlkit
 from gpuready.components.containerd.component import ContainerdInstall, ContainerdStage, ContainerdValidate
 from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
-from gpuready.components.crio.component import BINARY
+from gpuready.components.crio.component import BINARY, CrioInstall, CrioStage
 from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
@@ -93,8 +93,8 @@ def close(
                 out = STAGED_CONTAINERD
             if isinstance(step.args, ContainerdValidate):
                 out = _dumped(state, {step.args.path: _text(step.args.content)})
-            if step.name == "crio-stage":
-                out = _crio_staged(step)
+            if isinstance(step.args, CrioStage):
+                out = _crio_staged(step.args)
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
@@ -118,6 +118,9 @@ def _read(step: Step, closed: Closed) -> None:
                 closed.writes[args.path] = _text(args.content)
             if args.remove:
                 closed.removes.append(args.path)
+        case CrioInstall() as args:
+            if args.write:
+                closed.writes[args.path] = _text(args.content)
         case _:
             _read_text(step, closed)
 
@@ -139,10 +142,6 @@ def _read_text(step: Step, closed: Closed) -> None:
     if step.name == "config":
         closed.writes[values["F"]] = closed.writes.pop("$F")
         closed.records[values["OURS"]] = _decoded(values["RECORD"])
-    if step.name == "crio":
-        content = closed.writes.pop("$F")
-        if values["WRITE"]:
-            closed.writes[values["F"]] = content
 
 
 def _daemon_json(args: DockerInstall, closed: Closed) -> None:
@@ -158,11 +157,9 @@ def _daemon_json(args: DockerInstall, closed: Closed) -> None:
         closed.writes[args.path] = _text(args.final if args.last else args.content)
 
 
-def _crio_staged(step: Step) -> str:
+def _crio_staged(args: CrioStage) -> str:
     """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
-    found = re.search(r"^decode (\S+) >", step.script, re.M)
-    assert found, step.script
-    runtime = tomlkit.parse(_decoded(shlex.split(found[1])[0])).unwrap().get("crio", {}).get("runtime", {})
+    runtime = tomlkit.parse(args.given).unwrap().get("crio", {}).get("runtime", {})
     table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
     nvidia = {**table, "runtime_path": BINARY, "runtime_type": "oci"}
     return tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": nvidia}}}})
@@ -269,7 +266,7 @@ def _containerd(state: NodeState, closed: Closed) -> NodeState:
 
 def _crio(state: NodeState, closed: Closed) -> NodeState:
     """A reload reads all files; systemd knows when that was."""
-    if not assigned(closed.script("crio"), "RELOAD") or isinstance(state.units, Unknown):
+    if not closed.args(CrioInstall).reload or isinstance(state.units, Unknown):
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
     files = criofiles.effective(state)
