@@ -26,6 +26,7 @@ from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
+from gpuready.components.toolkit.component import ToolkitInstall
 from gpuready.core import json_document
 from gpuready.core.component import Component
 from gpuready.core.step import Reply, Script, Step
@@ -382,22 +383,19 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
 
 def _apt(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs what is pinned; apt-mark holds or unholds."""
-    script = closed.script("toolkit")
-    marks = {name: word == "hold" for word, names in re.findall(r"^apt-mark (\w+) (.*?) >", script, re.M)
-             for name in names.split()}  # fmt: skip
-    gone = {name for names in re.findall(r"^purge\(\) .* purge (.*); }$", script, re.M) for name in names.split()}
-    assert set(marks) | gone >= set(PACKAGES), script
+    args = closed.args(ToolkitInstall)
+    assert {*args.hold, *args.unhold, *args.purge} == set(PACKAGES)
     packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
-    for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
+    for name, _, version in (pin.partition("=") for pin in args.pins):
         packages[name] = Package(version=version, arch="amd64")
-    for old in re.findall(r"^for p in (.*); do\n  OLD=", script, re.M):
-        for name in shlex.split(old):
-            packages.pop(name)
+    for name in args.old:
+        assert args.pins, "they go in the transaction that installs the new ones"
+        packages.pop(name)
     for name in PACKAGES:
-        if name in gone:
+        if name in args.purge:
             packages.pop(name, None)
         elif name in packages:
-            packages[name] = packages[name].model_copy(update={"held": marks[name]})
+            packages[name] = packages[name].model_copy(update={"held": name in args.hold})
     return state.model_copy(update={"packages": packages})
 
 
