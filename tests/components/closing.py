@@ -27,6 +27,7 @@ from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
 from gpuready.components.toolkit.component import ToolkitInstall
+from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRead
 from gpuready.core import json_document
 from gpuready.core.component import Component
 from gpuready.core.step import Reply, Script, Step
@@ -35,7 +36,6 @@ from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.persistenced import PERSISTENCED
-from gpuready.state.toolkit_config import CONFIG as CONFIG_TOML
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
@@ -88,8 +88,8 @@ def close(
             closed.steps.append(step)
             _read(step, closed)
             out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
-            if step.name == "config-read" and CONFIG_TOML in state.files:
-                out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
+            if isinstance(step.args, ConfigRead) and step.args.path in state.files:
+                out = base64.b64encode(state.files[step.args.path].data).decode()
             if isinstance(step.args, ContainerdStage):
                 out = STAGED_CONTAINERD
             if isinstance(step.args, ContainerdValidate):
@@ -122,6 +122,9 @@ def _read(step: Step, closed: Closed) -> None:
         case CrioInstall() as args:
             if args.write:
                 closed.writes[args.path] = _text(args.content)
+        case ConfigInstall() as args:
+            closed.records[args.ours] = args.after
+            closed.writes[args.path] = args.content
         case _:
             _read_text(step, closed)
 
@@ -140,9 +143,6 @@ def _read_text(step: Step, closed: Closed) -> None:
             closed.writes[words[1]] = _decoded(words[3])
         elif len(words) == 3 and (words[0] == "drop" or (words[0], words[2]) == ("restore", "")):
             closed.removes.append(words[1])
-    if step.name == "config":
-        closed.writes[values["F"]] = closed.writes.pop("$F")
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
 
 
 def _daemon_json(args: DockerInstall, closed: Closed) -> None:

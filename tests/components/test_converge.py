@@ -22,7 +22,7 @@ from gpuready.components.docker.transaction import DockerInstall, DockerStage
 from gpuready.components.ldso.component import Ldso
 from gpuready.components.repository.component import KEYRING, Repository
 from gpuready.components.toolkit.component import Toolkit
-from gpuready.components.toolkit_config.component import OURS, Config
+from gpuready.components.toolkit_config.component import OURS, Config, ConfigInstall
 from gpuready.core import json_document as daemonjson
 from gpuready.core import toml_document
 from gpuready.core.compare import Comparison, compare
@@ -629,8 +629,7 @@ def test_a_value_that_is_exchanged_for_another_stays_ours_until_that_is_done() -
     spec, state = configured("# only this\n", mode="cdi")
     done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
     other = NodeSpec.model_validate({"toolkit": {"mode": "legacy"}})
-    script = close(Config(), other, done, compare(Config(), other, done).diff).script("config")
-    between = base64.b64decode(value(script, "BETWEEN")).decode()
+    between = close(Config(), other, done, compare(Config(), other, done).diff).args(ConfigInstall).between
     cut = done.model_copy(update={"files": done.files | {OURS: done.files[OURS].model_copy(update={"text": between})}})
     assert compare(Config(), spec, cut, original=True).diff == compare(Config(), spec, done, original=True).diff != ()
 
@@ -651,8 +650,9 @@ def test_config_toml_is_read_again_before_it_is_merged() -> None:
     assert next(steps).survives is False
     made = "disable-require = true\n"
     step = steps.send(Reply(0, base64.b64encode(made.encode()).decode()))
-    sent = base64.b64encode(f'{made}\n[nvidia-container-runtime]\nmode = "cdi"\n'.encode()).decode()
-    assert f'put "$F" {hashlib.sha256(made.encode()).hexdigest()} {sent}\n' in step.script
+    assert isinstance(step.args, ConfigInstall)
+    assert step.args.before == hashlib.sha256(made.encode()).hexdigest()
+    assert step.args.content == f'{made}\n[nvidia-container-runtime]\nmode = "cdi"\n'
 
 
 @pytest.mark.parametrize("made", [b"[a\n", b"a = '\xff'\n", b"nvidia-container-runtime = 1\n"])
