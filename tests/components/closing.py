@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import tomlkit
 
+from gpuready.components.cdi.component import CdiGenerate
 from gpuready.components.containerd.component import ContainerdInstall, ContainerdStage, ContainerdValidate
 from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
@@ -359,9 +360,9 @@ def _nodes(state: NodeState, closed: Closed) -> NodeState:
 
 def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
     """nvidia-ctk makes a spec of the driver that is loaded and the GPUs that nvidia-smi names; old ones go aside."""
-    script = closed.script("cdi")
+    args = closed.args(CdiGenerate)
     files = dict(state.files)
-    if assigned(script, "MAKE"):
+    if args.make:
         version = state.driver.proc_version or state.driver.module_version
         smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
         names = [name for n, uuid in enumerate(re.findall(r"<uuid>(GPU-.*?)<", smi)) for name in (str(n), uuid)]
@@ -372,10 +373,8 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
             "devices": [{"name": name, "containerEdits": {}} for name in [*names, "all"]],
             "containerEdits": {"mounts": [{"hostPath": f"/usr/lib/libcuda.so.{version}"}]},
         }
-        files[assigned(script, "OUT")] = _file(json.dumps(spec), state)
-    aside = re.search(r"^for s in (.*); do$", script, re.M)
-    assert aside
-    for word in shlex.split(aside[1]):
+        files[args.target] = _file(json.dumps(spec), state)
+    for word in args.shadows:
         sha, _, path = word.partition(":")
         assert files.pop(path).sha256 == sha
     return state.model_copy(update={"files": files, "cdi_missing": ()})

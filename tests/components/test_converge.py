@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuready.catalogue import CATALOGUE
-from gpuready.components.cdi.component import Cdi
+from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
 from gpuready.components.docker.transaction import DockerInstall, DockerStage
 from gpuready.components.ldso.component import Ldso
@@ -756,8 +756,8 @@ def test_old_specs_go_aside_by_their_hash_and_only_after_the_fresh_one_is_there(
     text = (KEYS.parent / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
     state = {"module": "580.159.04", "files": {"/etc/cdi/nvidia.yaml": text, "/etc/cdi/old one.yaml": text}}
     spec, node = built({}, state, "cdi")
-    script = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff).script("cdi")
-    sha = hashlib.sha256(text.encode()).hexdigest()
-    assert value(script, "OUT") == "/etc/cdi/nvidia.yaml"
-    assert f"for s in '{sha}:/etc/cdi/old one.yaml'; do" in script
+    closed = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff)
+    args, script = closed.args(CdiGenerate), closed.script("cdi")
+    assert args.target == "/etc/cdi/nvidia.yaml"
+    assert args.shadows == (f"{hashlib.sha256(text.encode()).hexdigest()}:/etc/cdi/old one.yaml",)
     assert script.index("nvidia-ctk cdi generate") < script.index("for s in")
