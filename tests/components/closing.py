@@ -24,6 +24,7 @@ from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
 from gpuready.components.docker.transaction import DockerInstall
+from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
 from gpuready.components.reconverge.component import LINK, RESULT
@@ -409,7 +410,7 @@ def _holds(state: NodeState, closed: Closed) -> NodeState:
 
 def _docker_io(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs docker.io, whose postinst starts it."""
-    assert " install docker.io " in closed.script("engine")
+    assert closed.args(EngineInstall)
     packages, tools = state.packages, state.tools
     assert not isinstance(packages, Unknown) and not isinstance(tools, Unknown)
     packages = {**packages, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
