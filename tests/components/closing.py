@@ -23,7 +23,7 @@ from gpuready.components.crio.component import BINARY, CrioInstall, CrioStage
 from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
-from gpuready.components.docker.transaction import DockerInstall
+from gpuready.components.docker.transaction import DockerInstall, DockerStage
 from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS
@@ -89,18 +89,29 @@ def close(
         while True:
             closed.steps.append(step)
             _read(step, closed)
-            out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
-            if isinstance(step.args, ConfigRead) and step.args.path in state.files:
-                out = base64.b64encode(state.files[step.args.path].data).decode()
-            if isinstance(step.args, ContainerdStage):
-                out = STAGED_CONTAINERD
-            if isinstance(step.args, ContainerdValidate):
-                out = _dumped(state, {step.args.path: _text(step.args.content)})
-            if isinstance(step.args, CrioStage):
-                out = _crio_staged(step.args)
+            out = _answer(step, state, staged)
+            if step.name == "repository-key":
+                out = base64.b64encode(key).decode()
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
+
+
+def _answer(step: Step, state: NodeState, staged: str) -> str:
+    """What a node prints for an engine's step; ``staged`` is nvidia-ctk's daemon.json."""
+    match step.args:
+        case DockerStage():
+            return staged
+        case ContainerdStage():
+            return STAGED_CONTAINERD
+        case ContainerdValidate(path=path, content=content):
+            return _dumped(state, {path: _text(content)})
+        case CrioStage(given=given):
+            return _crio_staged(given)
+        case ConfigRead(path=path) if path in state.files:
+            return base64.b64encode(state.files[path].data).decode()
+        case _:
+            return ""
 
 
 def assigned(script: str, name: str) -> str:
@@ -160,9 +171,9 @@ def _daemon_json(args: DockerInstall, closed: Closed) -> None:
         closed.writes[args.path] = _text(args.final if args.last else args.content)
 
 
-def _crio_staged(args: CrioStage) -> str:
+def _crio_staged(given: str) -> str:
     """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
-    runtime = tomlkit.parse(args.given).unwrap().get("crio", {}).get("runtime", {})
+    runtime = tomlkit.parse(given).unwrap().get("crio", {}).get("runtime", {})
     table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
     nvidia = {**table, "runtime_path": BINARY, "runtime_type": "oci"}
     return tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": nvidia}}}})
