@@ -61,7 +61,6 @@ class Closed:
     steps: list[Step] = field(default_factory=list)
     writes: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
-    loaded: dict[str, Any] | None = None
     records: dict[str, str] = field(default_factory=dict)
 
     def script(self, name: str) -> str:
@@ -162,7 +161,6 @@ def _daemon_json(args: DockerInstall, closed: Closed) -> None:
     """The file is loaded, then it gets its last content."""
     if not args.content:
         return
-    closed.loaded = json.loads(args.content)
     if not args.forget:
         closed.records[args.ours] = args.record
     if args.last == "none":
@@ -236,8 +234,7 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
         )
     if not isinstance(state.docker, Docker):
         return state
-    document = json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
-    document = document if closed.loaded is None else closed.loaded
+    document = json_document.read(args.content or (state.files[CONFIG].data if CONFIG in state.files else b""))
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
     if "runtimes" not in document and not args.restart:
         runtimes = state.docker.runtimes

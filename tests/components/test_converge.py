@@ -242,7 +242,7 @@ def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: 
     assert left.docker == before.docker
     assert Docker().actual(spec, left) == Docker().actual(spec, before)
     assert Docker().original(spec, left) == {}
-    assert closed.loaded is not None and closed.loaded["live-restore"] is False
+    assert json.loads(closed.args(DockerInstall).content)["live-restore"] is False
 
 
 def test_what_the_user_changed_since_stays() -> None:
@@ -296,11 +296,10 @@ def with_files(state: NodeState, **texts: str | None) -> NodeState:
 def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: dict[str, Any], cut: str) -> None:
     spec, before, state = applied(wanted, text)
     done, closed = removed(state)
-    assert closed.loaded is not None
-    says = json.dumps(closed.loaded)
-    half = with_files(state, next=closed.args(DockerInstall).record)
+    args = closed.args(DockerInstall)
+    half = with_files(state, next=args.record)
     if cut != "before the file":
-        half = with_files(half, daemon=says)
+        half = with_files(half, daemon=args.content.decode())
     if cut in ("before the last words", "before the record"):
         half = half.model_copy(update={"docker": done.docker})
     if cut == "before the record":

@@ -111,7 +111,8 @@ def install(
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
     load = json_document.write(json_document.merge(merged, named), data or b"") if named else target or b"{}\n"
-    written = (load if named else target) != data
+    # After a cut the file may already have what has to be loaded, which is not its final content.
+    written = target != data or (bool(named) and load != data)
     script = DockerInstall(
         before=state.sha256(CONFIG),
         content=load if written else b"",
