@@ -1,7 +1,8 @@
 """The transaction on daemon.json and dockerd: what is installed, what is loaded, and each way back.
 
-A reload forgets no key that is missing. So what goes is said by name once (``"runtimes": {}``, ``"live-restore":
-false``), and the user's own document takes its place afterwards; the ways back are built alike.
+When dockerd reloads, it keeps the value of a key that is missing from the file. So the file first names what a removed
+key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the user's own document takes its place.
+The ways back work alike.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def install(
         reload=isinstance(state.docker, Engine) and (written or set(running) != {CDI}),
         restart=restart,
         work=work,
-        runtime_paths=_names(running.get(PATH)),
+        runtime_paths=_runtime_paths(running.get(PATH)),
         runtime_gone=PATH in running and running[PATH] is None,
         default_runtime=str(running.get(DEFAULT, "")),
         live_restore=str(running.get(LIVE, "")).lower(),
@@ -138,15 +139,15 @@ def install(
     return Step("docker", script, timeout=300, summary="install daemon.json")
 
 
-def _names(path: Value) -> tuple[str, ...]:
-    """How the engine may call the runtime that it has to have."""
+def _runtime_paths(path: Value) -> tuple[str, ...]:
+    """The paths by which the engine may name the runtime."""
     if not isinstance(path, str):
         return ()
     return tuple(dockerkeys.SAME) if path == RUNTIME else (path,)
 
 
 def _has_cdi_still(state: NodeState, document: Document) -> bool:
-    """What a restart alone takes back is still to come."""
+    """Does the engine still run with our features.cdi, which only a restart takes back?"""
     if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
         return False
     runs = dockerkeys.runs(state, state.docker, document)[CDI]
@@ -154,9 +155,9 @@ def _has_cdi_still(state: NodeState, document: Document) -> bool:
 
 
 def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
-    """The bytes of the file in the end: today's or those from before the first touch where they say the same.
+    """The final content of the file: today's bytes, or those from before our first change, if they mean the same.
 
-    ``ends``: nothing in the file will be ours, not even what a step that was cut said by name.
+    None: no file. ``ends``: nothing in the file is ours any more, not even what a step that was cut off left there.
     """
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
     same = json_document.write(merged) == json_document.write(document)
@@ -166,12 +167,12 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
 
 
 def _meaning(document: Document) -> bytes:
-    """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
+    """The document as dockerd reads it: an empty object or null is no key, and order does not matter."""
     return json_document.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
-    """What a reload has to be told because the file will not say it."""
+    """The values that a reload needs by name, because the final file does not have their keys."""
     named: _Named = {}
     for key, value in running.items():
         if key == PATH and value is None:
@@ -184,7 +185,7 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
 def _record(
     state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """What daemon.json has from us, after this step; what somebody changed since is theirs."""
+    """What is ours in daemon.json after this step. A key that somebody else changed since is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
     still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
     ours = still | dict(configured)
