@@ -21,23 +21,25 @@ from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import BINARY, CrioInstall, CrioStage
 from gpuready.components.crio.component import UNIT as CRIO
+from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
 from gpuready.components.docker.transaction import DockerInstall, DockerStage
 from gpuready.components.docker_package.component import EngineInstall
+from gpuready.components.driver.component import Hold
 from gpuready.components.memlock.component import SetLimits, drop_in
-from gpuready.components.monitoring.component import LINKS
-from gpuready.components.reconverge.component import LINK, RESULT
+from gpuready.components.monitoring.component import LINKS, SetExporter
+from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
 from gpuready.components.toolkit.component import ToolkitInstall
 from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRead
 from gpuready.core import json_document
 from gpuready.core.component import Component
+from gpuready.core.ledger import WriteFiles
 from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from gpuready.state.persistenced import PERSISTENCED
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
@@ -113,13 +115,6 @@ def _answer(step: Step, state: NodeState, staged: str) -> str:
             return ""
 
 
-def assigned(script: str, name: str) -> str:
-    """The value of ``name`` at the head of a script."""
-    found = re.search(rf"^{name}=(.*)$", script, re.M)
-    assert found, name
-    return "".join(shlex.split(found[1]))
-
-
 def _read(step: Step, closed: Closed) -> None:
     match step.args:
         case DockerInstall() as args:
@@ -142,14 +137,7 @@ def _read(step: Step, closed: Closed) -> None:
 
 
 def _read_text(step: Step, closed: Closed) -> None:
-    values: dict[str, str] = {}
     for line in step.script.splitlines():
-        for word in _words(line):
-            name, eq, value = word.partition("=")
-            if eq and name.isupper():
-                values[name] = value.removesuffix(";")
-        if values.get("WRITE"):
-            line = re.sub(r'^if \[ -n "\$WRITE" \]; then (.*); fi$', r"\1", line)
         words = _words(line)
         if words[:1] == ["put"] and len(words) == 4:
             closed.writes[words[1]] = _decoded(words[3])
@@ -208,7 +196,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
-        secret = any(f"SECRET={path}\n" in step.script for step in closed.steps)
+        secret = any(isinstance(step.args, WriteFiles) and step.args.secret == path for step in closed.steps)
         files[path] = _file(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
     for path, text in closed.records.items():
         files.pop(path, None)
@@ -288,20 +276,20 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
 
 def _started(state: NodeState, closed: Closed) -> NodeState:
     """systemd starts and enables what the step names, and listens where the file says."""
-    script = closed.script("monitoring")
+    args = closed.args(SetExporter)
     assert not isinstance(state.units, Unknown)
     units, files = dict(state.units), dict(state.files)
-    for name in shlex.split(re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1]):
+    for name in args.stop:
         if name in units:  # which systemd may keep in memory, as it was read
             units[name] = units[name].model_copy(update={"active": "inactive"})
         files.pop(LINKS.get(name, ""), None)
-    for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
+    for name in args.services:
         listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
         units[name] = Unit(
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
         files[LINKS[name]] = _file("", state)
-    if assigned(script, "RELOAD"):
+    if args.reload:
         units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
     return state.model_copy(update={"units": units, "files": files})
 
@@ -344,7 +332,7 @@ def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
 def _enabled(state: NodeState, closed: Closed) -> NodeState:
     """systemctl makes the link for every boot, or takes it away."""
     files = {path: file for path, file in state.files.items() if path != LINK}
-    if assigned(closed.script("reconverge-install"), "RUN"):
+    if closed.args(InstallRun).run:
         files[LINK] = _file("", state)
         files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": state.driver.loaded}), state)
     return state.model_copy(update={"files": files})
@@ -352,16 +340,15 @@ def _enabled(state: NodeState, closed: Closed) -> NodeState:
 
 def _nodes(state: NodeState, closed: Closed) -> NodeState:
     """The driver's tools make the nodes that are asked for, and links for all; systemd starts what is enabled."""
-    script = closed.script("devices")
-    asked = re.findall(r"^make_nodes (.*)$", script, re.M)
-    nodes = tuple(dict.fromkeys((*state.driver.nodes, *shlex.split(asked[0] if asked else ""))))
+    args = closed.args(MakeNodes)
+    nodes = tuple(dict.fromkeys((*state.driver.nodes, *args.nodes)))
     update: dict[str, Any] = {"misnumbered": ()}
-    if assigned(script, "LINKS"):
+    if args.links:
         update["unlinked"] = ()
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
-    if f"SERVICE={PERSISTENCED}\n" in script:
+    if args.persistenced:
         update["persistenced_old"] = False
-        units[PERSISTENCED] = units[PERSISTENCED].model_copy(update={"active": "active"})
+        units[args.persistenced] = units[args.persistenced].model_copy(update={"active": "active"})
     driver = state.driver.model_copy(update={"nodes": nodes})
     leftovers = state.leftovers.model_copy(update=update)
     return state.model_copy(update={"driver": driver, "leftovers": leftovers, "units": units})
@@ -410,8 +397,8 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
 def _holds(state: NodeState, closed: Closed) -> NodeState:
     """apt-mark holds and lets go."""
     assert not isinstance(state.packages, Unknown)
-    marks = re.findall(r"^hold (hold|unhold) (.*)$", closed.script("driver-hold"), re.M)
-    held = {name: word == "hold" for word, names in marks for name in shlex.split(names)}
+    args = closed.args(Hold)
+    held = dict.fromkeys(args.hold, True) | dict.fromkeys(args.unhold, False)
     packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
     return state.model_copy(update={"packages": packages})
 
@@ -428,7 +415,7 @@ def _docker_io(state: NodeState, closed: Closed) -> NodeState:
 
 
 def _rdma(state: NodeState, closed: Closed) -> NodeState:
-    return rdmamodel.after(state, {step.name: step.script for step in closed.steps}, closed.writes)
+    return rdmamodel.after(state, closed.steps)
 
 
 def _wheels(state: NodeState, closed: Closed) -> NodeState:

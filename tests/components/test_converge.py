@@ -19,8 +19,8 @@ from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
 from gpuready.components.docker.transaction import DockerInstall, DockerStage
-from gpuready.components.ldso.component import Ldso
-from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.components.ldso.component import Ldso, UpdateLinker
+from gpuready.components.repository.component import KEYRING, FetchKey, Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import OURS, Config, ConfigInstall
 from gpuready.core import json_document as daemonjson
@@ -28,11 +28,12 @@ from gpuready.core import toml_document
 from gpuready.core.compare import Comparison, compare
 from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.ledger import Put, WriteFiles
 from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import Closed, after, assigned, close
+from tests.components.closing import Closed, after, close
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -54,10 +55,6 @@ def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
     given = {k: v for k, v in DOCKER.items() if k != "daemon_json" or "files" not in state} | state
     node_spec, node_state = built({"runtimes": {"docker": spec or {}}}, given)
     return close(Docker(), node_spec, node_state, compare(Docker(), node_spec, node_state).diff)
-
-
-def value(script: str, name: str) -> str:
-    return assigned(script, name)
 
 
 # --- docker: what nvidia-ctk is given, and what becomes of its answer -----------------------------------------
@@ -469,17 +466,16 @@ def test_the_right_key_is_written_from_its_parts() -> None:
         steps.send(Reply(0, base64.b64encode(raw).decode()))
     _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
     step = steps.send(Reply(0, base64.b64encode(raw).decode()))
-    ours = base64.b64encode((KEYS / "rsa3072-subkeys.asc").read_bytes()).decode()
-    assert f"put {KEYRING} absent {ours}\n" in step.script
-    assert step.survives
+    assert isinstance(step.args, WriteFiles) and step.survives
+    assert step.args.puts[0] == Put(KEYRING, "absent", (KEYS / "rsa3072-subkeys.asc").read_bytes())
 
 
 def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_bytes((KEYS / "ed25519.asc").read_bytes())
     step, _ = key_step({"key": str(file)})
-    assert step.name == "repository"
-    assert base64.b64encode(file.read_bytes()).decode() in step.script
+    assert isinstance(step.args, WriteFiles)
+    assert step.args.puts[0] == Put(KEYRING, "absent", file.read_bytes())
 
 
 def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path) -> None:
@@ -492,8 +488,8 @@ def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.Mo
     monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
     step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
     line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
+    assert step.args == FetchKey("https://mirror.example/key", line)
     assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script
-    assert value(step.script, "URL") == "https://mirror.example/key"
     assert "secret" not in step.summary
 
 
@@ -550,8 +546,8 @@ def test_holds_alone_call_no_apt_get() -> None:
 
 def test_ldso_names_the_directories_that_must_exist() -> None:
     spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
-    script = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff).script("ldso")
-    assert "for d in /a/lib64 /b/lib; do" in script
+    closed = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff)
+    assert closed.args(UpdateLinker).dirs == ("/a/lib64", "/b/lib")
 
 
 # --- config.toml ------------------------------------------------------------------------------------------------

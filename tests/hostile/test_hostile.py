@@ -218,13 +218,14 @@ def test_a_node_that_lies_in_steps_fails_alone(servers: Servers, name: str) -> N
 
 @pytest.mark.parametrize("name", ["silence", "slow_drip", "banner_without_end", "slow_to_mask"])
 def test_ctrl_c_ends_it_at_once(servers: Servers, name: str) -> None:
+    may_have_ended = {"banner_without_end": (1, 4), "slow_to_mask": (0, 1, 3, 4)}.get(name, ())
     shown = Terminal(servers.home)
     process = shown.start("plan", "-i", str(servers.inventory([name, "good1"])), "--color", "never")
-    until(lambda: "good1" in shown.shown, 60 * busy())
-    time.sleep(0.5)  # somewhere in the middle
+    until(lambda: "1 differs" in shown.shown or process.poll() is not None, 20)  # the good one is done
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) in (130, -signal.SIGINT, 0, 1, 3, 4) and time.monotonic() - began < 5 * busy()
+    assert process.wait(60) in (130, -signal.SIGINT, *may_have_ended), shown.shown
+    assert time.monotonic() - began < 5 * busy()
     assert "Traceback" not in shown.shown
 
 
@@ -233,7 +234,7 @@ def test_ctrl_c_ends_it_at_once(servers: Servers, name: str) -> None:
 @pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
 def test_more_hosts_than_descriptors(servers: Servers, verb: str) -> None:
     """The hard limit is what a system allows: hosts that do not fit wait for their turn."""
-    hosts = [f"lies_about_steps{number}" for number in range(80)]
+    hosts = [f"lies_about_steps{number}" for number in range(40)]
     ran = run(servers, verb, hosts, timeout=300, RLIMIT_NOFILE=80)
     wanted = {"would_change"} if verb == "plan" else {"failed"}  # nothing changes on these nodes
     assert {host["outcome"] for host in ran.document["hosts"].values()} == wanted, ran.stderr[-2000:]

@@ -18,6 +18,8 @@ from tests.system.faults import problem, until
 from tests.system.harness import Gpuready, Inventories, Result
 
 CONSENT = ("--allow-disruption", "reboot")
+#: What a kernel needs to boot with its modules.
+MODULES = 'here=/lib/modules/$(uname -r); mkdir -p "$here"; touch "$here/modules.dep"'
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 SYSFS = """
 mkdir -p /run/cgroup; mount --bind /sys/fs/cgroup /run/cgroup; mount -t tmpfs none /sys
@@ -66,8 +68,7 @@ def test_what_stands_in_the_way_is_asked_on_the_node(node: Node) -> None:
     result = node.apply(*CONSENT, reboot="idle")
     assert result.code == 1 and "the kernel that would boot" in problem(result), result.explain()
     assert "has no modules" in problem(result)
-    kernel = node.sh("uname -r")
-    node.sh(f"mkdir -p /lib/modules/{kernel} /run/driver/nvidia; touch /lib/modules/{kernel}/modules.dep")
+    kernel = node.sh(f"{MODULES}; mkdir -p /run/driver/nvidia; uname -r")
     node.sh(f"touch /boot/initrd.img-{kernel} /boot/vmlinuz-99.1; mkdir /lib/modules/99.1")
     node.sh("touch /lib/modules/99.1/modules.dep")
     assert "99.1, has no initramfs" in problem(node.apply(*CONSENT, reboot="idle"))
@@ -88,7 +89,7 @@ def test_what_stands_in_the_way_is_asked_on_the_node(node: Node) -> None:
 
 @pytest.mark.promise
 def test_the_node_is_waited_for_and_judged_as_it_came_up(node: Node) -> None:
-    before = node.sh(BOOT_ID)
+    before = node.sh(f"{MODULES}; {BOOT_ID}")
     result = node.apply(*CONSENT, reboot="idle")
     assert (result.code, result.host()["outcome"], result.changed()) == (0, "changed", {"rdma"}), result.explain()
     node.machine.wait()

@@ -219,6 +219,7 @@ def test_it_waits_for_the_package_manager(node: Machine, baseline: set[str]) -> 
 def test_apply_mends_what_verify_names(
     node: Machine, driver: Driver, gpuready: Gpuready, reports: Path, baseline: set[str]
 ) -> None:
+    work(node)
     done = gpuready("apply", "--yes", *ONLY, inventory=reports)
     assert done.changed() == {"reconverge"}, done.explain()
     new = driver.upstream(driver.new)

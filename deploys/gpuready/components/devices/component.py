@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from gpuready.core import owners, resources
+from gpuready.core import owners
 from gpuready.core.component import Applies, Change, Component, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import other_library
 from gpuready.state.model import NodeState, Unknown
@@ -51,15 +52,25 @@ class Devices(Component):
         }
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        keys = [c.key for c in diff]
-        script = resources.script(
-            "devices/converge",
+        keys = {c.key for c in diff}
+        script = MakeNodes(
+            misnumbered=state.leftovers.misnumbered,
             nodes=wanted(state) if "devices.missing" in keys else (),
-            wrong=state.leftovers.misnumbered,
-            links="1" if _links(spec, state) and {"devices.unlinked", "devices.missing"} & set(keys) else "",
+            links=_links(spec, state) and bool({"devices.unlinked", "devices.missing"} & keys),
             persistenced=PERSISTENCED if "devices.persistenced" in keys else "",
         )
         yield Step("devices", script, summary="device nodes, nvidia-persistenced")
+
+
+@dataclass(frozen=True)
+class MakeNodes(Script):
+    """Remove wrong device nodes, make the missing ones and their links, and restart nvidia-persistenced if named."""
+
+    template = "devices/converge"
+    misnumbered: tuple[str, ...]
+    nodes: tuple[str, ...]
+    links: bool
+    persistenced: str
 
 
 def _links(spec: NodeSpec, state: NodeState) -> bool:
