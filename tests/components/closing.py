@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shlex
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -89,7 +88,8 @@ def close(
         step = next(steps)
         while True:
             closed.steps.append(step)
-            _read(step, closed)
+            assert step.script, "it can be rendered"
+            _read(step.args, closed)
             out = _answer(step, state, staged)
             if step.name == "repository-key":
                 out = base64.b64encode(key).decode()
@@ -115,34 +115,27 @@ def _answer(step: Step, state: NodeState, staged: str) -> str:
             return ""
 
 
-def _read(step: Step, closed: Closed) -> None:
-    match step.args:
-        case DockerInstall() as args:
+def _read(args: Script | str, closed: Closed) -> None:
+    match args:
+        case DockerInstall():
             _daemon_json(args, closed)
-        case ContainerdInstall() as args:
+        case ContainerdInstall():
             if args.write or args.remove:
                 closed.records[args.ours] = args.after
             if args.write:
                 closed.writes[args.path] = _text(args.content)
             if args.remove:
                 closed.removes.append(args.path)
-        case CrioInstall() as args:
+        case CrioInstall():
             if args.write:
                 closed.writes[args.path] = _text(args.content)
-        case ConfigInstall() as args:
+        case ConfigInstall():
             closed.records[args.ours] = args.after
             closed.writes[args.path] = args.content
-        case _:
-            _read_text(step, closed)
-
-
-def _read_text(step: Step, closed: Closed) -> None:
-    for line in step.script.splitlines():
-        words = _words(line)
-        if words[:1] == ["put"] and len(words) == 4:
-            closed.writes[words[1]] = _decoded(words[3])
-        elif len(words) == 3 and (words[0] == "drop" or (words[0], words[2]) == ("restore", "")):
-            closed.removes.append(words[1])
+        case _:  # all others name their files alike
+            closed.writes |= {put.path: _text(put.content) for put in getattr(args, "puts", ())}
+            closed.removes += [drop.path for drop in getattr(args, "drops", ())]
+            closed.removes += [file.path for file in getattr(args, "files", ()) if not file.there]
 
 
 def _daemon_json(args: DockerInstall, closed: Closed) -> None:
@@ -171,17 +164,6 @@ def _dumped(state: NodeState, changed: dict[str, str | None]) -> str:
     version = "2.1" if now.version >= 3 else "1.7" if "enable_cdi" in now.cri else "1.6"
     files: dict[str, str | None] = {path: file.text for path, file in state.files.items()}
     return containerdmodel.dump(version, {path: text for path, text in (files | changed).items() if text is not None})
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return []
-
-
-def _decoded(text: str) -> str:
-    return _text(base64.b64decode(text, validate=True))
 
 
 def _text(data: bytes) -> str:
