@@ -109,12 +109,7 @@ def _comparison(verb: str, plans: Sequence[_Plan]) -> Comparison:
 
 
 def _step(host: Host, asked: Asked, args: AttachArgs | DetachArgs) -> None:
-    script = (
-        resources.script("tools/attach/attach", **vars(args))
-        if isinstance(args, AttachArgs)
-        else resources.script("tools/attach/detach", **vars(args))
-    )
-    command = StepCommand(Step(asked.verb, script, summary=f"{asked.verb} {asked.device or asked.netdev}".strip()))
+    command = StepCommand(Step(asked.verb, args, summary=f"{asked.verb} {asked.device or asked.netdev}".strip()))
     command.execute(None, host, None)
     if isinstance(command.error, Pending):
         raise ConvergeError(f"{asked.verb} waits {command.error}")

@@ -9,30 +9,36 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shlex
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import tomlkit
 
+from gpuready.components.cdi.component import CdiGenerate
+from gpuready.components.containerd.component import ContainerdInstall, ContainerdStage, ContainerdValidate
 from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
-from gpuready.components.crio.component import BINARY
+from gpuready.components.crio.component import BINARY, CrioInstall, CrioStage
 from gpuready.components.crio.component import UNIT as CRIO
+from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
+from gpuready.components.docker.transaction import DockerInstall, DockerStage
+from gpuready.components.docker_package.component import EngineInstall
+from gpuready.components.driver.component import Hold
 from gpuready.components.memlock.component import SetLimits, drop_in
-from gpuready.components.monitoring.component import LINKS
-from gpuready.components.reconverge.component import LINK, RESULT
+from gpuready.components.monitoring.component import LINKS, SetExporter
+from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
+from gpuready.components.toolkit.component import ToolkitInstall
+from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRead
 from gpuready.core import json_document
 from gpuready.core.component import Component
+from gpuready.core.ledger import WriteFiles
 from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from gpuready.state.persistenced import PERSISTENCED
-from gpuready.state.toolkit_config import CONFIG as CONFIG_TOML
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
@@ -56,8 +62,6 @@ class Closed:
     steps: list[Step] = field(default_factory=list)
     writes: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
-    given: bytes | None = None
-    loaded: dict[str, Any] | None = None
     records: dict[str, str] = field(default_factory=dict)
 
     def script(self, name: str) -> str:
@@ -84,81 +88,71 @@ def close(
         step = next(steps)
         while True:
             closed.steps.append(step)
-            _read(step, closed)
-            out = {"docker-stage": staged, "repository-key": base64.b64encode(key).decode()}.get(step.name, "")
-            if step.name == "config-read" and CONFIG_TOML in state.files:
-                out = base64.b64encode(state.files[CONFIG_TOML].data).decode()
-            if step.name.startswith("containerd-"):
-                out = _containerd_answer(step, state)
-            if step.name == "crio-stage":
-                out = _crio_staged(step)
+            assert step.script, "it can be rendered"
+            _read(step.args, closed)
+            out = _answer(step, state, staged)
+            if step.name == "repository-key":
+                out = base64.b64encode(key).decode()
             step = steps.send(Reply(0, out))
     except StopIteration:
         return closed
 
 
-def assigned(script: str, name: str) -> str:
-    """The value of ``name`` at the head of a script."""
-    found = re.search(rf"^{name}=(.*)$", script, re.M)
-    assert found, name
-    return "".join(shlex.split(found[1]))
+def _answer(step: Step, state: NodeState, staged: str) -> str:
+    """What a node prints for an engine's step; ``staged`` is nvidia-ctk's daemon.json."""
+    match step.args:
+        case DockerStage():
+            return staged
+        case ContainerdStage():
+            return STAGED_CONTAINERD
+        case ContainerdValidate(path=path, content=content):
+            return _dumped(state, {path: _text(content)})
+        case CrioStage(given=given):
+            return _crio_staged(given)
+        case ConfigRead(path=path) if path in state.files:
+            return base64.b64encode(state.files[path].data).decode()
+        case _:
+            return ""
 
 
-def _read(step: Step, closed: Closed) -> None:
-    values: dict[str, str] = {}
-    for line in step.script.splitlines():
-        for word in _words(line):
-            name, eq, value = word.partition("=")
-            if eq and name.isupper():
-                values[name] = value.removesuffix(";")
-        if values.get("WRITE"):
-            line = re.sub(r'^if \[ -n "\$WRITE" \]; then (.*); fi$', r"\1", line)
-        words = _words(line)
-        if words[:1] == ["put"] and len(words) == 4:
-            closed.writes[words[1]] = _decoded(words[3])
-        elif len(words) == 3 and (words[0] == "drop" or (words[0], words[2]) == ("restore", "")):
-            closed.removes.append(words[1])
-    if step.name == "docker" and values.get("CONTENT"):
-        closed.loaded = json.loads(_decoded(values["CONTENT"]))
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
-        if values.get("FORGET"):
-            del closed.records[values["OURS"]]
-        if values["LAST"] == "none":
-            closed.removes.append(values["F"])
-        else:
-            closed.writes[values["F"]] = _decoded(values["FINAL" if values["LAST"] else "CONTENT"])
-    if step.name == "config":
-        closed.writes[values["F"]] = closed.writes.pop("$F")
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
-    if step.name == "containerd" and values["WRITE"] + values["REMOVE"]:
-        closed.records[values["OURS"]] = _decoded(values["RECORD"])
-    if step.name == "containerd" and values["WRITE"]:
-        closed.writes[values["F"]] = _decoded(values["CONTENT"])
-    if step.name == "containerd" and values["REMOVE"]:
-        closed.removes.append(values["F"])
-    if step.name == "crio":
-        content = closed.writes.pop("$F")
-        if values["WRITE"]:
-            closed.writes[values["F"]] = content
-    if step.name == "docker-stage":
-        found = re.search(r"^decode (\S+) >", step.script, re.M)
-        assert found, step.script
-        closed.given = base64.b64decode(shlex.split(found[1])[0])
+def _read(args: Script | str, closed: Closed) -> None:
+    match args:
+        case DockerInstall():
+            _daemon_json(args, closed)
+        case ContainerdInstall():
+            if args.write or args.remove:
+                closed.records[args.ours] = args.after
+            if args.write:
+                closed.writes[args.path] = _text(args.content)
+            if args.remove:
+                closed.removes.append(args.path)
+        case CrioInstall():
+            if args.write:
+                closed.writes[args.path] = _text(args.content)
+        case ConfigInstall():
+            closed.records[args.ours] = args.after
+            closed.writes[args.path] = args.content
+        case _:  # all others name their files alike
+            closed.writes |= {put.path: _text(put.content) for put in getattr(args, "puts", ())}
+            closed.removes += [drop.path for drop in getattr(args, "drops", ())]
+            closed.removes += [file.path for file in getattr(args, "files", ()) if not file.there]
 
 
-def _containerd_answer(step: Step, state: NodeState) -> str:
-    if step.name == "containerd-stage":
-        return STAGED_CONTAINERD
-    found = re.search(r"^F=(\S+)$.*^decode (\S+) >", step.script, re.M | re.S)
-    assert found, step.script
-    return _dumped(state, {shlex.split(found[1])[0]: _decoded(shlex.split(found[2])[0])})
+def _daemon_json(args: DockerInstall, closed: Closed) -> None:
+    """The file is loaded, then it gets its last content."""
+    if not args.content:
+        return
+    if not args.forget:
+        closed.records[args.ours] = args.record
+    if args.last == "none":
+        closed.removes.append(args.path)
+    else:
+        closed.writes[args.path] = _text(args.final if args.last else args.content)
 
 
-def _crio_staged(step: Step) -> str:
+def _crio_staged(given: str) -> str:
     """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
-    found = re.search(r"^decode (\S+) >", step.script, re.M)
-    assert found, step.script
-    runtime = tomlkit.parse(_decoded(shlex.split(found[1])[0])).unwrap().get("crio", {}).get("runtime", {})
+    runtime = tomlkit.parse(given).unwrap().get("crio", {}).get("runtime", {})
     table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
     nvidia = {**table, "runtime_path": BINARY, "runtime_type": "oci"}
     return tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": nvidia}}}})
@@ -172,15 +166,8 @@ def _dumped(state: NodeState, changed: dict[str, str | None]) -> str:
     return containerdmodel.dump(version, {path: text for path, text in (files | changed).items() if text is not None})
 
 
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return []
-
-
-def _decoded(text: str) -> str:
-    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed) -> NodeState:
@@ -191,7 +178,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
-        secret = any(f"SECRET={path}\n" in step.script for step in closed.steps)
+        secret = any(isinstance(step.args, WriteFiles) and step.args.secret == path for step in closed.steps)
         files[path] = _file(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
     for path, text in closed.records.items():
         files.pop(path, None)
@@ -209,35 +196,31 @@ def _file(text: str, state: NodeState) -> File:
 
 def _docker(state: NodeState, closed: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
-    if assigned(closed.script("docker"), "FORGET") and not assigned(closed.script("docker"), "LATER"):
+    args = closed.args(DockerInstall)
+    if args.forget and not args.later:
         gone = (OURS, NEXT, f"{KEPT}{CONFIG}.")
         state = state.model_copy(
             update={"files": {path: file for path, file in state.files.items() if not path.startswith(gone)}}
         )
     if not isinstance(state.docker, Docker):
         return state
-    script = closed.script("docker")
-    restarted = assigned(script, "RESTART")
-    document = json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
-    document = document if closed.loaded is None else closed.loaded
+    document = json_document.read(args.content or (state.files[CONFIG].data if CONFIG in state.files else b""))
     runtimes = {name: entry.get("path", "") for name, entry in (document.get("runtimes") or {}).items()}
-    if "runtimes" not in document and not restarted:
+    if "runtimes" not in document and not args.restart:
         runtimes = state.docker.runtimes
     flags = json.dumps(state.dockerd_command)
     update: dict[str, Any] = {"runtimes": {"runc": "runc", **runtimes}}
     if "--default-runtime" not in flags:
         update["default_runtime"] = document.get(
-            "default-runtime", "runc" if restarted else state.docker.default_runtime
+            "default-runtime", "runc" if args.restart else state.docker.default_runtime
         )
     if "--live-restore" not in flags:
-        update["live_restore"] = document.get("live-restore", False if restarted else state.docker.live_restore)
+        update["live_restore"] = document.get("live-restore", False if args.restart else state.docker.live_restore)
     if "--add-runtime" in flags:
         update["runtimes"] = state.docker.runtimes
-    awaited = re.search(r"^  set -- (.*)$", script[script.index("as_wanted()") :], re.M)
-    assert awaited
-    names = shlex.split(awaited[1])  # the step waits until the engine tells one of them
-    assert not names or update["runtimes"].get("nvidia") in names
-    if restarted:
+    if args.runtime_paths:  # the step waits until the engine names one of them
+        assert update["runtimes"].get("nvidia") in args.runtime_paths
+    if args.restart:
         update["cdi_spec_dirs"] = ("/etc/cdi",) if (document.get("features") or {}).get("cdi") else ()
     files = dict(state.files)
     if CONFIG in files:
@@ -248,24 +231,23 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
 
 def _containerd(state: NodeState, closed: Closed) -> NodeState:
     """The dump is of what lies there now; a restart takes it over."""
-    script, files = closed.script("containerd"), dict(state.files)
+    args, files = closed.args(ContainerdInstall), dict(state.files)
     for path in closed.writes:
         files[f"{KEPT}{path}.ours"] = _file(f"{files[path].sha256}\n", state)
-    if assigned(script, "FORGET"):
+    if args.forget:
         gone = tuple(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes))
         files = {path: file for path, file in files.items() if not path.startswith(gone)}
     state = state.model_copy(update={"files": files})
-    restarted = assigned(script, "RESTART")
-    unloaded = () if restarted else (*state.unloaded, *closed.writes)
+    unloaded = () if args.restart else (*state.unloaded, *closed.writes)
     dump, running = _dumped(state, {}), state.cri
-    if restarted and running is not None:
+    if args.restart and running is not None:
         running = Cri.model_validate(containerdmodel.cri(dump))
     return state.model_copy(update={"containerd": dump, "unloaded": unloaded, "cri": running})
 
 
 def _crio(state: NodeState, closed: Closed) -> NodeState:
     """A reload reads all files; systemd knows when that was."""
-    if not assigned(closed.script("crio"), "RELOAD") or isinstance(state.units, Unknown):
+    if not closed.args(CrioInstall).reload or isinstance(state.units, Unknown):
         return state
     unit = state.units[CRIO].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
     files = criofiles.effective(state)
@@ -276,20 +258,20 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
 
 def _started(state: NodeState, closed: Closed) -> NodeState:
     """systemd starts and enables what the step names, and listens where the file says."""
-    script = closed.script("monitoring")
+    args = closed.args(SetExporter)
     assert not isinstance(state.units, Unknown)
     units, files = dict(state.units), dict(state.files)
-    for name in shlex.split(re.findall(r"^for unit in (.*); do gone ", script, re.M)[-1]):
+    for name in args.stop:
         if name in units:  # which systemd may keep in memory, as it was read
             units[name] = units[name].model_copy(update={"active": "inactive"})
         files.pop(LINKS.get(name, ""), None)
-    for name in re.findall(r"^for unit in (.*); do$", script, re.M)[-1].split():
+    for name in args.services:
         listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
         units[name] = Unit(
             load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
         )
         files[LINKS[name]] = _file("", state)
-    if assigned(script, "RELOAD"):
+    if args.reload:
         units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
     return state.model_copy(update={"units": units, "files": files})
 
@@ -332,7 +314,7 @@ def _soname_links(place: str, libs: dict[str, str]) -> dict[str, str]:
 def _enabled(state: NodeState, closed: Closed) -> NodeState:
     """systemctl makes the link for every boot, or takes it away."""
     files = {path: file for path, file in state.files.items() if path != LINK}
-    if assigned(closed.script("reconverge-install"), "RUN"):
+    if closed.args(InstallRun).run:
         files[LINK] = _file("", state)
         files[RESULT] = _file(json.dumps({"boot_id": state.boot_id, "driver": state.driver.loaded}), state)
     return state.model_copy(update={"files": files})
@@ -340,16 +322,15 @@ def _enabled(state: NodeState, closed: Closed) -> NodeState:
 
 def _nodes(state: NodeState, closed: Closed) -> NodeState:
     """The driver's tools make the nodes that are asked for, and links for all; systemd starts what is enabled."""
-    script = closed.script("devices")
-    asked = re.findall(r"^make_nodes (.*)$", script, re.M)
-    nodes = tuple(dict.fromkeys((*state.driver.nodes, *shlex.split(asked[0] if asked else ""))))
+    args = closed.args(MakeNodes)
+    nodes = tuple(dict.fromkeys((*state.driver.nodes, *args.nodes)))
     update: dict[str, Any] = {"misnumbered": ()}
-    if assigned(script, "LINKS"):
+    if args.links:
         update["unlinked"] = ()
     units = {} if isinstance(state.units, Unknown) else dict(state.units)
-    if f"SERVICE={PERSISTENCED}\n" in script:
+    if args.persistenced:
         update["persistenced_old"] = False
-        units[PERSISTENCED] = units[PERSISTENCED].model_copy(update={"active": "active"})
+        units[args.persistenced] = units[args.persistenced].model_copy(update={"active": "active"})
     driver = state.driver.model_copy(update={"nodes": nodes})
     leftovers = state.leftovers.model_copy(update=update)
     return state.model_copy(update={"driver": driver, "leftovers": leftovers, "units": units})
@@ -357,9 +338,9 @@ def _nodes(state: NodeState, closed: Closed) -> NodeState:
 
 def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
     """nvidia-ctk makes a spec of the driver that is loaded and the GPUs that nvidia-smi names; old ones go aside."""
-    script = closed.script("cdi")
+    args = closed.args(CdiGenerate)
     files = dict(state.files)
-    if assigned(script, "MAKE"):
+    if args.make:
         version = state.driver.proc_version or state.driver.module_version
         smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
         names = [name for n, uuid in enumerate(re.findall(r"<uuid>(GPU-.*?)<", smi)) for name in (str(n), uuid)]
@@ -370,10 +351,8 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
             "devices": [{"name": name, "containerEdits": {}} for name in [*names, "all"]],
             "containerEdits": {"mounts": [{"hostPath": f"/usr/lib/libcuda.so.{version}"}]},
         }
-        files[assigned(script, "OUT")] = _file(json.dumps(spec), state)
-    aside = re.search(r"^for s in (.*); do$", script, re.M)
-    assert aside
-    for word in shlex.split(aside[1]):
+        files[args.target] = _file(json.dumps(spec), state)
+    for word in args.shadows:
         sha, _, path = word.partition(":")
         assert files.pop(path).sha256 == sha
     return state.model_copy(update={"files": files, "cdi_missing": ()})
@@ -381,37 +360,34 @@ def _nvidia_ctk(state: NodeState, closed: Closed) -> NodeState:
 
 def _apt(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs what is pinned; apt-mark holds or unholds."""
-    script = closed.script("toolkit")
-    marks = {name: word == "hold" for word, names in re.findall(r"^apt-mark (\w+) (.*?) >", script, re.M)
-             for name in names.split()}  # fmt: skip
-    gone = {name for names in re.findall(r"^purge\(\) .* purge (.*); }$", script, re.M) for name in names.split()}
-    assert set(marks) | gone >= set(PACKAGES), script
+    args = closed.args(ToolkitInstall)
+    assert {*args.hold, *args.unhold, *args.purge} == set(PACKAGES)
     packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
-    for name, version in re.findall(r"(\S+)=(\d\S+-1)(?=\s)", script):
+    for name, _, version in (pin.partition("=") for pin in args.pins):
         packages[name] = Package(version=version, arch="amd64")
-    for old in re.findall(r"^for p in (.*); do\n  OLD=", script, re.M):
-        for name in shlex.split(old):
-            packages.pop(name)
+    for name in args.old:
+        assert args.pins, "they go in the transaction that installs the new ones"
+        packages.pop(name)
     for name in PACKAGES:
-        if name in gone:
+        if name in args.purge:
             packages.pop(name, None)
         elif name in packages:
-            packages[name] = packages[name].model_copy(update={"held": marks[name]})
+            packages[name] = packages[name].model_copy(update={"held": name in args.hold})
     return state.model_copy(update={"packages": packages})
 
 
 def _holds(state: NodeState, closed: Closed) -> NodeState:
     """apt-mark holds and lets go."""
     assert not isinstance(state.packages, Unknown)
-    marks = re.findall(r"^hold (hold|unhold) (.*)$", closed.script("driver-hold"), re.M)
-    held = {name: word == "hold" for word, names in marks for name in shlex.split(names)}
+    args = closed.args(Hold)
+    held = dict.fromkeys(args.hold, True) | dict.fromkeys(args.unhold, False)
     packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
     return state.model_copy(update={"packages": packages})
 
 
 def _docker_io(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs docker.io, whose postinst starts it."""
-    assert " install docker.io " in closed.script("engine")
+    assert closed.args(EngineInstall)
     packages, tools = state.packages, state.tools
     assert not isinstance(packages, Unknown) and not isinstance(tools, Unknown)
     packages = {**packages, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
@@ -421,7 +397,7 @@ def _docker_io(state: NodeState, closed: Closed) -> NodeState:
 
 
 def _rdma(state: NodeState, closed: Closed) -> NodeState:
-    return rdmamodel.after(state, {step.name: step.script for step in closed.steps}, closed.writes)
+    return rdmamodel.after(state, closed.steps)
 
 
 def _wheels(state: NodeState, closed: Closed) -> NodeState:

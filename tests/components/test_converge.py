@@ -16,22 +16,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuready.catalogue import CATALOGUE
-from gpuready.components.cdi.component import Cdi
+from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
-from gpuready.components.ldso.component import Ldso
-from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.components.docker.transaction import DockerInstall, DockerStage
+from gpuready.components.ldso.component import Ldso, UpdateLinker
+from gpuready.components.repository.component import KEYRING, FetchKey, Repository
 from gpuready.components.toolkit.component import Toolkit
-from gpuready.components.toolkit_config.component import OURS, Config
+from gpuready.components.toolkit_config.component import OURS, Config, ConfigInstall
 from gpuready.core import json_document as daemonjson
 from gpuready.core import toml_document
 from gpuready.core.compare import Comparison, compare
 from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.ledger import Put, WriteFiles
 from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import STAGED, Closed, after, assigned, close
+from tests.components.closing import Closed, after, close
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -55,10 +57,6 @@ def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
     return close(Docker(), node_spec, node_state, compare(Docker(), node_spec, node_state).diff)
 
 
-def value(script: str, name: str) -> str:
-    return assigned(script, name)
-
-
 # --- docker: what nvidia-ctk is given, and what becomes of its answer -----------------------------------------
 
 
@@ -74,7 +72,7 @@ def value(script: str, name: str) -> str:
     ],
 )
 def test_nvidia_ctk_gets_the_users_file_or_an_empty_one(daemon_json: str, given: bytes) -> None:
-    assert docker(daemon_json=daemon_json).given == given
+    assert docker(daemon_json=daemon_json).args(DockerStage).given == given
 
 
 @pytest.mark.parametrize(
@@ -119,31 +117,26 @@ def test_of_nvidia_ctks_document_only_the_path_is_taken() -> None:
 
 
 def test_a_running_engine_is_reloaded_and_not_restarted() -> None:
-    script = docker({"default_runtime": True}).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "DEFAULT")) == ("1", "", "nvidia")
-    assert value(script, "LIVE") == ""  # nothing differs there, so nothing is asked
+    args = docker({"default_runtime": True}).args(DockerInstall)
+    assert (args.reload, args.restart, args.default_runtime) == (True, False, "nvidia")
+    assert args.live_restore == ""  # nothing differs there, so nothing is asked
 
 
 def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
-    script = docker({"default_runtime": True}, docker="stopped").script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("", "")
+    args = docker({"default_runtime": True}, docker="stopped").args(DockerInstall)
+    assert not args.reload and not args.restart
 
 
 def test_cdi_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
     text = DOCKER["daemon_json"].replace("}}", '}}, "features": {"cdi": true}')
-    script = docker({"cdi": True}, daemon_json=text).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART"), value(script, "CONTENT")) == ("", "1", "")
-    assert value(script, "CDI") == "true"
+    args = docker({"cdi": True}, daemon_json=text).args(DockerInstall)
+    assert (args.reload, args.restart, args.content, args.cdi) == (False, True, b"", "true")
 
 
 def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
-    spec, state = built({"runtimes": {"docker": {"default_runtime": True}}}, DOCKER)
-    script = docker({"default_runtime": True}).script("docker")
-    assert f'same "$F" {state.files["/etc/docker/daemon.json"].sha256}\n' in script
-    without = {k: v for k, v in DOCKER.items() if k != "daemon_json"}
-    spec, state = built({}, without)
-    closed = close(Docker(), spec, state, compare(Docker(), spec, state).diff, STAGED)
-    assert 'same "$F" absent\n' in closed.script("docker")
+    _, state = built({}, DOCKER)
+    assert docker({"default_runtime": True}).args(DockerInstall).before == state.files[PATH].sha256
+    assert docker(files={}).args(DockerInstall).before == "absent"
 
 
 @pytest.mark.parametrize(
@@ -157,8 +150,9 @@ def test_the_hash_before_is_that_of_the_file_or_absent() -> None:
     ],
 )
 def test_the_new_file_is_validated_with_the_flags_of_the_engine(flags: list[str], kept: list[str]) -> None:
-    script = docker({"default_runtime": True}, dockerd_flags=flags).script("docker")
-    found = re.search(r"^ +dockerd (.*?) ?--validate", script, re.M)
+    closed = docker({"default_runtime": True}, dockerd_flags=flags)
+    assert closed.args(DockerInstall).flags == tuple(kept)
+    found = re.search(r"^ +dockerd (.*?) ?--validate", closed.script("docker"), re.M)
     assert found
     assert shlex.split(found[1]) == kept
 
@@ -171,9 +165,10 @@ def test_what_needs_no_restart_is_closed_first() -> None:
     assert set(first) | set(second) == set(found.diff)
     assert Docker().disruption(first, state) == Disruption.reload
     assert Docker().disruption(first + second, state) == Disruption.restart
-    script = close(Docker(), spec, state, first).script("docker")
-    assert (value(script, "RELOAD"), value(script, "RESTART")) == ("1", "")
-    assert '"cdi": true' in close(Docker(), spec, state, first).writes["/etc/docker/daemon.json"]
+    closed = close(Docker(), spec, state, first)
+    args = closed.args(DockerInstall)
+    assert args.reload and not args.restart
+    assert '"cdi": true' in closed.writes[PATH]
 
 
 @pytest.mark.parametrize(
@@ -193,28 +188,23 @@ def test_what_needs_no_restart_is_closed_first() -> None:
 )
 def test_the_way_back_names_what_a_missing_key_would_leave_as_it_is(daemon_json: str, undo: dict[str, Any]) -> None:
     before = {"default_runtime": undo["default-runtime"], "live_restore": False}
-    script = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before).script(
-        "docker"
-    )
-    assert json.loads(base64.b64decode(value(script, "UNDO"))) == undo | {"default-shm-size": "67108864"}
+    closed = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before)
+    assert json.loads(closed.args(DockerInstall).undo) == undo | {"default-shm-size": "67108864"}
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: bool) -> None:
     engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
     closed = docker({"cdi": True, "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
-    script = closed.script("docker")
-    documents = {n: json.loads(base64.b64decode(value(script, n))) for n in ("ALIVE", "QUIET")}
-    assert documents == {
-        "ALIVE": {"debug": True, "live-restore": True},
-        "QUIET": {"debug": True, "live-restore": before},
-    }
+    args = closed.args(DockerInstall)
+    assert json.loads(args.alive) == {"debug": True, "live-restore": True}
+    assert json.loads(args.quiet) == {"debug": True, "live-restore": before}
 
 
 def test_the_way_back_leaves_alone_what_a_flag_says() -> None:
-    script = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"]).script("docker")
-    for name in ("ALIVE", "QUIET"):
-        assert json.loads(base64.b64decode(value(script, name))) == {"debug": True}
+    closed = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"])
+    args = closed.args(DockerInstall)
+    assert json.loads(args.alive) == json.loads(args.quiet) == {"debug": True}
 
 
 ALL = {"default_runtime": True, "live_restore": True, "shm_size": "1g", "cdi": True}
@@ -249,7 +239,7 @@ def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: 
     assert left.docker == before.docker
     assert Docker().actual(spec, left) == Docker().actual(spec, before)
     assert Docker().original(spec, left) == {}
-    assert closed.loaded is not None and closed.loaded["live-restore"] is False
+    assert json.loads(closed.args(DockerInstall).content)["live-restore"] is False
 
 
 def test_what_the_user_changed_since_stays() -> None:
@@ -303,11 +293,10 @@ def with_files(state: NodeState, **texts: str | None) -> NodeState:
 def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: dict[str, Any], cut: str) -> None:
     spec, before, state = applied(wanted, text)
     done, closed = removed(state)
-    assert closed.loaded is not None
-    says = json.dumps(closed.loaded)
-    half = with_files(state, next=base64.b64decode(value(closed.script("docker"), "RECORD")).decode())
+    args = closed.args(DockerInstall)
+    half = with_files(state, next=args.record)
     if cut != "before the file":
-        half = with_files(half, daemon=says)
+        half = with_files(half, daemon=args.content.decode())
     if cut in ("before the last words", "before the record"):
         half = half.model_copy(update={"docker": done.docker})
     if cut == "before the record":
@@ -335,17 +324,16 @@ def test_an_apply_after_a_way_back_that_was_cut_records_what_is_there() -> None:
     """The engine was restarted with another flag meanwhile, so there is something to load and nothing to write."""
     spec, before, state = applied({"default_runtime": True}, "{}")
     half = with_files(state, next="{}\n").model_copy(update={"docker": before.docker})
-    script = close(Docker(), spec, half, compare(Docker(), spec, half).diff).script("docker")
-    assert (value(script, "CONTENT"), value(script, "FORGET")) == ("", "")
-    record = json.loads(base64.b64decode(value(script, "RECORD")))
-    assert record == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
+    args = close(Docker(), spec, half, compare(Docker(), spec, half).diff).args(DockerInstall)
+    assert (args.content, args.forget) == (b"", False)
+    assert json.loads(args.record) == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
 
 
 def test_what_a_later_restart_takes_back_stays_on_record() -> None:
     spec, before, state = applied({"cdi": True}, "{}")
     reload, restart = Docker().groups(compare(Docker(), spec, state, original=True).diff)
     closed = close(Docker(), spec, state, reload)
-    assert value(closed.script("docker"), "LATER") == "1"
+    assert closed.args(DockerInstall).later
     files = {
         p: f for p, f in after(Docker(), spec, state, closed).files.items() if p != "/var/lib/gpuready/docker.next"
     }
@@ -353,7 +341,8 @@ def test_what_a_later_restart_takes_back_stays_on_record() -> None:
         next="{}\n", ours=state.files["/var/lib/gpuready/docker.ours"].text)  # fmt: skip
     assert compare(Docker(), spec, half, original=True).diff == restart
     left, closed = removed(half)
-    assert (value(closed.script("docker"), "RESTART"), value(closed.script("docker"), "FORGET")) == ("1", "1")
+    args = closed.args(DockerInstall)
+    assert args.restart and args.forget
     assert left.docker == before.docker
 
 
@@ -382,13 +371,13 @@ def test_a_lost_original_stands_in_the_way() -> None:
     assert "its original is not in /var/lib/gpuready/backup" in found.error
 
 
-@pytest.mark.parametrize(("text", "names"), [
-    ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', "/opt/x"), ("{}", "")])  # fmt: skip
-def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, names: str) -> None:
+@pytest.mark.parametrize(("text", "paths"), [
+    ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', ("/opt/x",)), ("{}", ())])  # fmt: skip
+def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, paths: tuple[str, ...]) -> None:
     spec, before, state = applied({}, text)
-    script = close(Docker(), spec, before, compare(Docker(), spec, before).diff).script("docker")
-    assert "\n  set -- nvidia-container-runtime /usr/bin/nvidia-container-runtime\n" in script
-    assert f"\n  set -- {names}\n" in removed(state)[1].script("docker")
+    args = close(Docker(), spec, before, compare(Docker(), spec, before).diff).args(DockerInstall)
+    assert args.runtime_paths == ("nvidia-container-runtime", "/usr/bin/nvidia-container-runtime")
+    assert removed(state)[1].args(DockerInstall).runtime_paths == paths
 
 
 _JSON = st.recursive(
@@ -477,17 +466,16 @@ def test_the_right_key_is_written_from_its_parts() -> None:
         steps.send(Reply(0, base64.b64encode(raw).decode()))
     _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
     step = steps.send(Reply(0, base64.b64encode(raw).decode()))
-    ours = base64.b64encode((KEYS / "rsa3072-subkeys.asc").read_bytes()).decode()
-    assert f"put {KEYRING} absent {ours}\n" in step.script
-    assert step.survives
+    assert isinstance(step.args, WriteFiles) and step.survives
+    assert step.args.puts[0] == Put(KEYRING, "absent", (KEYS / "rsa3072-subkeys.asc").read_bytes())
 
 
 def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_bytes((KEYS / "ed25519.asc").read_bytes())
     step, _ = key_step({"key": str(file)})
-    assert step.name == "repository"
-    assert base64.b64encode(file.read_bytes()).decode() in step.script
+    assert isinstance(step.args, WriteFiles)
+    assert step.args.puts[0] == Put(KEYRING, "absent", file.read_bytes())
 
 
 def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path) -> None:
@@ -500,8 +488,8 @@ def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.Mo
     monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
     step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
     line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
+    assert step.args == FetchKey("https://mirror.example/key", line)
     assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script
-    assert value(step.script, "URL") == "https://mirror.example/key"
     assert "secret" not in step.summary
 
 
@@ -558,8 +546,8 @@ def test_holds_alone_call_no_apt_get() -> None:
 
 def test_ldso_names_the_directories_that_must_exist() -> None:
     spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
-    script = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff).script("ldso")
-    assert "for d in /a/lib64 /b/lib; do" in script
+    closed = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff)
+    assert closed.args(UpdateLinker).dirs == ("/a/lib64", "/b/lib")
 
 
 # --- config.toml ------------------------------------------------------------------------------------------------
@@ -636,8 +624,7 @@ def test_a_value_that_is_exchanged_for_another_stays_ours_until_that_is_done() -
     spec, state = configured("# only this\n", mode="cdi")
     done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
     other = NodeSpec.model_validate({"toolkit": {"mode": "legacy"}})
-    script = close(Config(), other, done, compare(Config(), other, done).diff).script("config")
-    between = base64.b64decode(value(script, "BETWEEN")).decode()
+    between = close(Config(), other, done, compare(Config(), other, done).diff).args(ConfigInstall).between
     cut = done.model_copy(update={"files": done.files | {OURS: done.files[OURS].model_copy(update={"text": between})}})
     assert compare(Config(), spec, cut, original=True).diff == compare(Config(), spec, done, original=True).diff != ()
 
@@ -658,8 +645,9 @@ def test_config_toml_is_read_again_before_it_is_merged() -> None:
     assert next(steps).survives is False
     made = "disable-require = true\n"
     step = steps.send(Reply(0, base64.b64encode(made.encode()).decode()))
-    sent = base64.b64encode(f'{made}\n[nvidia-container-runtime]\nmode = "cdi"\n'.encode()).decode()
-    assert f'put "$F" {hashlib.sha256(made.encode()).hexdigest()} {sent}\n' in step.script
+    assert isinstance(step.args, ConfigInstall)
+    assert step.args.before == hashlib.sha256(made.encode()).hexdigest()
+    assert step.args.content == f'{made}\n[nvidia-container-runtime]\nmode = "cdi"\n'
 
 
 @pytest.mark.parametrize("made", [b"[a\n", b"a = '\xff'\n", b"nvidia-container-runtime = 1\n"])
@@ -763,8 +751,8 @@ def test_old_specs_go_aside_by_their_hash_and_only_after_the_fresh_one_is_there(
     text = (KEYS.parent / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
     state = {"module": "580.159.04", "files": {"/etc/cdi/nvidia.yaml": text, "/etc/cdi/old one.yaml": text}}
     spec, node = built({}, state, "cdi")
-    script = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff).script("cdi")
-    sha = hashlib.sha256(text.encode()).hexdigest()
-    assert value(script, "OUT") == "/etc/cdi/nvidia.yaml"
-    assert f"for s in '{sha}:/etc/cdi/old one.yaml'; do" in script
+    closed = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff)
+    args, script = closed.args(CdiGenerate), closed.script("cdi")
+    assert args.target == "/etc/cdi/nvidia.yaml"
+    assert args.shadows == (f"{hashlib.sha256(text.encode()).hexdigest()}:/etc/cdi/old one.yaml",)
     assert script.index("nvidia-ctk cdi generate") < script.index("for s in")

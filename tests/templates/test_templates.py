@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import importlib
 import re
 import shlex
 import shutil
@@ -16,7 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuready.core import resources
-from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values
+from gpuready.core.step import Script
+from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values, variables
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*") if path.is_file())
@@ -297,6 +300,21 @@ def test_every_template_is_used() -> None:
         called = re.escape(name.removesuffix(".j2").removesuffix(".sh"))
         used = re.search(rf'(include|from) "{re.escape(name)}"', included)
         assert used or re.search(rf'((script|document)\(\s*|template = )"{called}"', code), f"{name} is used by nobody"
+
+
+def kinds() -> list[type[Script]]:
+    """All scripts with typed arguments, by template."""
+    deploys = ROOT / "deploys"
+    for path in deploys.rglob("*.py"):
+        if "(Script):" in path.read_text():
+            importlib.import_module(".".join(path.relative_to(deploys).with_suffix("").parts))
+    return sorted(Script.__subclasses__(), key=lambda kind: kind.template)
+
+
+def test_a_script_has_a_field_for_each_name_of_its_template_and_no_other() -> None:
+    assert len(kinds()) > 20
+    for kind in kinds():
+        assert {field.name for field in dataclasses.fields(kind)} == variables(kind.template), kind
 
 
 def test_every_template_that_is_named_is_there() -> None:

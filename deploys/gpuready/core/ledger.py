@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuready.core.component import Change, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
@@ -119,16 +120,55 @@ def restore(name: str, diff: tuple[Change, ...], state: NodeState, *, ldconfig: 
     yield Step(name, Restore(to_restore(diff, state), ldconfig), summary=f"take back {name}")
 
 
+class Put(NamedTuple):
+    """A file to write: its path, its hash before (or ``absent``), and its new content."""
+
+    path: str
+    before: str
+    content: bytes
+
+
+class Drop(NamedTuple):
+    """A file to remove: its path, and its hash before."""
+
+    path: str
+    before: str
+
+
+class Putback(NamedTuple):
+    """A file to put back as it was: its path, its hash now (or ``absent``), and whether there was a file."""
+
+    path: str
+    before: str
+    there: bool
+
+
+@dataclass(frozen=True)
+class WriteFiles(Script):
+    """Write and remove whole files, all or none; only root may read the one whose path is ``secret``."""
+
+    template = "lib/files"
+    puts: tuple[Put, ...]
+    drops: tuple[Drop, ...] = ()
+    secret: str = ""
+
+
 @dataclass(frozen=True)
 class Restore(Script):
-    """Put files of before back, each as path, hash now, and whether there was one."""
+    """Put files back as they were before gpuready's first change, and run ldconfig if that is asked for."""
 
     template = "ledger/restore"
-    files: tuple[tuple[str, str, bool], ...]
-    ldconfig: bool
+    files: tuple[Putback, ...]
+    ldconfig: bool = False
 
 
-def to_restore(diff: tuple[Change, ...], state: NodeState) -> tuple[tuple[str, str, bool], ...]:
-    """Of keys of :func:`whole`, what ``putback`` needs: path, hash now, and whether a file was there."""
+def put(state: NodeState, path: str, content: str | bytes) -> Put:
+    """The file with that content, in place of what the plan saw."""
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    return Put(path, state.sha256(path), data)
+
+
+def to_restore(diff: tuple[Change, ...], state: NodeState) -> tuple[Putback, ...]:
+    """The files that keys of :func:`whole` name."""
     back = {c.key.partition(".files.")[2]: c.expected for c in diff if ".files." in c.key}
-    return tuple((path, state.sha256(path), then is not None) for path, then in back.items())
+    return tuple(Putback(path, state.sha256(path), then is not None) for path, then in back.items())

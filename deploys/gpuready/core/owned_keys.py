@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpuready.core.component import NotComparable
@@ -30,15 +31,20 @@ def read(state: NodeState, path: str) -> Record:
         ) from None
 
 
-def texts(old: Record, file: str, stays: Mapping[str, list[Any]], new: Mapping[str, Any]) -> dict[str, str]:
-    """The record ``between`` and ``after``, for a step after which a file has ``new`` from us besides what ``stays``.
+@dataclass(frozen=True)
+class Texts:
+    """The record while a step replaces the file, and after that; empty: no record."""
 
-    A text is empty where there is nothing to say.
-    """
+    between: str
+    after: str
+
+
+def texts(old: Record, file: str, stays: Mapping[str, list[Any]], new: Mapping[str, Any]) -> Texts:
+    """The record for a step after which a file has ``new`` from us besides what ``stays``."""
     last = old.get(file, {})
     both = {key: [*last.get(key, []), *([new[key]] if key in new else [])] for key in (*last, *new)}
     then = {**stays, **{key: [value] for key, value in new.items()}}
-    return {"between": _text(old | {file: both}), "after": _text(old | {file: then})}
+    return Texts(_text(old | {file: both}), _text(old | {file: then}))
 
 
 def _text(record: Record) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
 from gpuready.core.errors import GpureadyError
-from gpuready.core.step import Step
+from gpuready.core.step import Script, Step
 from gpuready.operations.step import PROGRESS, Pending, StepCommand
 from gpuready.spec.model import DrainCommands, Maintenance
 
@@ -108,6 +108,26 @@ def end(host: Host, maintenance: Maintenance) -> Commands:
     return f"the node is still drained: {trouble}" if trouble else ""
 
 
+@dataclass(frozen=True)
+class DrainByCommand(Script):
+    """Run the user's command for a phase (before or after), for at most ``limit`` seconds."""
+
+    template = "lib/drain"
+    phase: str
+    command: str
+    limit: int = LIMIT
+
+
+@dataclass(frozen=True)
+class DrainSlurm(Script):
+    """Drain the node in Slurm (phase before) or resume it (after); an empty ``node`` is this host by its own name."""
+
+    template = "lib/drain-slurm"
+    phase: str
+    node: str
+    limit: int = LIMIT
+
+
 def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
     drain = maintenance.drain
     if drain == "kubectl":
@@ -115,9 +135,9 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
         yield kubectl
         return kubectl.trouble
     if isinstance(drain, DrainCommands):
-        script = resources.script("lib/drain", phase=phase, command=getattr(drain, phase), limit=LIMIT)
+        script: Script = DrainByCommand(phase, getattr(drain, phase))
     else:
-        script = resources.script("lib/drain-slurm", phase=phase, node=maintenance.node or "", limit=LIMIT)
+        script = DrainSlurm(phase, maintenance.node or "")
     command = StepCommand(Step(f"drain-{phase}", script, timeout=LIMIT + 120, summary=f"drain: {phase}"))
     yield command
     return str(command.error) if command.error is not None else ""

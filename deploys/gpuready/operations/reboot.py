@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import gevent
@@ -20,9 +21,9 @@ from pyinfra.api.operation import operation
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
-from gpuready.core import ignored_containers, resources
+from gpuready.core import ignored_containers
 from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
-from gpuready.core.step import PENDING_EXIT, Step
+from gpuready.core.step import PENDING_EXIT, Script, Step
 from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
@@ -75,6 +76,14 @@ def _let_back(spec: NodeSpec, error: GpureadyError | Pending | None) -> drain.Re
     return ConvergeError(told, remedy="let the work back by hand, and run again")
 
 
+@dataclass(frozen=True)
+class OrderReboot(Script):
+    """Order a reboot, unless the next kernel is incomplete or somebody uses the node."""
+
+    template = "lib/reboot"
+    work: tuple[str, ...]
+
+
 class RebootCommand(PyinfraCommand):
     """A reboot on its way; ``error`` is set when it may not be, or the node did not come back."""
 
@@ -101,7 +110,7 @@ class RebootCommand(PyinfraCommand):
         if isinstance(host.connector, LocalConnector):
             raise Pending(f"until somebody reboots this machine: over {LOCAL} the reboot would end gpuready itself")
         before, began = node_state(host).boot_id, time.monotonic()
-        script = resources.script("lib/reboot", work=ignored_containers.words(self.spec))
+        script = OrderReboot(ignored_containers.words(self.spec))
         _tell(host, "is a reboot all right?")
         try:
             reply = run_step(host, Step("reboot", script, timeout=300))

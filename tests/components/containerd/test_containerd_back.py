@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import re
 from typing import Any
 
 import pytest
 
-from gpuready.components.containerd.component import Containerd
+from gpuready.components.containerd.component import Containerd, ContainerdInstall
 from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
@@ -158,9 +156,7 @@ def test_a_default_of_ours_that_is_exchanged_stays_ours_until_that_is_done() -> 
     spec, _, state = applied(node(RUNC, default_runtime=True))
     off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})
     closed = close(Containerd(), off, state, compare(Containerd(), off, state).diff)
-    between = re.search(r"^BETWEEN=(\S+)$", closed.script("containerd"), re.M)
-    assert between
-    record = state.files[OURS].model_copy(update={"text": base64.b64decode(between[1]).decode()})
+    record = state.files[OURS].model_copy(update={"text": closed.args(ContainerdInstall).between})
     cut = state.model_copy(update={"files": state.files | {OURS: record}})
     assert Containerd().original(spec, cut) == Containerd().original(spec, state)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver
+from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, Load, Simulate
 from gpuready.components.repository.component import SOURCE, Repository
-from gpuready.core import resources
+from gpuready.core import ledger
 from gpuready.core.compare import compare
 from gpuready.core.errors import ConvergeError
 from gpuready.core.ledger import KEPT
@@ -52,8 +52,8 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
         f"driver.files.{UNATTENDED}": ("gpuready's, edited since", None),
     }
     (step,) = Driver().converge(found.diff, spec, state)
-    assert "\nhold unhold libnvidia-ml1\n" in step.script
-    assert f"\nrestore {UNATTENDED} ''\n" in step.script and "\nhold hold" not in step.script
+    back = ledger.Putback(UNATTENDED, state.sha256(UNATTENDED), False)
+    assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), apt=True)
     assert step.script.endswith('rm -f "$BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
 
 
@@ -71,13 +71,14 @@ def test_an_installation_is_asked_judged_done_and_held() -> None:
     assert next(going).name == "driver-available"
     simulate = going.send(Reply(0, MADISON))
     assert (simulate.name, simulate.survives) == ("driver-simulate", False), "it changes nothing"
-    assert "install libcuda1=550.163.01-2 libnvidia-ml1=550.163.01-2" in simulate.script
+    assert isinstance(simulate.args, Simulate)
+    assert simulate.args.pins[:2] == ("libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2")
     install = going.send(Reply(0, f"{simulated}Remv nvidia-kernel-dkms [550.163.01-2]\n"))
     assert (install.name, install.summary) == ("driver-install", "install driver 550.163.01, remove nvidia-kernel-dkms")
     hold = going.send(Reply(0, installed))
-    assert hold.name == "driver-hold"
-    wanted = "hold hold " + " ".join(sorted((*NAMES, "nvidia-alternative")))
-    assert wanted in hold.script.splitlines(), "what came along is held, too; dkms is not the driver's"
+    assert isinstance(hold.args, Hold)
+    wanted = tuple(sorted((*NAMES, "nvidia-alternative")))
+    assert hold.args.hold == wanted, "what came along is held, too; dkms is not the driver's"
     with pytest.raises(StopIteration):
         going.send(Reply(0, ""))
 
@@ -110,7 +111,7 @@ modprobe() {{
   mkdir "{sys}/$m" && {{ [ $m != nvidia ] || echo 550.1.1 >"{sys}/$m/version"; }} && echo $m >>"{sys}/order"
 }}
 """
-    script = resources.script("driver/load", version="550.1.1", stuck=str(sys / "d/stuck"), work=())
+    script = Load("550.1.1", (), stuck=str(sys / "d/stuck")).render()
     script = script.replace("/sys/module", str(sys)).replace("/run/systemd/system", "/nonexistent")
     return sh(kernel + script.replace("idle restart gpu", ":").replace("has nvidia-modprobe", "false"))
 

@@ -10,7 +10,8 @@ from gpuready.components.nccl import conf
 from gpuready.components.nccl.component import Nccl
 from gpuready.core.compare import compare
 from gpuready.core.component import Change
-from gpuready.core.step import Reply, Step
+from gpuready.core.ledger import Put, Putback, Restore, WriteFiles
+from gpuready.core.step import Reply, Script
 from gpuready.network import hca
 from gpuready.network.ports import Port
 from gpuready.spec.model import NodeSpec
@@ -96,7 +97,7 @@ def file(text: str) -> File:
     return File(text=text, mode=0o644, uid=0, gid=0, mtime=1)
 
 
-def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Step]:
+def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Script | str]:
     kept = {f"{BACKUP}.absent": file("")} if original is None else {f"{BACKUP}.original": file(original)}
     state = NodeState(files={conf.CONF: file(text), **kept})
     found = compare(Nccl(), NodeSpec(), state, original=True)
@@ -104,25 +105,26 @@ def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Step]:
     step = next(steps)
     with pytest.raises(StopIteration):
         steps.send(Reply(0, ""))
-    return found.diff, step
+    return found.diff, step.args
 
 
 def test_a_file_that_was_none_goes() -> None:
-    diff, step = back(conf.with_ours("", {"NCCL_IB_TC": "106"}), None)
+    text = conf.with_ours("", {"NCCL_IB_TC": "106"})
+    diff, script = back(text, None)
     assert diff == (Change("nccl.ours.NCCL_IB_TC", "106", None),)
-    assert "putback /etc/nccl.conf ''" in step.script
+    assert script == Restore((Putback(conf.CONF, file(text).sha256, False),))
 
 
 def test_a_file_of_the_users_comes_back_as_it_was() -> None:
-    _, step = back(conf.with_ours("# mine\n", {"NCCL_IB_TC": "106"}), "# mine\n")
-    assert "putback /etc/nccl.conf 1" in step.script
+    text = conf.with_ours("# mine\n", {"NCCL_IB_TC": "106"})
+    assert back(text, "# mine\n")[1] == Restore((Putback(conf.CONF, file(text).sha256, True),))
 
 
 @pytest.mark.parametrize("original", [None, "# mine\n"])
 def test_what_the_user_added_since_stays(original: str | None) -> None:
-    _, step = back(conf.with_ours("# mine\nNCCL_CROSS_NIC=0\n", {"NCCL_IB_TC": "106"}), original)
-    assert "putback /" not in step.script
-    assert "put /etc/nccl.conf" in step.script
+    theirs = "# mine\nNCCL_CROSS_NIC=0\n"
+    text = conf.with_ours(theirs, {"NCCL_IB_TC": "106"})
+    assert back(text, original)[1] == WriteFiles((Put(conf.CONF, file(text).sha256, theirs.encode()),))
 
 
 def test_a_file_that_is_not_ours_is_left_alone() -> None:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import re
-import shlex
+from collections.abc import Sequence
 from typing import Any
 
+from gpuready.components.rdma.component import SetOption, SetPackages, SwitchMode
 from gpuready.components.rdma.state import CONF, GRUB
+from gpuready.core.step import Step
 from gpuready.state.model import NodeState, Package, Unknown
 
 
-def after(state: NodeState, scripts: dict[str, str], writes: dict[str, str]) -> NodeState:
-    """The state after those scripts, which wrote those files."""
+def after(state: NodeState, steps: Sequence[Step]) -> NodeState:
+    """The state after those steps, but for the files that they wrote."""
     update: dict[str, Any] = {}
-    if "rdma" in scripts:
-        update["initramfs_old"] = ()
-        option = re.findall(r"^OPTION=(\S+)$", scripts["rdma"], re.M)[0]
-        if re.search(r"^(UPDATE_GRUB=1|GRUBBY=/\S+)$", scripts["rdma"], re.M):
-            assert GRUB in writes or "grubby" in state.have
-            update["boot_options"] = tuple(f"{entry} {option}" for entry in state.boot_options or ("",))
-        if CONF in writes:
-            assert scripts["rdma"].index(f"put {CONF}") < scripts["rdma"].index("\n  build_initramfs ")
-    if "rdma-packages" in scripts and not isinstance(state.packages, Unknown):
-        names = shlex.split(re.findall(r"^install\(\) .* install (.*); }$", scripts["rdma-packages"], re.M)[0])
-        update["packages"] = {**state.packages, **{name: Package(version="1-1", arch="amd64") for name in names}}
-    if "rdma-mode" in scripts:
-        mode = re.findall(r"^MODE=(\w+)$", scripts["rdma-mode"], re.M)[0]
-        update["ib_netns_mode"] = {"shared": "Y", "exclusive": "N"}[mode]
+    for step in steps:
+        args = step.args
+        if isinstance(args, SetOption):
+            update["initramfs_old"] = ()
+            written = [put.path for put in args.puts]
+            if args.update_grub or args.grubby:
+                assert GRUB in written or "grubby" in state.have
+                update["boot_options"] = tuple(f"{entry} {args.option}" for entry in state.boot_options or ("",))
+            if CONF in written:
+                assert step.script.index(f"put {CONF}") < step.script.index("\n  build_initramfs ")
+        elif isinstance(args, SetPackages) and not isinstance(state.packages, Unknown):
+            new = {name: Package(version="1-1", arch="amd64") for name in args.packages}
+            update["packages"] = {**state.packages, **new}
+        elif isinstance(args, SwitchMode):
+            update["ib_netns_mode"] = {"shared": "Y", "exclusive": "N"}[args.mode]
     return state.model_copy(update=update)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gpuready.catalogue import BY_ID
 from gpuready.components.wheels import archive, component, fit
 from gpuready.components.wheels.archive import Needs, WheelError
-from gpuready.components.wheels.component import Wheels
+from gpuready.components.wheels.component import RemoveWheel, Wheels
 from gpuready.components.wheels.record import Record, path, records
 from gpuready.components.wheels.state import Environment, environment, installed_hash, on_record
 from gpuready.core import resources
@@ -28,7 +28,6 @@ from gpuready.inventory.hosts import load
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState, Unknown
 from gpuready.state.parse import parse
-from tests.components.closing import assigned
 from tests.components.wheels import wheel_verdicts
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.state.probe_answers import lines
@@ -384,7 +383,7 @@ def test_remove_uninstalls_what_was_new_and_leaves_what_replaced_something(tmp_p
     )
     for found, state in ((new, recorded(made, "/a")), (old, recorded(made, "/a", before="2.1.0"))):
         (step,) = Wheels().converge(found.diff, NodeSpec(), state)
-        assert (assigned(step.script, "UNINSTALL") == "1") == (found is new)
+        assert isinstance(step.args, RemoveWheel) and step.args.uninstall == (found is new)
 
 
 def test_remove_leaves_alone_what_somebody_else_installed_since(tmp_path: Path) -> None:

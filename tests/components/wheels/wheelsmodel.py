@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import re
-import shlex
 from collections.abc import Sequence
 
+from gpuready.components.wheels.component import CopyWheel, InstallWheel, RemoveWheel
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
 from gpuready.core.step import Step
@@ -17,48 +15,42 @@ def after(state: NodeState, steps: Sequence[Step]) -> NodeState:
     """The state after those steps; what is installed has to have been copied, and is then not there any more."""
     copied: set[str] = set()
     for step in steps:
-        values = dict(re.findall(r"^([A-Z]+)=([^;\n ]*)$", step.script, re.M))
-        values = {key: "".join(shlex.split(value)) for key, value in values.items() if "$" not in value}
-        if step.name == "wheel-copy":
+        if isinstance(step.args, CopyWheel):
             assert step.sends and not step.survives
-            copied.add(values["SHA"])
-        elif step.name == "wheel-install":
-            state = _installed(state, step, values, copied)
+            copied.add(step.args.sha256)
+        elif isinstance(step.args, InstallWheel):
+            state = _installed(state, step.args, copied)
         else:
-            state = _removed(state, step, values)
+            assert isinstance(step.args, RemoveWheel)
+            state = _removed(state, step.args)
     assert not copied, "a copy stays behind"
     return state
 
 
-def _installed(state: NodeState, step: Step, values: dict[str, str], copied: set[str]) -> NodeState:
-    env, name = values["ENV"], values["NAME"]
-    seen = state.environments[env]
-    if values["PIP"]:
-        assert values["SHA"] in copied and values["F"].startswith(f"{WHEELS}/{values['SHA']}/")
-        version = values["INFO"].rpartition("/")[2].removesuffix(".dist-info").rpartition("-")[2]
-        there = {**seen.installed, name: Installed(version=version, sha256=values["SHA"])}
+def _installed(state: NodeState, args: InstallWheel, copied: set[str]) -> NodeState:
+    seen = state.environments[args.env]
+    if args.pip:
+        assert args.sha256 in copied and args.file.startswith(f"{WHEELS}/{args.sha256}/")
+        version = args.info.rpartition("/")[2].removesuffix(".dist-info").rpartition("-")[2]
+        there = {**seen.installed, args.dist: Installed(version=version, sha256=args.sha256)}
         seen = seen.model_copy(update={"installed": there})
-        if "\nKEEP=''\n" in step.script:
-            copied.remove(values["SHA"])
-    assert seen.installed[name].sha256 == values["SHA"]
-    record = re.search(r"^save \"\$RECORD\" decode (\S+) ", step.script, re.M)
-    assert record
-    text = base64.b64decode(shlex.split(record[1])[0]).decode()
-    file = File(text=text, mode=0o644, uid=0, gid=0, mtime=state.clock)
+        if not args.keep:
+            copied.remove(args.sha256)
+    assert seen.installed[args.dist].sha256 == args.sha256
+    file = File(text=args.content, mode=0o644, uid=0, gid=0, mtime=state.clock)
     return state.model_copy(
         update={
-            "environments": {**state.environments, env: seen},
-            "files": {**state.files, values["RECORD"]: file},
-            "wheels": {**state.wheels, values["INFO"]: values["SHA"]} if isinstance(state.wheels, dict) else {},
+            "environments": {**state.environments, args.env: seen},
+            "files": {**state.files, args.record: file},
+            "wheels": {**state.wheels, args.info: args.sha256} if isinstance(state.wheels, dict) else {},
         }
     )
 
 
-def _removed(state: NodeState, step: Step, values: dict[str, str]) -> NodeState:
-    gone = shlex.split(re.findall(r"^rm -f (.*)$", step.script, re.M)[-1])[0]
-    info = state.files[gone].text.partition("\n")[0]
-    files = {path: file for path, file in state.files.items() if path != gone}
+def _removed(state: NodeState, args: RemoveWheel) -> NodeState:
+    info = state.files[args.record].text.partition("\n")[0]
+    files = {path: file for path, file in state.files.items() if path != args.record}
     wheels = dict(state.wheels) if isinstance(state.wheels, dict) else {}
-    if "\nUNINSTALL=1\n" in step.script:
+    if args.uninstall:
         wheels.pop(info)
     return state.model_copy(update={"files": files, "wheels": wheels})

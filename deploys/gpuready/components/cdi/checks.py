@@ -99,12 +99,16 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
     pairs = collisions(state)
     if not pairs:
         return passed("no device is defined twice") if _gpu_specs(state) else skip("no CDI spec of nvidia.com/gpu")
-    gone = [f"{a.path} and {b.path}: {', '.join(names)}" for a, b, names in pairs if a.directory == b.directory]
+    gone = [
+        f"{pair.first.path} and {pair.last.path}: {', '.join(pair.devices)}"
+        for pair in pairs
+        if pair.first.directory == pair.last.directory
+    ]
     if gone:
         told = "two specs in one directory define the same device, so engines ignore both"
         return fail(told, evidence="; ".join(gone))
-    told = "; ".join(f"{b.path} hides {', '.join(names)} of {a.path}" for a, b, names in pairs)
-    made = any(s.made and s.path != target(spec.toolkit.version, state) for a, b, _ in pairs for s in (a, b))
+    told = "; ".join(f"{pair.last.path} hides {', '.join(pair.devices)} of {pair.first.path}" for pair in pairs)
+    made = any(s.made and s.path != target(spec.toolkit.version, state) for p in pairs for s in (p.first, p.last))
     whose = owners.observed("toolkit", spec, state)
     mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
     return warn("devices are defined twice, and the later directory silently wins", mend, told)

@@ -10,12 +10,13 @@ Sources: deployments/systemd of the NVIDIA container toolkit, its documentation 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.components.cdi import spec_files
 from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
-from gpuready.core import ledger, resources
+from gpuready.core import ledger
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target
 from gpuready.state.linker import other_library
@@ -100,20 +101,26 @@ class Cdi(Component):
             yield from ledger.restore("cdi", diff, state)
             return
         make = any(c.key in _MADE for c in diff)
-        shadowing = [c.actual for c in diff if c.key == "cdi.shadows"]
-        yield Step(
-            "cdi",
-            resources.script(
-                "cdi/converge",
-                target=target(spec.toolkit.version, state),
-                make="1" if make else "",
-                unit=UNIT if refreshed(spec.toolkit.version, state) else "",
-                settings=ENVIRONMENT,
-                shadows=[f"{state.files[path].sha256}:{path}" for paths in shadowing for path in _texts(paths)],
-            ),
-            timeout=180,
-            summary="make the CDI spec" if make else "move old CDI specs aside",
+        shadowing = [path for c in diff if c.key == "cdi.shadows" for path in _texts(c.actual)]
+        script = CdiGenerate(
+            target=target(spec.toolkit.version, state),
+            make=make,
+            unit=UNIT if refreshed(spec.toolkit.version, state) else "",
+            shadows=tuple(f"{state.files[path].sha256}:{path}" for path in shadowing),
         )
+        yield Step("cdi", script, timeout=180, summary="make the CDI spec" if make else "move old CDI specs aside")
+
+
+@dataclass(frozen=True)
+class CdiGenerate(Script):
+    """Make the spec if ``make``, by ``unit`` if it is enabled, then move ``shadows`` (``HASH:PATH``) aside."""
+
+    template = "cdi/converge"
+    target: str
+    make: bool
+    unit: str
+    shadows: tuple[str, ...]
+    settings: str = ENVIRONMENT
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:

@@ -141,11 +141,20 @@ def missing(state: NodeState, spec: CdiSpec) -> tuple[str, ...]:
     return tuple(path for path in spec.paths if path in state.cdi_missing)
 
 
-def collisions(state: NodeState) -> tuple[tuple[CdiSpec, CdiSpec, tuple[str, ...]], ...]:
-    """Pairs of readable specs that define the same devices of one kind, the one that loses (or both) first."""
+@dataclass(frozen=True)
+class Collision:
+    """Two specs that define the same ``devices``. ``last`` hides ``first``; in one directory neither counts."""
+
+    first: CdiSpec
+    last: CdiSpec
+    devices: tuple[str, ...]
+
+
+def collisions(state: NodeState) -> tuple[Collision, ...]:
+    """The pairs of readable specs that define the same devices of one kind."""
     found = [spec for spec in specs(state) if not spec.error]
     return tuple(
-        (one, other, common)
+        Collision(one, other, common)
         for i, one in enumerate(found)
         for other in found[i + 1 :]
         if one.kind == other.kind and (common := tuple(sorted(set(one.devices) & set(other.devices))))

@@ -10,16 +10,17 @@ Sources: containerd's docs/cri/config.md and docs/PLUGINS.md, dumps of 1.6, 1.7 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.components.containerd import files, keys, refusals, removal
 from gpuready.components.containerd import unit as containerdunit
 from gpuready.components.containerd.files import CONFIG
 from gpuready.components.containerd.state import Effective, effective
 from gpuready.components.containerd.unit import UNIT
-from gpuready.core import ignored_containers, owned_keys, resources
+from gpuready.core import ignored_containers, owned_keys
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
@@ -120,56 +121,41 @@ class Containerd(Component):
         if found is None:
             raise ConvergeError("containerd config dump could not be read; nothing was changed")
         path, _ = files.place(state, found)
-        file = state.files.get(path)
         before = state.sha256(path)
+        data = state.files[path].data if path in state.files else b""
         want = {c.key: c.expected for c in diff if c.key != RUNNING}
-        if keys.registers(want):
-            reply = yield Step(
-                "containerd-stage",
-                resources.script("containerd/stage", given=file.data if file else b"", minimal=keys.MINIMAL),
-                survives=False,
-                summary="nvidia-ctk runtime configure, on a copy",
-            )
+        registers = keys.registers(want)
+        if registers:
+            summary = "nvidia-ctk runtime configure, on a copy"
+            reply = yield Step("containerd-stage", ContainerdStage(data), survives=False, summary=summary)
             keys.staged(reply.out)
-        content = files.merged(state, found, keys.below(want)) if want else (file.data if file else b"")
-        dump, last, then = "", bool(want) and self._last(want, spec, state), found
+        content = files.merged(state, found, keys.below(want)) if want else data
+        dump, then = "", found
         if want:
-            reply = yield Step(
-                "containerd-validate",
-                resources.script(
-                    "containerd/validate",
-                    path=path,
-                    before=before,
-                    content=content or b"",
-                    binary=keys.BINARY if keys.registers(want) else "",
-                ),
-                survives=False,
-                summary="containerd config dump of the new configuration",
-            )
+            validate = ContainerdValidate(path, before, content or b"", keys.BINARY if registers else "")
+            summary = "containerd config dump of the new configuration"
+            reply = yield Step("containerd-validate", validate, survives=False, summary=summary)
             then = self._validated(reply.out, want, spec, state)
             dump = keys.digest(reply.out)
-        yield Step(
-            "containerd",
-            resources.script(
-                "containerd/install",
-                path=path,
-                before=before,
-                content=content or b"",
-                write="1" if want and content is not None else "",
-                remove="1" if want and content is None else "",
-                dump=dump,
-                answer=keys.answer(then),
-                restart="1" if self.disruption(diff, state) == Disruption.restart else "",
-                docker="1" if containerdunit.takes_docker(state) else "",
-                work=ignored_containers.words(spec),
-                gone="1" if want.get(f"{keys.NVIDIA}options.BinaryName", "") is None else "",
-                forget="1" if last else "",
-                ours=removal.OURS,
-                **removal.texts(state, found, want, content, last=last),
-            ),
-            timeout=300,
-            summary=f"install {path}" if want else "restart containerd",
+        last = bool(want) and self._last(want, spec, state)
+        record = removal.texts(state, found, want, content, last=last)
+        install = ContainerdInstall(
+            path=path,
+            before=before,
+            content=content or b"",
+            write=bool(want) and content is not None,
+            remove=bool(want) and content is None,
+            dump=dump,
+            answer=keys.answer(then),
+            restart=self.disruption(diff, state) == Disruption.restart,
+            docker=containerdunit.takes_docker(state),
+            work=ignored_containers.words(spec),
+            runtime_gone=want.get(f"{keys.NVIDIA}options.BinaryName", "") is None,
+            forget=last,
+            between=record.between,
+            after=record.after,
         )
+        yield Step("containerd", install, timeout=300, summary=f"install {path}" if want else "restart containerd")
 
     def _last(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> bool:
         """Is nothing in the file ours after this?"""
@@ -198,6 +184,51 @@ class Containerd(Component):
                 f"containerd would read the new configuration differently: {'; '.join(wrong[:4])}; nothing was changed"
             )
         return new
+
+
+@dataclass(frozen=True)
+class ContainerdStage(Script):
+    """Ask nvidia-ctk on a copy of the configuration; prints what it made of the copy."""
+
+    template = "containerd/stage"
+    given: bytes
+
+
+@dataclass(frozen=True)
+class ContainerdValidate(Script):
+    """Print what containerd would load with the new file; ``binary`` has to exist, if it is given."""
+
+    template = "containerd/validate"
+    path: str
+    before: str
+    content: bytes
+    binary: str
+
+
+@dataclass(frozen=True)
+class ContainerdInstall(Script):
+    """Write or remove the file, restart containerd, and put both back if CRI does not answer ``answer``.
+
+    ``dump`` is the hash of what containerd would load; ``docker``: Docker uses this containerd. ``between`` and
+    ``after`` are our record during and after the change.
+    """
+
+    template = "containerd/install"
+    path: str
+    before: str
+    content: bytes
+    write: bool
+    remove: bool
+    dump: str
+    answer: str
+    restart: bool
+    docker: bool
+    work: tuple[str, ...]
+    runtime_gone: bool
+    forget: bool
+    between: str
+    after: str
+    ours: str = removal.OURS
 
 
 def sandbox_image(spec: NodeSpec, state: NodeState) -> str:

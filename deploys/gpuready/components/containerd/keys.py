@@ -27,7 +27,6 @@ NVIDIA = "containerd.runtimes.nvidia."
 #: Of the default runtime, which nvidia-ctk's drop-in for a file that names none leaves out (its issue 433).
 RUNC = "containerd.runtimes.runc.runtime_type"
 DEFAULT = "containerd.default_runtime_name"
-MINIMAL = b"version = 2\n"
 
 
 def registers(want: Mapping[str, Value]) -> bool:

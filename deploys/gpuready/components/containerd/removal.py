@@ -58,7 +58,7 @@ def _ours(
 
 def texts(
     state: NodeState, found: Effective, want: Mapping[str, Value], content: bytes | None, *, last: bool
-) -> dict[str, str]:
+) -> owned_keys.Texts:
     """The records for a step that makes the file ``content``; ``last``: nothing in it is ours then."""
     path, where = files.place(state, found)
     record = owned_keys.read(state, OURS)

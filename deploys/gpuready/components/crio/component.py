@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import tomlkit
 
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
-from gpuready.core import ledger, resources, toml_document
+from gpuready.core import ledger, toml_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import CrioSpec, NodeSpec
 from gpuready.state import toolkit_config
@@ -112,32 +113,23 @@ class Crio(Component):
             like, table = found.base()
             # As nvidia-ctk would see it if CRI-O had no drop-ins: nothing but the runtime that nvidia is like.
             given = {"crio": {"runtime": {"default_runtime": like, "runtimes": {like: dict(table)}}}} if like else {}
-            reply = yield Step(
-                "crio-stage",
-                resources.script("crio/stage", given=tomlkit.dumps(given)),
-                survives=False,
-                summary="nvidia-ctk runtime configure, on a copy",
-            )
+            summary = "nvidia-ctk runtime configure, on a copy"
+            reply = yield Step("crio-stage", CrioStage(tomlkit.dumps(given)), survives=False, summary=summary)
             content = _content(state, found, want, reply.out)
             self._validated(content, want, spec, state)
-        yield Step(
-            "crio",
-            resources.script(
-                "crio/install",
-                path=DROP_IN,
-                before=state.sha256(DROP_IN),
-                content=content,
-                write="1" if content else "",
-                restores="1" if back in want else "",
-                there="1" if want.get(back) else "",
-                runtime=BINARY if content else "",
-                default=want.get(_DEFAULT) or "",
-                monitor=want.get(_MONITOR) or "",
-                reload="1" if unit(state).active == "active" else "",
-            ),
-            timeout=120,
-            summary=f"install {DROP_IN}" if content else f"take back {DROP_IN}" if want else "reload CRI-O",
+        install = CrioInstall(
+            before=state.sha256(DROP_IN),
+            content=content,
+            write=bool(content),
+            restores=back in want,
+            has_original=bool(want.get(back)),
+            runtime=BINARY if content else "",
+            default_runtime=str(want.get(_DEFAULT) or ""),
+            monitor=str(want.get(_MONITOR) or ""),
+            reload=unit(state).active == "active",
         )
+        summary = f"install {DROP_IN}" if content else f"take back {DROP_IN}" if want else "reload CRI-O"
+        yield Step("crio", install, timeout=120, summary=summary)
 
     def _validated(self, content: bytes, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
         """All files together would say what is wanted, and every other runtime what it said; ConvergeError if not."""
@@ -152,6 +144,34 @@ class Crio(Component):
             raise ConvergeError(
                 f"CRI-O would read the new {DROP_IN} otherwise: {'; '.join(wrong)}; nothing was changed"
             )
+
+
+@dataclass(frozen=True)
+class CrioStage(Script):
+    """Ask nvidia-ctk on a configuration that has only the runtime that nvidia is like; prints what it made of it."""
+
+    template = "crio/stage"
+    given: str
+
+
+@dataclass(frozen=True)
+class CrioInstall(Script):
+    """Write the drop-in or restore the one from before, reload CRI-O, and put both back if that fails.
+
+    ``runtime`` and ``monitor`` are programs that have to exist, if they are given.
+    """
+
+    template = "crio/install"
+    before: str
+    content: bytes
+    write: bool
+    restores: bool
+    has_original: bool
+    runtime: str
+    default_runtime: str
+    monitor: str
+    reload: bool
+    path: str = DROP_IN
 
 
 def unit(state: NodeState) -> Unit:

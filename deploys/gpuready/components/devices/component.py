@@ -2,9 +2,9 @@
 
 Programs as root make missing nodes at their start, those in containers cannot. nvidia-modprobe makes them, or
 nvidia-ctk where there is none; links in /dev/char, by which systemd's device rules name a node, come from nvidia-ctk
-(and with a node that today's nvidia-modprobe makes). They are gone after a boot, so that they are asked for only where
-the run on the node makes them at every boot (``reconverge: mend``). nvidia-persistenced is started where it is enabled,
-and restarted when it is the one from before an update: that disturbs nobody, because what uses a GPU keeps it awake.
+(and with a node that today's nvidia-modprobe makes). They are gone after a boot, so gpuready wants them only where the
+run on the node makes them at every boot (``reconverge: mend``). nvidia-persistenced is started where it is enabled,
+and restarted if it is from before an update. That disturbs nobody: what uses a GPU keeps it awake.
 Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system commands, nvidia-container-toolkit issue 48.
 """
 
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from gpuready.core import owners, resources
+from gpuready.core import owners
 from gpuready.core.component import Applies, Change, Component, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import other_library
 from gpuready.state.model import NodeState, Unknown
@@ -51,19 +52,29 @@ class Devices(Component):
         }
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        keys = [c.key for c in diff]
-        script = resources.script(
-            "devices/converge",
+        keys = {c.key for c in diff}
+        script = MakeNodes(
+            misnumbered=state.leftovers.misnumbered,
             nodes=wanted(state) if "devices.missing" in keys else (),
-            wrong=state.leftovers.misnumbered,
-            links="1" if _links(spec, state) and {"devices.unlinked", "devices.missing"} & set(keys) else "",
+            links=_links(spec, state) and bool({"devices.unlinked", "devices.missing"} & keys),
             persistenced=PERSISTENCED if "devices.persistenced" in keys else "",
         )
         yield Step("devices", script, summary="device nodes, nvidia-persistenced")
 
 
+@dataclass(frozen=True)
+class MakeNodes(Script):
+    """Remove wrong device nodes, make the missing ones and their links, and restart nvidia-persistenced if named."""
+
+    template = "devices/converge"
+    misnumbered: tuple[str, ...]
+    nodes: tuple[str, ...]
+    links: bool
+    persistenced: str
+
+
 def _links(spec: NodeSpec, state: NodeState) -> bool:
-    """Are links asked for? They take an nvidia-ctk of the host's own; a node that is made needs its link, too."""
+    """Does the node need links? They take an nvidia-ctk of the host's own."""
     return spec.reconverge.on_driver_change == "mend" and not owners.observed("toolkit", spec, state)
 
 

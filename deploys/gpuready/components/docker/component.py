@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
-from gpuready.core import ignored_containers, json_document, resources
+from gpuready.core import ignored_containers, json_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.json_document import DaemonJsonError, Document
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Steps
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state import docker_daemon
@@ -131,19 +131,8 @@ class Docker(Component):
         data = file.data if file else b""
         running = {c.key.removeprefix(_RUNS): c.expected for c in diff if c.key.startswith(_RUNS)}
         configured = {c.key.removeprefix(_FILE): c.expected for c in diff if not c.key.startswith(_RUNS)}
-        staged = None
-        if configured.get(PATH) == RUNTIME:
-            given = data if json_document.readable_by_nvidia_ctk(document, data) else b"{}"
-            reply = yield Step(
-                "docker-stage",
-                resources.script("docker/stage", given=given),
-                survives=False,
-                summary="nvidia-ctk runtime configure, on a copy",
-            )
-            staged = transaction.staged_path(reply.out)
-        yield transaction.install(
-            state, document, configured, running, staged, restart=CDI in running, work=ignored_containers.words(spec)
-        )
+        staged = (yield from transaction.stage(document, data)) if configured.get(PATH) == RUNTIME else ""
+        yield transaction.install(state, document, configured, running, staged, ignored_containers.words(spec))
 
 
 def _goes(diff: tuple[Change, ...]) -> bool:

@@ -1,22 +1,25 @@
 """The transaction on daemon.json and dockerd: what is installed, what is loaded, and each way back.
 
-A reload forgets no key that is missing. So what goes is said by name once (``"runtimes": {}``, ``"live-restore":
-false``), and the user's own document takes its place afterwards; the ways back are built alike.
+When dockerd reloads, it keeps the value of a key that is missing from the file. So the file first names what a removed
+key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the user's own document takes its place.
+The ways back work alike.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from gpuready.components.docker import daemon, shm_size
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
-from gpuready.core import json_document, ledger, resources
+from gpuready.core import json_document, ledger
 from gpuready.core.component import Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.json_document import DaemonJsonError, Document
-from gpuready.core.step import Step
+from gpuready.core.step import Reply, Script, Step
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState
@@ -25,18 +28,74 @@ from gpuready.state.toolkit_config import RUNTIME
 _Named = dict[tuple[str, ...], object]
 
 
+@dataclass(frozen=True)
+class DockerStage(Script):
+    """Ask nvidia-ctk on a copy of daemon.json; prints what it made of the copy."""
+
+    template = "docker/stage"
+    given: bytes
+
+
+def stage(document: Document, data: bytes) -> Generator[Step, Reply, str]:
+    """The step that asks nvidia-ctk for the runtime's path, which is returned; ``data`` is daemon.json.
+
+    Raises ConvergeError if the answer has no path.
+    """
+    given = data if json_document.readable_by_nvidia_ctk(document, data) else b"{}"
+    summary = "nvidia-ctk runtime configure, on a copy"
+    reply = yield Step("docker-stage", DockerStage(given), survives=False, summary=summary)
+    return _staged_path(reply.out)
+
+
+@dataclass(frozen=True)
+class DockerInstall(Script):
+    """Write daemon.json, load it by the least disruptive way, and put both back if that fails.
+
+    The template says what each argument is for. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not
+    checked), as Go prints them; ``last`` is what becomes of the file once it is loaded. ``alive`` and ``quiet`` switch
+    live-restore on for a start that must not stop containers, and back to what it was.
+    """
+
+    template = "docker/install"
+    before: str
+    content: bytes
+    final: bytes
+    last: Literal["", "final", "none"]
+    record: str
+    forget: bool
+    later: bool
+    flags: tuple[str, ...]
+    binary: str
+    reload: bool
+    restart: bool
+    work: tuple[str, ...]
+    runtime_paths: tuple[str, ...]
+    runtime_gone: bool
+    default_runtime: str
+    live_restore: str
+    cdi: str
+    undo: bytes
+    alive: bytes
+    quiet: bytes
+    path: str = CONFIG
+    ours: str = OURS
+    next: str = NEXT
+    loaded: str = shm_size.LOADED
+
+
 def install(
     state: NodeState,
     document: Document,
     configured: Mapping[str, Value],
     running: Mapping[str, Value],
-    staged: str | None,
-    *,
-    restart: bool,
+    staged: str,
     work: tuple[str, ...],
 ) -> Step:
-    """The step that makes daemon.json say ``configured`` and the engine answer ``running`` (keys that are not there: as
-    they are); ``staged`` is the runtime's path as nvidia-ctk has it. ``work`` is for ``idle``."""
+    """The step that makes daemon.json say ``configured`` and the engine answer ``running``.
+
+    A key that is in neither stays as it is. ``staged`` is the runtime's path as nvidia-ctk has it, empty if it was not
+    asked; ``work`` is for ``idle``. Raises ConvergeError if dockerd would not start with the file.
+    """
     values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
     if staged:
         values[PLACES[PATH]] = staged
@@ -46,55 +105,49 @@ def install(
     why = daemon.no_start(merged, state)
     if why:
         raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
-    file = state.files.get(CONFIG)
+    file, restart = state.files.get(CONFIG), CDI in running
+    before = state.docker if isinstance(state.docker, Engine) else Engine()
     record = _record(state, document, merged, configured)
     ends = not record and bool(dockerkeys.recorded(state))
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
     load = json_document.write(json_document.merge(merged, named), data or b"") if named else target or b"{}\n"
-    written = (load if named else target) != data
-    return Step(
-        "docker",
-        resources.script(
-            "docker/install",
-            path=CONFIG,
-            before=state.sha256(CONFIG),
-            content=load if written else b"",
-            final=target or b"",
-            last="" if not written or target == load else "none" if target is None else "final",
-            ours=OURS,
-            next=NEXT,
-            record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
-            forget="1" if ends or (written and not record) else "",
-            later="1" if ends and not restart and _has_cdi_still(state, document) else "",
-            flags=daemon.validation_flags(state),
-            loaded=shm_size.LOADED,
-            binary=staged or "",
-            reload="1" if isinstance(state.docker, Engine) and (written or set(running) != {CDI}) else "",
-            restart="1" if restart else "",
-            work=work,
-            **_ways_back(document, {*configured, *running}, state),
-            runtime="nvidia",
-            there=_names(running.get(PATH)),
-            gone="1" if PATH in running and running[PATH] is None else "",
-            default=str(running.get(DEFAULT, "")),
-            live=str(running.get(LIVE, "")).lower(),
-            cdi=str(running.get(CDI, "")).lower(),
-        ),
-        timeout=300,
-        summary="install daemon.json",
+    # After a cut the file may already have what has to be loaded, which is not its final content.
+    written = target != data or (bool(named) and load != data)
+    script = DockerInstall(
+        before=state.sha256(CONFIG),
+        content=load if written else b"",
+        final=target or b"",
+        last="" if not written or target == load else "none" if target is None else "final",
+        record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
+        forget=ends or (written and not record),
+        later=ends and not restart and _has_cdi_still(state, document),
+        flags=daemon.validation_flags(state),
+        binary=staged,
+        reload=isinstance(state.docker, Engine) and (written or set(running) != {CDI}),
+        restart=restart,
+        work=work,
+        runtime_paths=_runtime_paths(running.get(PATH)),
+        runtime_gone=PATH in running and running[PATH] is None,
+        default_runtime=str(running.get(DEFAULT, "")),
+        live_restore=str(running.get(LIVE, "")).lower(),
+        cdi=str(running.get(CDI, "")).lower(),
+        undo=_undo(document, {*configured, *running}, before, state),
+        alive=_with_live_restore(document, True, state),
+        quiet=_with_live_restore(document, before.live_restore, state),
     )
+    return Step("docker", script, timeout=300, summary="install daemon.json")
 
 
-def _names(path: Value) -> tuple[str, ...]:
-    """How the engine may call the runtime that it has to have."""
+def _runtime_paths(path: Value) -> tuple[str, ...]:
+    """The paths by which the engine may name the runtime."""
     if not isinstance(path, str):
         return ()
     return tuple(dockerkeys.SAME) if path == RUNTIME else (path,)
 
 
 def _has_cdi_still(state: NodeState, document: Document) -> bool:
-    """What a restart alone takes back is still to come."""
+    """Does the engine still run with our features.cdi, which only a restart takes back?"""
     if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
         return False
     runs = dockerkeys.runs(state, state.docker, document)[CDI]
@@ -102,9 +155,9 @@ def _has_cdi_still(state: NodeState, document: Document) -> bool:
 
 
 def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
-    """The bytes of the file in the end: today's or those from before the first touch where they say the same.
+    """The final content of the file: today's bytes, or those from before our first change, if they mean the same.
 
-    ``ends``: nothing in the file will be ours, not even what a step that was cut said by name.
+    None: no file. ``ends``: nothing in the file is ours any more, not even what a step that was cut off left there.
     """
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
     same = json_document.write(merged) == json_document.write(document)
@@ -114,12 +167,12 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
 
 
 def _meaning(document: Document) -> bytes:
-    """To dockerd, an empty object or a null is a key that is not there, and order is nothing."""
+    """The document as dockerd reads it: an empty object or null is no key, and order does not matter."""
     return json_document.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
-    """What a reload has to be told because the file will not say it."""
+    """The values that a reload needs by name, because the final file does not have their keys."""
     named: _Named = {}
     for key, value in running.items():
         if key == PATH and value is None:
@@ -132,20 +185,15 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
 def _record(
     state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """What daemon.json has from us, after this step; what somebody changed since is theirs."""
+    """What is ours in daemon.json after this step. A key that somebody else changed since is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
     still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
     ours = still | dict(configured)
     return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}
 
 
-def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str, bytes]:
-    """The user's document that says by name what was in force before us.
-
-    ``undo`` takes back what a reload may have brought; ``alive`` and ``quiet`` switch live-restore on for a start that
-    must not stop containers, and back to what it was.
-    """
-    engine = state.docker if isinstance(state.docker, Engine) else Engine()
+def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) -> bytes:
+    """The user's document, which also names what was in force before for all that a reload may have changed."""
     size = shm_size.running(state, state.files.get(CONFIG), document)
     before: dict[str, _Named] = {
         PATH: {("runtimes",): document.get("runtimes") or {}},
@@ -153,16 +201,17 @@ def _ways_back(document: Document, keys: set[str], state: NodeState) -> dict[str
         LIVE: {(LIVE,): engine.live_restore},
         SHM: {(SHM,): str(size)} if isinstance(size, int) and size > 0 else {},
     }
-    live = () if LIVE in daemon.flags(state) else ((LIVE,),)
-    ways: dict[str, _Named] = {
-        "undo": {path: value for key in keys for path, value in before.get(key, {}).items()},
-        "alive": dict.fromkeys(live, True),
-        "quiet": dict.fromkeys(live, engine.live_restore),
-    }
-    return {name: json_document.write(json_document.merge(document, values)) for name, values in ways.items()}
+    values: _Named = {path: value for key, named in before.items() if key in keys for path, value in named.items()}
+    return json_document.write(json_document.merge(document, values))
 
 
-def staged_path(text: str) -> str:
+def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:
+    """The user's document with live-restore; unchanged if a flag of dockerd sets it."""
+    values: _Named = {} if LIVE in daemon.flags(state) else {(LIVE,): on}
+    return json_document.write(json_document.merge(document, values))
+
+
+def _staged_path(text: str) -> str:
     """The runtime's path in what nvidia-ctk wrote."""
     try:
         path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]

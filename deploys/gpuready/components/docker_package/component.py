@@ -10,15 +10,16 @@ neither a container nor a volume is left. Sources: debian/control and postinst o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core import ignored_containers, ledger
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
-#: The packages that came with it, one a line, as templates/docker_package/converge.sh.j2 writes them.
+#: The packages that came with it, one a line, as templates/docker_package/install.sh.j2 writes them.
 CAME = f"{ledger.KEPT}/engine.installed"
 _KEY, _INSTALLED = "engine.docker", "installed"
 _DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
@@ -66,15 +67,27 @@ class Engine(Component):
         return ("component docker configures it once it is installed",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        install = diff[0].expected is not None
-        yield Step(
-            "engine",
-            resources.script(
-                "docker_package/converge", install="1" if install else "", work=ignored_containers.words(spec)
-            ),
-            timeout=1800,
-            summary="install docker.io" if install else "purge docker.io",
-        )
+        work = ignored_containers.words(spec)
+        if diff[0].expected is not None:
+            yield Step("engine", EngineInstall(work), timeout=1800, summary="install docker.io")
+        else:
+            yield Step("engine", EngineRemove(work), timeout=1800, summary="purge docker.io")
+
+
+@dataclass(frozen=True)
+class EngineInstall(Script):
+    """Install docker.io with what it needs, and keep a list of the packages that came."""
+
+    template = "docker_package/install"
+    work: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EngineRemove(Script):
+    """Purge the packages that came with docker.io, unless it has containers or volumes."""
+
+    template = "docker_package/remove"
+    work: tuple[str, ...]
 
 
 def _refuse(state: NodeState) -> None:

@@ -2,22 +2,23 @@
 
 Held is what dpkg calls it, which apt and unattended-upgrades respect; a list of exact names in apt.conf.d keeps the
 latter from even trying, also when somebody takes a hold back. Packages that follow the kernel stay free: they demand
-the driver's own version, and without them a new kernel would boot without a module. Which packages are the driver's
-is said in driverset.py, what an installation asks of a node in driverinstall.py, and what it is made of in
-driverrecipes.py. Sources: apt-mark(8), unattended-upgrade(8) (a pattern is matched from the start of a name, so it has
-to end with ``$``), apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules.
+the driver's own version, and without them a new kernel would boot without a module. packages.py says which packages are
+the driver's, install.py what an installation asks of a node, and recipes.py what it is made of. Sources: apt-mark(8),
+unattended-upgrade(8) (a pattern is matched from the start of a name, so it has to end with ``$``), apt.conf(5),
+nvidia-graphics-drivers and linux-restricted-modules.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
 
 from gpuready.components.driver import holds as driverholds
 from gpuready.components.driver import install, packages, recipes
 from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Reply, Step, Steps
+from gpuready.core.step import Reply, Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Package, Unknown
@@ -116,73 +117,128 @@ class Driver(Component):
         back = ledger.to_restore(diff, state)
         if not back and install.HEAVY & set(wanted):
             members = yield from _install(spec, state)
-            yield _hold(state, _unattended(state, members), members)
+            yield _hold(state, [_unattended(state, members)], members)
         elif back or set(wanted) - {install.RUNNING}:
             held = {key.removeprefix("driver.").removesuffix(".held"): v for key, v in wanted.items() if ".held" in key}
-            puts = _unattended(state, _members(state)) if wanted.get(_KEPT_OUT) else []
-            puts += install.pin(spec, state) if wanted.get("driver.pin") else []
+            puts = [_unattended(state, _members(state))] if wanted.get(_KEPT_OUT) else []
+            puts += [install.pin(spec, state)] if wanted.get("driver.pin") else []
             yield _hold(state, puts, [n for n, v in held.items() if v], [n for n, v in held.items() if not v], back)
         if install.RUNNING in wanted and not install.cannot_reload(state):
-            script = resources.script(
-                "driver/load", version=spec.driver.version, stuck=install.STUCK, work=ignored_containers.words(spec)
-            )
+            script = Load(spec.driver.version or "", ignored_containers.words(spec))
             yield Step("driver-load", script, timeout=600, summary="load the module")
 
 
+@dataclass(frozen=True)
+class Load(Script):
+    """Load the module of the packages in place of the one that runs; ``stuck`` records that this takes a reboot."""
+
+    template = "driver/load"
+    version: str
+    work: tuple[str, ...]
+    stuck: str = install.STUCK
+
+
+@dataclass(frozen=True)
+class ListAvailable(Script):
+    """List what the repositories have of packages, and the kernels for which a module can be built."""
+
+    template = "driver/available"
+    packages: tuple[str, ...]
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Simulate(Script):
+    """Ask apt what it would do for ``pins`` (NAME=VERSION) with that file of preferences."""
+
+    template = "driver/simulate"
+    pins: tuple[str, ...]
+    preferences: bytes
+
+
+@dataclass(frozen=True)
+class InstallPackages(Script):
+    """Install ``pins``, if apt would still do what was judged (``judged``: its simulation).
+
+    ``packages`` are those of the driver from before; ``nouveau`` and ``fabric_manager`` say whether nouveau must go and
+    the fabric manager must run.
+    """
+
+    template = "driver/install"
+    pins: tuple[str, ...]
+    preferences: bytes
+    judged: str
+    packages: tuple[str, ...]
+    version: str
+    kernels: tuple[str, ...]
+    kind: str
+    work: tuple[str, ...]
+    puts: tuple[ledger.Put, ...]
+    nouveau: bool
+    fabric_manager: bool
+    holds_before: str = BEFORE
+    apt: bool = True
+
+
+@dataclass(frozen=True)
+class Hold(Script):
+    """Hold packages or let them go, by apt or by dnf, and write or put back the files beside that."""
+
+    template = "driver/hold"
+    hold: tuple[str, ...]
+    unhold: tuple[str, ...]
+    puts: tuple[ledger.Put, ...]
+    files: tuple[ledger.Putback, ...]
+    apt: bool
+    holds_before: str = BEFORE
+
+
 def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[str, Package]]:
-    """The packages in one transaction, which was judged before; returns the driver's packages of then."""
+    """Install in one transaction, after its simulation was judged; return the driver's packages of then."""
     wanted = install.wanted(spec, state)
-    script = resources.script("driver/available", packages=recipes.names(wanted), kernels=wanted.kernels)
-    told = yield Step("driver-available", script, timeout=1200, summary="what do the repositories have?")
+    available = ListAvailable(recipes.names(wanted), wanted.kernels)
+    told = yield Step("driver-available", available, timeout=1200, summary="what do the repositories have?")
     built_for = [line.removeprefix("headers ") for line in told.out.splitlines() if line.startswith("headers ")]
     pins = recipes.choose(wanted, recipes.available(told.out), built_for)
-    puts = install.pin(spec, state) + install.nouveau(state)
-    preferences = puts[0][2]
-    simulation = resources.script("driver/simulate", pins=pins, preferences=preferences)
-    told = yield Step("driver-simulate", simulation, timeout=300, survives=False, summary="what would apt do?")
+    pin, nouveau = install.pin(spec, state), install.nouveau(state)
+    simulate = Simulate(pins, pin.content)
+    told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="what would apt do?")
     gone = recipes.judge(told.out, wanted, _members(state))
-    done = yield Step(
-        "driver-install",
-        resources.script(
-            "driver/install",
-            pins=pins,
-            preferences=preferences,
-            judged=told.out,
-            packages=tuple(_members(state)),
-            holds_before=BEFORE,
-            apt="1",
-            version=wanted.version,
-            puts=puts,
-            kind="restart" if state.driver.loaded else "recreate",
-            work=ignored_containers.words(spec),
-            kernels=wanted.kernels,
-            nouveau="1" if len(puts) > 1 else "",
-            fabric_manager="1" if wanted.fabric_manager else "",
-        ),
-        timeout=3600,
-        summary=f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else ""),
+    script = InstallPackages(
+        pins=pins,
+        preferences=pin.content,
+        judged=told.out,
+        packages=tuple(_members(state)),
+        version=wanted.version,
+        kernels=wanted.kernels,
+        kind="restart" if state.driver.loaded else "recreate",
+        work=ignored_containers.words(spec),
+        puts=(pin, nouveau) if nouveau else (pin,),
+        nouveau=nouveau is not None,
+        fabric_manager=wanted.fabric_manager,
     )
+    summary = f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else "")
+    done = yield Step("driver-install", script, timeout=3600, summary=summary)
     rows = (line.split("\t") for line in done.out.splitlines())
     return packages.members({row[0]: Package(version=row[1], arch="") for row in rows if len(row) == 2})
 
 
 def _hold(
     state: NodeState,
-    puts: list[tuple[str, str, bytes]],
+    puts: Iterable[ledger.Put],
     hold: Iterable[str],
     unhold: Iterable[str] = (),
-    back: tuple[tuple[str, str, bool], ...] = (),
+    back: tuple[ledger.Putback, ...] = (),
 ) -> Step:
     """Holds, and the files beside them."""
-    lists = {"hold": list(hold), "unhold": list(unhold), "apt": "1" if driverholds.by_apt(state) else ""}
-    script = resources.script("driver/hold", puts=puts, files=back or [], holds_before=BEFORE, **lists)
+    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, driverholds.by_apt(state))
     summary = "take back the holds" if back else "hold the driver's packages"
     return Step("driver-hold", script, timeout=300, summary=summary)
 
 
-def _unattended(state: NodeState, members: Mapping[str, Package]) -> list[tuple[str, str, bytes]]:
+def _unattended(state: NodeState, members: Mapping[str, Package]) -> ledger.Put:
     """The file for unattended-upgrades with these names."""
-    return [(UNATTENDED, state.sha256(UNATTENDED), _content(members))]
+    return ledger.put(state, UNATTENDED, _content(members))
 
 
 def _members(state: NodeState) -> dict[str, Package]:
@@ -191,7 +247,7 @@ def _members(state: NodeState) -> dict[str, Package]:
 
 
 def _refuse(members: Mapping[str, Package]) -> None:
-    """A set that is not whole must not be nailed down."""
+    """Raise :class:`NotComparable` for packages that are half-configured or of several versions."""
     if broken := [name for name, package in members.items() if not package.configured]:
         raise NotComparable(f"{', '.join(broken)}: half-configured; dpkg --configure -a first, then they can be held")
     versions = sorted({packages.version(package) for package in members.values()})

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready.components.driver import next_boot
 from gpuready.components.driver import packages as driverset
 from gpuready.components.driver.recipes import Wanted
-from gpuready.core import resources
+from gpuready.core import ledger, resources
 from gpuready.core.component import Change, Disruption, NotComparable, Value
 from gpuready.cuda import tables
 from gpuready.spec.model import NodeSpec
@@ -82,7 +82,7 @@ def actual(state: NodeState) -> dict[str, Value]:
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
-    """The same as a question to apt."""
+    """What to ask apt for."""
     packages = state.packages if isinstance(state.packages, dict) else {}
     flavor = _flavor(spec, state)
     members = driverset.members(packages)
@@ -211,14 +211,12 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         )
 
 
-def pin(spec: NodeSpec, state: NodeState) -> list[tuple[str, str, bytes]]:
-    """The file that has apt take no other version, as ``put`` takes it."""
-    content = resources.document("driver/preferences", version=spec.driver.version)
-    return [(PIN, state.sha256(PIN), content.encode())]
+def pin(spec: NodeSpec, state: NodeState) -> ledger.Put:
+    """The file by which apt takes no other version."""
+    return ledger.put(state, PIN, resources.document("driver/preferences", version=spec.driver.version))
 
 
-def nouveau(state: NodeState) -> list[tuple[str, str, bytes]]:
-    """The file that keeps nouveau away, where nothing else does."""
-    if next_boot.nouveau_kept_away(state):
-        return []
-    return [(NOUVEAU, state.sha256(NOUVEAU), resources.document("driver/nouveau.conf").encode())]
+def nouveau(state: NodeState) -> ledger.Put | None:
+    """The file that keeps nouveau away; None if something else does."""
+    kept_away = next_boot.nouveau_kept_away(state)
+    return None if kept_away else ledger.put(state, NOUVEAU, resources.document("driver/nouveau.conf"))

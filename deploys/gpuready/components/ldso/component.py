@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import join
 
 from gpuready.core import ledger, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import DRIVER_DIRS, library_version
 from gpuready.state.model import Linker, NodeState, Unknown
@@ -84,20 +85,20 @@ class Ldso(Component):
             yield from ledger.restore("ldso", diff, state, ldconfig=True)
             return
         dirs = next((c.expected for c in diff if c.key == "ldso.conf"), None)
-        before = state.sha256(CONF)
-        content = resources.document("ldso/ldso.conf", dirs=dirs) if isinstance(dirs, tuple) else ""
-        yield Step(
-            "ldso",
-            resources.script(
-                "ldso/converge",
-                conf=CONF,
-                before=before,
-                content=content,
-                write="1" if isinstance(dirs, tuple) else "",
-                dirs=dirs if isinstance(dirs, tuple) else (),
-            ),
-            summary="write ld.so.conf.d and run ldconfig",
-        )
+        script = UpdateLinker()
+        if isinstance(dirs, tuple):
+            conf = resources.document("ldso/ldso.conf", dirs=dirs)
+            script = UpdateLinker(dirs, (ledger.put(state, CONF, conf),))
+        yield Step("ldso", script, summary="write ld.so.conf.d and run ldconfig")
+
+
+@dataclass(frozen=True)
+class UpdateLinker(Script):
+    """Write the linker's configuration, whose directories must exist, and build its cache again."""
+
+    template = "ldso/converge"
+    dirs: tuple[str, ...] = ()
+    puts: tuple[ledger.Put, ...] = ()
 
 
 def _included(state: NodeState) -> bool:

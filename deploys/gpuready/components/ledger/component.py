@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gpuready.core import resources
+from dataclasses import dataclass
+
 from gpuready.core.component import Change, Component, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -21,4 +22,11 @@ class Ledger(Component):
         return {"ledger.records": len(state.glob("/var/lib/gpuready/"))}
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        yield Step("ledger", resources.script("ledger/forget"), survives=False, alters=True, summary="forget them")
+        yield Step("ledger", Forget(), survives=False, alters=True, summary="forget them")
+
+
+@dataclass(frozen=True)
+class Forget(Script):
+    """Remove gpuready's own records; originals that are still needed move aside."""
+
+    template = "ledger/forget"

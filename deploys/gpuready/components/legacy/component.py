@@ -3,7 +3,7 @@
 Only what is recognisably NVIDIA's goes, and only where nothing reads it or where it does harm; a copy is kept.
 Sources: nvidia-container-toolkit's changelog (1.18.1 for containerd's drop-in, issue 1404; 1.19.1 for CRI-O's) and its
 commit 65f6f468: the OCI hook of the old packages injects the GPU a second time beside CDI. The links to units of
-nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd goes by their names (257 was seen to).
+nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd (seen with 257) goes by their names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from gpuready.core import ledger, resources
+from gpuready.core import ledger
 from gpuready.core.component import Applies, Change, Component, Value
 from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
@@ -65,10 +65,9 @@ class Legacy(Component):
         if diff[0].key.startswith("legacy.files."):
             yield from ledger.restore("legacy", diff, state)
             return
-        drops = [(path, state.files[path].sha256) for path in (c.key.removeprefix("legacy.") for c in diff)]
-        yield Step(
-            "legacy", resources.script("lib/files", puts=(), drops=drops, secret=""), summary="remove what is stale"
-        )
+        stale = (c.key.removeprefix("legacy.") for c in diff)
+        drops = tuple(ledger.Drop(path, state.sha256(path)) for path in stale)
+        yield Step("legacy", ledger.WriteFiles((), drops), summary="remove what is stale")
 
 
 def _stale(state: NodeState) -> dict[str, str]:

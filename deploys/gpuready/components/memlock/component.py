@@ -107,10 +107,10 @@ class Memlock(Component):
         keys = [c.key for c in diff]
         puts, services = [], []
         if any(key.startswith("memlock.login.") for key in keys):
-            puts.append(_put(LIMITS, resources.document("memlock/memlock.limits"), state))
+            puts.append(ledger.put(state, LIMITS, resources.document("memlock/memlock.limits")))
         for service in _services(state):
             if f"memlock.{service}.drop-in" in keys:
-                puts.append(_put(drop_in(service), resources.document("memlock/memlock.unit"), state))
+                puts.append(ledger.put(state, drop_in(service), resources.document("memlock/memlock.unit")))
             if f"memlock.{service}.process" in keys or f"memlock.files.{drop_in(service)}" in keys:
                 services.append(f"{service}.service")
         back = ledger.to_restore(diff, state)
@@ -124,16 +124,12 @@ class SetLimits(Script):
     """Write our files or put those of before back, and set the limit of the services that run."""
 
     template = "memlock/converge"
-    puts: tuple[tuple[str, str, bytes], ...]
-    files: tuple[tuple[str, str, bool], ...]
+    puts: tuple[ledger.Put, ...]
+    files: tuple[ledger.Putback, ...]
     services: tuple[str, ...]
     back: bool
     reload: bool
     work: tuple[str, ...]
-
-
-def _put(path: str, text: str, state: NodeState) -> tuple[str, str, bytes]:
-    return path, state.sha256(path), text.encode()
 
 
 def _may(state: NodeState) -> bool:

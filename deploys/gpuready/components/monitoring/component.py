@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.components.monitoring.spec import address
-from gpuready.core import ignored_containers, resources
+from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit, Unknown
@@ -73,29 +74,41 @@ class Monitoring(Component):
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         want = {c.key: c.expected for c in diff}
         content = wanted(spec)
-        puts = [
-            (path, state.sha256(path), content[path].encode()) for path in FILES if want.get(_key(path)) == "current"
-        ]
+        puts = tuple(ledger.put(state, path, content[path]) for path in FILES if want.get(_key(path)) == "current")
         goes = [path for path in FILES if want.get(_key(path), "") is None]
         writer = f"{_UNITS}/{WRITER}"
-        moves = writer in goes or any(path == writer for path, _, _ in puts)
-        start = [unit for unit in (SOCKET, TIMER) if any(want.get(key) for key in _keys(unit))]
-        yield Step(
-            "monitoring",
-            resources.script(
-                "monitoring/converge",
-                puts=puts,
-                files=[(path, state.sha256(path), "") for path in goes],
-                stop=[name for unit in (SOCKET, TIMER) if f"{_UNITS}/{unit}" in goes for name in (unit, _STARTS[unit])],
-                services=start,
-                prove=WRITER if TIMER in start else "",
-                directory=spec.monitoring.textfile_directory if TIMER in start else "",
-                left=_textfile(state) if moves else "",
-                reload="1" if _reloads(diff, state) else "",
-                work=ignored_containers.words(spec),
-            ),
-            summary="install the RDMA exporter" if puts or start else "take the RDMA exporter away",
+        moves = writer in goes or any(put.path == writer for put in puts)
+        start = tuple(unit for unit in (SOCKET, TIMER) if any(want.get(key) for key in _keys(unit)))
+        stop = (unit for unit in (SOCKET, TIMER) if f"{_UNITS}/{unit}" in goes)
+        script = SetExporter(
+            puts=puts,
+            files=tuple(ledger.Putback(path, state.sha256(path), False) for path in goes),
+            services=start,
+            stop=tuple(name for unit in stop for name in (unit, _STARTS[unit])),
+            prove=WRITER if TIMER in start else "",
+            directory=spec.monitoring.textfile_directory if TIMER in start else "",
+            left=_textfile(state) if moves else "",
+            reload=_reloads(diff, state),
+            work=ignored_containers.words(spec),
         )
+        summary = "install the RDMA exporter" if puts or start else "take the RDMA exporter away"
+        yield Step("monitoring", script, summary=summary)
+
+
+@dataclass(frozen=True)
+class SetExporter(Script):
+    """Write the exporter's files and start ``services``, or remove files and stop units; all or nothing."""
+
+    template = "monitoring/converge"
+    puts: tuple[ledger.Put, ...]
+    files: tuple[ledger.Putback, ...]
+    services: tuple[str, ...]
+    stop: tuple[str, ...]
+    prove: str
+    directory: str
+    left: str
+    reload: bool
+    work: tuple[str, ...]
 
 
 def wanted(spec: NodeSpec) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.spec import COMPUTED
-from gpuready.core import ledger, resources
+from gpuready.core import ledger
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
 from gpuready.core.step import Step, Steps
 from gpuready.network.nccl_settings import settings
@@ -68,17 +68,13 @@ class Nccl(Component):
             values.pop(name, None)
             if change.expected is not None:
                 values[name] = str(change.expected)
-        before = state.sha256(CONF)
         after = conf.with_ours(text, {name: values[name] for name in sorted(values, key=_order)})
         record = ledger.kept(state, CONF)
         if values or record is None or after != (record.original or b"").decode("utf-8", "surrogateescape"):
-            script = resources.script("lib/files", puts=[(CONF, before, after)], drops=[], secret="")
-            yield Step("nccl", script, summary=f"write {CONF}")
+            yield Step("nccl", ledger.WriteFiles((ledger.put(state, CONF, after),)), summary=f"write {CONF}")
             return
-        script = resources.script(
-            "ledger/restore", files=[(CONF, before, "" if record.original is None else "1")], ldconfig=""
-        )
-        yield Step("nccl", script, summary=f"take gpuready's lines out of {CONF}")
+        restore = ledger.Restore((ledger.Putback(CONF, state.sha256(CONF), record.original is not None),))
+        yield Step("nccl", restore, summary=f"take gpuready's lines out of {CONF}")
 
 
 def _wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:

@@ -13,12 +13,13 @@ grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-de
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import Docker, NodeState, Unknown
@@ -126,16 +127,53 @@ class Rdma(Component):
             yield Step("rdma", _configure(diff, spec, state), timeout=1800, summary="write ib_core's option")
         if names := _packages(diff):
             take = wanted[f"{_PACKAGE}{names[0]}"] is None
-            packages = () if take else names
-            script = resources.script("rdma/packages", packages=packages, work=ignored_containers.words(spec))
-            yield Step("rdma-packages", script, timeout=1800, summary=f"{'purge' if take else 'install'} packages")
+            packages = SetPackages(() if take else names, ignored_containers.words(spec))
+            yield Step("rdma-packages", packages, timeout=1800, summary=f"{'purge' if take else 'install'} packages")
         if _RUNNING in wanted and not _cannot_switch(state):
-            script = resources.script("rdma/mode", mode=str(wanted[_RUNNING]))
-            yield Step("rdma-mode", script, summary=f"switch to {wanted[_RUNNING]}")
+            mode = str(wanted[_RUNNING])
+            yield Step("rdma-mode", SwitchMode(mode), summary=f"switch to {mode}")
+
+
+@dataclass(frozen=True)
+class SetOption(Script):
+    """Write ib_core's option, or put it back (``back``), and bring it to where ib_core is loaded from.
+
+    ``images`` are initramfs images that may carry ib_core; ``grubby`` is the path of the old option's record, if grubby
+    sets the command line.
+    """
+
+    template = "rdma/converge"
+    puts: tuple[ledger.Put, ...]
+    files: tuple[ledger.Putback, ...]
+    images: tuple[str, ...]
+    option: str
+    back: bool
+    update_grub: bool
+    grubby: str
+    conf: str = CONF
+    mark: str = MARK
+    ours: str = OURS
+
+
+@dataclass(frozen=True)
+class SetPackages(Script):
+    """Install packages; if there are none, purge those that gpuready installed."""
+
+    template = "rdma/packages"
+    packages: tuple[str, ...]
+    work: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SwitchMode(Script):
+    """Switch the running mode to shared or exclusive."""
+
+    template = "rdma/mode"
+    mode: str
 
 
 def managed(spec: NodeSpec, state: NodeState) -> str:
-    """The mode that gpuready is to bring about here; nothing where that is somebody else's, or nobody's."""
+    """The mode that gpuready sets here; empty where somebody else sets it, or nobody."""
     mode = spec.rdma.netns_mode
     return "" if mode == "unmanaged" or OPERATOR in state.files else mode
 
@@ -202,8 +240,8 @@ def _before(state: NodeState) -> str:
     return said if said in MODES else files
 
 
-def _packages(diff: tuple[Change, ...]) -> list[str]:
-    return [c.key.removeprefix(_PACKAGE) for c in diff if c.key.startswith(_PACKAGE)]
+def _packages(diff: tuple[Change, ...]) -> tuple[str, ...]:
+    return tuple(c.key.removeprefix(_PACKAGE) for c in diff if c.key.startswith(_PACKAGE))
 
 
 def _came(state: NodeState) -> tuple[str, ...]:
@@ -219,30 +257,26 @@ def _package(name: str, state: NodeState) -> Value:
     return None if package is None else _INSTALLED if package.configured else "not configured"
 
 
-def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> str:
-    """The script that writes the option, and brings it to where ib_core is loaded from."""
+def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> SetOption:
+    """What the keys of the option need: files, images and the command line."""
     keys = {c.key: c.expected for c in diff}
     mode = managed(spec, state)
     word = MODES.get(mode, "")
     puts = []
     if "rdma.configured" in keys:
-        puts.append((CONF, state.sha256(CONF), resources.document("rdma/rdma.conf", mode=mode, word=word).encode()))
+        puts.append(ledger.put(state, CONF, resources.document("rdma/rdma.conf", mode=mode, word=word)))
     if "rdma.dracut" in keys:
-        puts.append((DRACUT, state.sha256(DRACUT), resources.document("rdma/rdma.dracut", conf=CONF).encode()))
+        puts.append(ledger.put(state, DRACUT, resources.document("rdma/rdma.dracut", conf=CONF)))
     grub = "rdma.cmdline" in keys and "update-grub" in state.have
     if grub:
-        puts.append((GRUB, state.sha256(GRUB), resources.document("rdma/rdma.grub", word=word).encode()))
+        puts.append(ledger.put(state, GRUB, resources.document("rdma/rdma.grub", word=word)))
     back = ledger.to_restore(diff, state)
-    return resources.script(
-        "rdma/converge",
-        puts=puts,
+    return SetOption(
+        puts=tuple(puts),
         files=back,
-        mark=MARK,
-        ours=OURS,
-        option=f"ib_core.netns_mode={word}",
         images=state.initramfs if puts or back or any(k.startswith("rdma.initramfs.") for k in keys) else (),
-        conf=CONF,
-        back="1" if back or "rdma.grubby" in keys else "",
-        update_grub="1" if grub or any(path == GRUB for path, _, _ in back) else "",
+        option=f"ib_core.netns_mode={word}",
+        back=bool(back) or "rdma.grubby" in keys,
+        update_grub=grub or any(file.path == GRUB for file in back),
         grubby=GRUBBY if "rdma.grubby" in keys or ("rdma.cmdline" in keys and not grub) else "",
     )

@@ -10,12 +10,13 @@ Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdn
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from gpuready.core import owners, resources
+from gpuready.core import ledger, owners, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value
 from gpuready.core.documents import read_json
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state import cdi_unit
 from gpuready.state.model import NodeState, Unknown
@@ -83,26 +84,30 @@ class Reconverge(Component):
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         content, want = wanted(spec, state), {c.key: c.expected for c in diff}
-        stays = not any(value is None for value in want.values())
-        yield Step(
-            "reconverge-install",  # a step's own unit has its name, too
-            resources.script(
-                "reconverge/install",
-                unit=UNIT,
-                script=SCRIPT,
-                run="1" if stays else "",
-                goes="" if stays else "1",
-                puts=[
-                    (path, state.sha256(path), text.encode())
-                    for path, text in content.items()
-                    if want.get(_key(path)) == "current"
-                ],
-                files=[(path, state.sha256(path), "") for path in FILES if want.get(_key(path), "") is None],
-                left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
-            ),
-            timeout=360,
-            summary="install the run on the node itself" if stays else "take the run on the node itself away",
+        goes = [path for path in FILES if want.get(_key(path), "") is None]
+        run = not any(value is None for value in want.values())
+        script = InstallRun(
+            puts=tuple(ledger.put(state, p, text) for p, text in content.items() if want.get(_key(p)) == "current"),
+            files=tuple(ledger.Putback(path, state.sha256(path), False) for path in goes),
+            run=run,
+            left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
         )
+        summary = "install the run on the node itself" if run else "take the run on the node itself away"
+        # A step's own unit has its name, too: it must not be that of the service.
+        yield Step("reconverge-install", script, timeout=360, summary=summary)
+
+
+@dataclass(frozen=True)
+class InstallRun(Script):
+    """Write the service and its hooks, enable it and run it once; or, unless ``run``, remove all of it."""
+
+    template = "reconverge/install"
+    puts: tuple[ledger.Put, ...]
+    files: tuple[ledger.Putback, ...]
+    run: bool
+    left: str
+    unit: str = UNIT
+    script: str = SCRIPT
 
 
 def last_run(state: NodeState) -> dict[str, Any] | None:
@@ -143,7 +148,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
         target=cdi_unit.target(spec.toolkit.version, state) if ours else "",
         unit=cdi_unit.UNIT if ours and cdi_unit.refreshed(spec.toolkit.version, state) else "",
         settings=cdi_unit.ENVIRONMENT,
-        make="1",
+        make=True,
         shadows=(),
     )
     return {

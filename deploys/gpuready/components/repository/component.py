@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
@@ -16,7 +17,7 @@ from gpuready.core import ledger, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.files import read_file, reason
-from gpuready.core.step import Reply, Step, Steps
+from gpuready.core.step import Reply, Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
 from gpuready.state.model import File, NodeState
@@ -92,28 +93,31 @@ class Repository(Component):
         repo = spec.toolkit.repo
         source = resources.document("repository/toolkit.sources", url=repo.url, keyring=KEYRING)
         proxy = _proxy_line(spec, repo.url)
-        puts = [(KEYRING, state.sha256(KEYRING), key)] if key is not None else []
-        puts.append((SOURCE, state.sha256(SOURCE), source.encode()))
+        puts = [ledger.put(state, KEYRING, key)] if key is not None else []
+        puts.append(ledger.put(state, SOURCE, source))
         if proxy is not None:
-            puts.append((PROXY, state.sha256(PROXY), f"{proxy}\n".encode()))
-        drops = [(PROXY, state.sha256(PROXY))] if proxy is None and PROXY in state.files else []
+            puts.append(ledger.put(state, PROXY, f"{proxy}\n"))
+        drops = [PROXY] if proxy is None and PROXY in state.files else []
         for path, kept in _conflicts(spec, state).items():
             if apt_sources.is_bare(kept) and path != "/etc/apt/sources.list":
-                drops.append((path, state.sha256(path)))
+                drops.append(path)
             else:
-                puts.append((path, state.sha256(path), kept.encode("utf-8", "surrogateescape")))
+                puts.append(ledger.put(state, path, kept))
         secret = PROXY if _is_secret(proxy, spec) else ""
-        puts = [(path, was, text) for path, was, text in puts if not _is_there(state, path, text, path == secret)]
-        script = resources.script("lib/files", puts=puts, drops=drops, secret=secret)
+        script = ledger.WriteFiles(
+            tuple(put for put in puts if not _is_there(state, put, put.path == secret)),
+            tuple(ledger.Drop(path, state.sha256(path)) for path in drops),
+            secret,
+        )
         yield Step("repository", script, summary="write the source")
 
     def _fetch(self, spec: NodeSpec, now: float) -> Generator[Step, Reply, bytes]:
-        """The key file for apt, written anew from the parts of the one key that the spec names."""
+        """Get the key file, check it, and return its one key in the form that gpuready writes."""
         repo = spec.toolkit.repo
         if "://" in repo.key:
             reply = yield Step(
                 "repository-key",
-                resources.script("repository/fetch-key", url=repo.key, proxy=_proxy_line(spec, repo.key) or ""),
+                FetchKey(repo.key, _proxy_line(spec, repo.key) or ""),
                 timeout=120,
                 survives=False,
                 summary=f"fetch {repo.key}",
@@ -144,6 +148,15 @@ class Repository(Component):
                 "toolkit.repo.fingerprint",
             )
         return found.armored
+
+
+@dataclass(frozen=True)
+class FetchKey(Script):
+    """Fetch a key by apt's own downloader; ``proxy`` is a line of apt's configuration, or empty."""
+
+    template = "repository/fetch-key"
+    url: str
+    proxy: str
 
 
 def _decoded(answer: str) -> bytes:
@@ -199,7 +212,7 @@ def _proxy_line(spec: NodeSpec, url: str) -> str | None:
 
 
 def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
-    """The setting on the node, with the words that tell it from the expected one where it is a secret."""
+    """The setting on the node; instead of a secret, words that say whether it is the expected one."""
     file, wanted = state.files.get(PROXY), _proxy_line(spec, spec.toolkit.repo.url)
     line = file.text.strip() if file else None
     if file is None or not _is_secret(line, spec):
@@ -222,6 +235,6 @@ def _is_private(file: File) -> bool:
     return file.mode & 0o077 == 0
 
 
-def _is_there(state: NodeState, path: str, content: bytes, secret: bool) -> bool:
-    file = state.files.get(path)
-    return file is not None and file.data == content and (not secret or _is_private(file))
+def _is_there(state: NodeState, put: ledger.Put, secret: bool) -> bool:
+    file = state.files.get(put.path)
+    return file is not None and file.data == put.content and (not secret or _is_private(file))

@@ -12,10 +12,11 @@ away. They are removed and never purged, because daemon.json is a conffile of nv
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from gpuready.core import ignored_containers, resources, toml_document
+from gpuready.core import ignored_containers, toml_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
 from gpuready.state.containers import gpu_containers
@@ -103,28 +104,41 @@ class Toolkit(Component):
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         wanted = {c.key.removeprefix("toolkit."): c.expected for c in diff}
         now = self.actual(spec, state)
-        old = [name for name in LEGACY if name in wanted]
-        pins = [name for name in PACKAGES if isinstance(wanted.get(name), str)] or (PACKAGES[:1] if old else ())
-        version = next((wanted.get(name, now.get(f"toolkit.{name}")) for name in pins), "")
+        old = tuple(name for name in LEGACY if name in wanted)
+        changed = [name for name in PACKAGES if isinstance(wanted.get(name), str)] or (PACKAGES[:1] if old else ())
+        version = next((str(wanted.get(name, now.get(f"toolkit.{name}"))) for name in changed), "")
         held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
         gone = _taken(diff)
-        yield Step(
-            "toolkit",
-            resources.script(
-                "toolkit/converge",
-                packages=PACKAGES,
-                # All four at once, those that are right, too: the older ones do not bring each other along.
-                pins=[f"{name}={version}" for name in PACKAGES] if pins else (),
-                version=version,
-                old=old,
-                work=ignored_containers.words(spec),
-                purge=gone,
-                hold=[name for name in PACKAGES if name not in gone and held[name]],
-                unhold=[name for name in PACKAGES if name not in gone and not held[name]],
-            ),
-            timeout=1800,
-            summary=f"install {version}" if pins else "purge the packages" if gone else "set the holds",
+        script = ToolkitInstall(
+            # All four at once, those that are right, too: the older ones do not bring each other along.
+            pins=tuple(f"{name}={version}" for name in PACKAGES) if version else (),
+            version=version,
+            old=old,
+            purge=gone,
+            hold=tuple(name for name in PACKAGES if name not in gone and held[name]),
+            unhold=tuple(name for name in PACKAGES if name not in gone and not held[name]),
+            work=ignored_containers.words(spec),
         )
+        summary = f"install {version}" if version else "purge the packages" if gone else "set the holds"
+        yield Step("toolkit", script, timeout=1800, summary=summary)
+
+
+@dataclass(frozen=True)
+class ToolkitInstall(Script):
+    """Install the packages as ``pins`` have them (``NAME=VERSION``), or purge packages, and set the holds.
+
+    ``old`` are the installed packages that the new ones replace.
+    """
+
+    template = "toolkit/converge"
+    pins: tuple[str, ...]
+    version: str
+    old: tuple[str, ...]
+    purge: tuple[str, ...]
+    hold: tuple[str, ...]
+    unhold: tuple[str, ...]
+    work: tuple[str, ...]
+    packages: tuple[str, ...] = PACKAGES
 
 
 def _packages(diff: tuple[Change, ...]) -> bool:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from gpuready.core import ledger, owned_keys, resources, toml_document
+from gpuready.core import ledger, owned_keys, toml_document
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
@@ -81,12 +82,7 @@ class Config(Component):
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         values = {c.key.removeprefix("config."): c.expected for c in diff}
-        reply = yield Step(
-            "config-read",
-            resources.script("toolkit_config/read", path=CONFIG),
-            survives=False,
-            summary="read config.toml",
-        )
+        reply = yield Step("config-read", ConfigRead(), survives=False, summary="read config.toml")
         data = base64.b64decode(reply.out)
         try:
             text = data.decode()
@@ -97,18 +93,30 @@ class Config(Component):
         record = owned_keys.read(state, OURS)
         last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
         ours = {k: v for k, v in values.items() if v not in (None, toolkit_config.given(before, k))}
-        yield Step(
-            "config",
-            resources.script(
-                "toolkit_config/converge",
-                path=CONFIG,
-                before=hashlib.sha256(data).hexdigest() if data else "absent",
-                content=merged,
-                ours=OURS,
-                **owned_keys.texts(record, CONFIG, last, ours),
-            ),
-            summary="install config.toml",
-        )
+        texts = owned_keys.texts(record, CONFIG, last, ours)
+        sha256 = hashlib.sha256(data).hexdigest() if data else "absent"
+        yield Step("config", ConfigInstall(sha256, merged, texts.between, texts.after), summary="install config.toml")
+
+
+@dataclass(frozen=True)
+class ConfigRead(Script):
+    """Print config.toml in base64."""
+
+    template = "toolkit_config/read"
+    path: str = CONFIG
+
+
+@dataclass(frozen=True)
+class ConfigInstall(Script):
+    """Write config.toml if nvidia-ctk can read it, with our record during (``between``) and ``after`` the change."""
+
+    template = "toolkit_config/converge"
+    before: str
+    content: str
+    between: str
+    after: str
+    path: str = CONFIG
+    ours: str = OURS
 
 
 def _wanted(spec: NodeSpec) -> dict[str, Value]:

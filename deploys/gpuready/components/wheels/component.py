@@ -10,15 +10,15 @@ are the environment owner's choice. Sources: PEP 427, PEP 610, pip's documentati
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gpuready.components.wheels import archive, fit, record
 from gpuready.components.wheels.archive import Needs, Wheel, WheelError
 from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
-from gpuready.core import resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
-from gpuready.core.step import Step, Steps
+from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -224,12 +224,58 @@ def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
     return found
 
 
+@dataclass(frozen=True)
+class CopyWheel(Script):
+    """Receive a wheel of that hash and ``size`` (bytes); it takes ``unpacked`` MiB in each of ``dirs``.
+
+    Other wheels in ``folder`` are removed, but for those whose hashes are in ``hold``.
+    """
+
+    template = "wheels/copy"
+    file: str
+    sha256: str
+    size: int
+    unpacked: int
+    dirs: tuple[str, ...]
+    hold: tuple[str, ...]
+    folder: str = record.WHEELS
+
+
+@dataclass(frozen=True)
+class InstallWheel(Script):
+    """Install a copied wheel (if ``pip``) and record it; ``replaces``: another version goes; ``keep``: the copy stays.
+
+    ``info`` is pip's directory about the distribution ``dist``, ``record`` the path of gpuready's record.
+    """
+
+    template = "wheels/install"
+    env: str
+    dist: str
+    file: str
+    sha256: str
+    info: str
+    pip: bool
+    replaces: bool
+    keep: bool
+    record: str
+    content: str
+
+
+@dataclass(frozen=True)
+class RemoveWheel(Script):
+    """Forget that gpuready installed a wheel; if ``uninstall``, have pip uninstall it first."""
+
+    template = "wheels/remove"
+    env: str
+    dist: str
+    uninstall: bool
+    record: str
+
+
 def _copy(entries: list[TorchWheel], wheel: Wheel, keep: list[str]) -> Step:
-    script = resources.script(
-        "wheels/copy",
-        folder=record.WHEELS,
-        sha256=wheel.sha256,
+    script = CopyWheel(
         file=entries[0].file,
+        sha256=wheel.sha256,
         size=wheel.size,
         unpacked=wheel.unpacked >> 20,
         dirs=tuple(one.env for one in entries),
@@ -252,16 +298,15 @@ def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip
     info = f"{env.purelib if wheel.pure else env.platlib}/{wheel.info}"
     kept = next((mine for mine in record.records(state) if (mine.env, mine.name) == (one.env, one.name)), None)
     before = kept.before if kept else there.version if there else ""
-    script = resources.script(
-        "wheels/install",
+    script = InstallWheel(
         env=one.env,
         dist=one.name,
         file=f"{record.WHEELS}/{wheel.sha256}/{one.file}",
         sha256=wheel.sha256,
         info=info,
-        pip="1" if pip else "",
-        replaces="1" if pip and there else "",
-        keep="1" if keep else "",
+        pip=pip,
+        replaces=pip and there is not None,
+        keep=keep,
         record=record.path(one.env, one.name),
         content=Record(info, one.env, one.name, wheel.version, wheel.sha256, before).text,
     )
@@ -270,12 +315,6 @@ def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip
 
 
 def _remove(mine: Record, *, uninstall: bool) -> Step:
-    script = resources.script(
-        "wheels/remove",
-        env=mine.env,
-        dist=mine.name,
-        uninstall="1" if uninstall else "",
-        record=record.path(mine.env, mine.name),
-    )
+    script = RemoveWheel(mine.env, mine.name, uninstall, record.path(mine.env, mine.name))
     what = f"uninstall {mine.name} from {mine.env}" if uninstall else f"forget {mine.name} in {mine.env}"
     return Step("wheel-remove", script, timeout=_INSTALL, summary=what)

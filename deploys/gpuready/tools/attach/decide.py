@@ -88,7 +88,7 @@ def _args(look: Look, found: Found, made: Record, device_in: str, netdev_in: str
         record=path(made.key),
         content=made.model_dump_json(),
         back=before.commands() if before else "",
-        settings_back=before.settings() if before else [],
+        settings_back=before.settings() if before else (),
         commands=inside.commands() if inside else "",
-        settings_inside=inside.settings() if inside else [],
+        settings_inside=inside.settings() if inside else (),
     )

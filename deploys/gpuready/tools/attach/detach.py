@@ -63,7 +63,7 @@ def _back(look: Look, record: Record) -> MovePlan[DetachArgs]:
                 netdev=record.netdev,
                 netdev_now=inside or here,
                 back=record.before.commands(),
-                settings_back=tuple(record.before.settings()),
+                settings_back=record.before.settings(),
             )
         else:
             remarks = (notes.destroyed(record),)

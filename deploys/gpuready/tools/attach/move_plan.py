@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gpuready.core.component import Change, Value
+from gpuready.core.step import Script
 from gpuready.tools.attach.netdev import Interface
 
 HOST = "host"
@@ -24,9 +25,10 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class AttachArgs:
-    """The values of templates/tools/attach/attach.sh.j2, which names them."""
+class AttachArgs(Script):
+    """Move a device and its interface into a container's network namespace."""
 
+    template = "tools/attach/attach"
     device: str
     netdev: str
     interface: str
@@ -36,15 +38,16 @@ class AttachArgs:
     record: str
     content: str
     back: str
-    settings_back: list[str]
+    settings_back: tuple[str, ...]
     commands: str
-    settings_inside: list[str]
+    settings_inside: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class DetachArgs:
-    """The values of templates/tools/attach/detach.sh.j2, which names them."""
+class DetachArgs(Script):
+    """Move a device and its interface back to the host."""
 
+    template = "tools/attach/detach"
     inode: int
     where: str
     record: str
@@ -61,7 +64,7 @@ Args = TypeVar("Args", bound=AttachArgs | DetachArgs, covariant=True)
 
 @dataclass(frozen=True)
 class MovePlan(Generic[Args]):
-    """One move: the keys that differ, the values of the step that closes the difference, and who is affected."""
+    """One move: the keys that differ, the script of the step that closes the difference, and who is affected."""
 
     diff: tuple[Change, ...]
     args: Args

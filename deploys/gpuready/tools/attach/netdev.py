@@ -60,9 +60,9 @@ class Interface(BaseModel):
         rows += [f"route replace {words} dev {self.name}" for words in self.routes]
         return "".join(f"{row}\n" for row in rows)
 
-    def settings(self) -> list[str]:
+    def settings(self) -> tuple[str, ...]:
         """Return the per-interface settings, as ``ipv4.rp_filter=2``."""
-        return [f"{key}={value}" for key, value in self.sysctls.items()]
+        return tuple(f"{key}={value}" for key, value in self.sysctls.items())
 
     def inside(self) -> Interface:
         """Return the configuration for the container: addresses never expire, because nothing renews them there.
