@@ -10,7 +10,7 @@ from gpuready.core import ledger
 from gpuready.core.check import concerning, run_checks, undecided
 from gpuready.core.compare import compare, unselected
 from gpuready.core.component import Disruption
-from gpuready.core.consent import rulings, way
+from gpuready.core.consent import policy_for, rulings
 from gpuready.core.errors import ConvergeError
 from gpuready.core.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
@@ -46,7 +46,7 @@ def compared(
         found, spec, run.state, allowed, back=back, others=unselected(BACK if back else (), spec, run.state, selected)
     )
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
-    if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
+    if any(ruling.disturbs and policy_for(ruling.kind, spec) == "drained" for ruling in ruled.values()):
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
         run.notes.append(f"work is moved away first, by {by}")
     for item in run.components:

@@ -16,7 +16,7 @@ from pyinfra.context import state as run
 from gpuready.core.check import undecided
 from gpuready.core.compare import compare, unselected
 from gpuready.core.component import Change, Component, Disruption
-from gpuready.core.consent import rule, rulings, users, way
+from gpuready.core.consent import policy_for, rule, rulings, users
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
@@ -88,7 +88,7 @@ def _permitted(
     blocked += users(item, unselected(order if original else (), spec, state, host.data.get(SELECTED)))
     ruling = rule(item, diff, spec, state, _allowed(), blocked)
     outcome.pending = ruling.waits
-    if ruling.disturbs and way(ruling.kind, spec) == "drained":
+    if ruling.disturbs and policy_for(ruling.kind, spec) == "drained":
         trouble = yield from drain.begin(host, spec.maintenance)
         if trouble:
             outcome.pending = trouble
