@@ -74,7 +74,7 @@ def observed(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> s
     return f"{found.name} owns {_noun(part, found)} here ({found.mark}): observed only" if found else ""
 
 
-def told(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+def notes(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
     """Return notes about the owners on this host: each one once, and each one that ``host`` in the spec overrides."""
     mine: dict[tuple[str, str], list[str]] = {}
     overridden: list[str] = []
