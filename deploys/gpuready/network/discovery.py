@@ -1,7 +1,7 @@
 """Choose the GID of each RDMA port of the fabric: exactly one, or the reason why there is none. Never a guess.
 
 A port lists every address of its netdev and of all VLANs above it, for RoCE v1 and v2. The indexes change when
-addresses are added or removed, so nothing here relies on an index. If the spec names neither a network nor an interface, the
+addresses are added or removed, so nothing here relies on an index. If the spec names no network and no interface, the
 netdevs of the default route and of SSH are left out: a management network is seldom the fabric.
 Sources: ib_core's roce_gid_mgmt.c (which addresses become GIDs), perftest's and NCCL's own ranking of GIDs.
 """
