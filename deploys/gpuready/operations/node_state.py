@@ -11,6 +11,7 @@ from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
+from gpuready.state.parse import parse
 from gpuready.state.readiness import unsettled
 
 #: The keys of a host's data for its spec and the selected components (None: all).
@@ -26,7 +27,7 @@ def node_state(host: Host) -> NodeState:
     cached = host.connector_data.get(_KEY)
     if isinstance(cached, NodeState):
         return cached
-    return _keep(host, probe.read(_run(host, probe.script())))
+    return _keep(host, parse(_run(host, probe.script())))
 
 
 def settled_state(host: Host) -> NodeState:
@@ -41,7 +42,7 @@ def settled_state(host: Host) -> NodeState:
     host.connector_data[_SETTLED] = True
     what = f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}"
     host.connector_data.get(PROGRESS, lambda name, text: None)(host.name, what)
-    return _keep(host, probe.read(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
+    return _keep(host, parse(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
 
 
 def _run(host: Host, script: str, patience: int = 0) -> list[str]:

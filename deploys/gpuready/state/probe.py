@@ -1,4 +1,4 @@
-"""Render the probe's script and parse its output. The same bytes go to every host."""
+"""Render the probe's script. The same bytes go to every host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.core import resources
 from gpuready.core.owners import OPERATOR_CTK
 from gpuready.state.linker import DRIVER_DIRS
-from gpuready.state.model import NodeState
-from gpuready.state.parse import parse
 
 #: Limits in seconds: for a command on the node that hangs, and for the whole exec. Even a node that is a hundred times
 #: slower than usual still answers within them.
@@ -46,8 +44,3 @@ def render(limit: int, patience: int = 0) -> str:
         limit=limit,
         patience=patience,
     )
-
-
-def read(lines: list[str]) -> NodeState:
-    """Parse the output of :func:`script` to a NodeState. Raises :class:`gpuready.state.parse.ProbeError`."""
-    return parse(lines)
