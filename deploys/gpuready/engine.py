@@ -242,7 +242,7 @@ class Engine:
             for batch in rollout:
                 for first in range(0, len(batch), self._room):
                     self._change(batch[first : first + self._room])
-                rollout.tell(
+                rollout.record(
                     wrong=[name for name in batch if went_wrong(self._runs[name], before[name])],
                     proved=any(self._runs[name].outcome == "changed" for name in batch),
                 )

@@ -70,16 +70,16 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
     "never is about restarts": (Recreating(), {"restart": "never"}, FREE, Disruption.restart, ALL, ""),
     "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "until idle: class rec"),
     "drained moves work away": (Engine(), DRAINED, BUSY, Disruption.restart, ALL, ""),
-    "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "--allow-disruption restart cons"),
+    "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "--allow-disruption restart perm"),
     "a reboot takes two words": (
         Rebooting(), {}, FREE, Disruption.restart, SOME,
         "set maintenance: {reboot: idle} (or drained) in the spec and --allow-disruption reboot on the command line",
     ),
     "a reboot takes the spec's word": (
-        Rebooting(), {}, FREE, Disruption.reboot, SOME, "consented to: set maintenance: {reboot: idle} (or drained) in",
+        Rebooting(), {}, FREE, Disruption.reboot, SOME, "permission: set maintenance: {reboot: idle} (or drained) in",
     ),
     "a reboot takes the command line's word": (
-        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "consented to: set --allow-disruption reboot",
+        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "permission: set --allow-disruption reboot",
     ),
     "a reboot with both": (Rebooting(), {"reboot": "idle"}, FREE, Disruption.reboot, ALL, ""),
     "a reboot, and busy": (

@@ -161,8 +161,8 @@ def test_empty_files_are_empty_documents(data: bytes) -> None:
         (b"12", "a number, not an object"),
         (b'{"a": "\xff"}', r"not UTF-8 \(byte 7\)"),
         ("{}".encode("utf-16"), "not UTF-8"),
-        (b'{"a": 1, "a": 1}', "'a' stands there twice"),
-        (b'{"runtimes": {"x": {"path": "a", "path": "b"}}}', "'path' stands there twice"),
+        (b'{"a": 1, "a": 1}', "duplicate key 'a'"),
+        (b'{"runtimes": {"x": {"path": "a", "path": "b"}}}', "duplicate key 'path'"),
     ],
 )
 def test_what_cannot_be_read_says_where(data: bytes, why: str) -> None:

@@ -115,7 +115,7 @@ def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
     node.waits(node.apply(), "train (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}} {{.State.Pid}}' train").split() == ["true", pid]
-    node.waits(node.apply("--allow-disruption", "reload"), "--allow-disruption recreate consents")
+    node.waits(node.apply("--allow-disruption", "reload"), "--allow-disruption recreate permits it")
     node.done(node.apply(ignore=["busybox"]))
 
 

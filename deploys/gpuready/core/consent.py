@@ -90,14 +90,14 @@ def policy_for(kind: Disruption, spec: NodeSpec) -> str:
 def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
     """Return why this must wait and how to permit it; empty if it may be done now."""
     if kind == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
-        return f"for a reboot, which nobody consented to: set {needs}"
+        return f"for a reboot, which needs permission: set {needs}"
     if kind > allowed:
         return (
-            f"for consent: class {kind.name}, --allow-disruption is {allowed.name}; "
-            f"--allow-disruption {kind.name} consents"
+            f"for permission: class {kind.name}, --allow-disruption is {allowed.name}; "
+            f"--allow-disruption {kind.name} permits it"
         )
     if kind == Disruption.restart and spec.maintenance.restart == "never":
-        return "for consent: class restart, maintenance.restart is never; idle or drained there consents"
+        return "for permission: class restart, maintenance.restart is never; idle or drained there permits it"
     if hits and kind >= Disruption.recreate and policy_for(kind, spec) != "drained":
         return f"until idle: class {kind.name} would hit {', '.join(hits)}; run again when that is over"
     return ""

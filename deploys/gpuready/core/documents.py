@@ -66,9 +66,9 @@ def read_yaml(text: str) -> Any:
             reader.take(event)
     except yaml.MarkedYAMLError as e:
         where = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
-        raise DocumentError(f"{where}{e.problem or 'it is no YAML'}") from None
+        raise DocumentError(f"{where}{e.problem or 'it is not YAML'}") from None
     except (yaml.YAMLError, UnicodeError) as e:
-        raise DocumentError(f"it is no YAML ({' '.join(str(e).split())[:100]})") from None
+        raise DocumentError(f"it is not YAML ({' '.join(str(e).split())[:100]})") from None
     return reader.root
 
 
@@ -155,4 +155,4 @@ def read_xml(text: str) -> ET.Element:
     try:
         return ET.fromstring(text)
     except (ET.ParseError, ValueError, RecursionError) as e:
-        raise DocumentError(f"it is no XML ({str(e)[:100]})") from None
+        raise DocumentError(f"it is not XML ({str(e)[:100]})") from None

@@ -38,13 +38,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> Document:
     found: Document = {}
     for key, value in pairs:
         if key in found:
-            raise DaemonJsonError(f"the key {key!r} stands there twice; keep one")
+            raise DaemonJsonError(f"duplicate key {key!r}; keep one")
         found[key] = value
     return found
 
 
 def _constant(text: str) -> Any:
-    raise DaemonJsonError(f"{text} is no JSON value")
+    raise DaemonJsonError(f"{text} is not a JSON value")
 
 
 def read(data: bytes) -> Document:

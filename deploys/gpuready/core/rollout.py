@@ -46,8 +46,8 @@ def batches(members: Iterable[Member], given: str = "") -> Generator[Batch, bool
 
 
 def _wishes(member: Member, given: str) -> tuple[str, ...]:
-    said = [wish for wish in (given, member.sizes if member.disturbed else "") if wish]
-    return tuple(said) or ((CAUTIOUS,) if member.disturbed else ())
+    wishes = [wish for wish in (given, member.sizes if member.disturbed else "") if wish]
+    return tuple(wishes) or ((CAUTIOUS,) if member.disturbed else ())
 
 
 def _sequence(members: Sequence[Member], wishes: tuple[str, ...]) -> Generator[Batch, bool | None, None]:
@@ -100,7 +100,7 @@ class Rollout:
             self.left = [name for name in self.left if name not in begun]
             yield batch
 
-    def tell(self, *, wrong: Sequence[str], proved: bool) -> None:
+    def record(self, *, wrong: Sequence[str], proved: bool) -> None:
         """Record the result of the last batch: which hosts went wrong, and whether any host changed."""
         self._wrong += wrong
         self._proved = proved

@@ -56,7 +56,7 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
         for depth in range(1, len(path)):
             above = at(before, path[:depth])
             if above is not None and not isinstance(above, dict):
-                raise TomlError(f"{_shown(path[:depth])} is no table")
+                raise TomlError(f"{_shown(path[:depth])} is not a table")
     document = _parse(text, read_toml)
     try:
         for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):

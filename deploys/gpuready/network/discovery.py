@@ -124,8 +124,8 @@ def _roce(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
     if network:
         left = [gid for gid in left if not stacked(gid.netdev, network)] or left
     if len({(gid.address, gid.netdev) for gid in left}) > 1:
-        said = "; ".join(map(str, left))
-        raise _Refusal("several", f"several addresses could be the fabric's ({said}): name one in nccl.subnets")
+        listed = "; ".join(map(str, left))
+        raise _Refusal("several", f"several addresses could be the fabric's ({listed}): name one in nccl.subnets")
     gid = min(left, key=lambda gid: gid.index)
     return Chosen(port, gid.index, gid.address, gid.netdev, _network(gid, network))
 

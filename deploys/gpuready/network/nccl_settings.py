@@ -69,8 +69,8 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
     if found or wanted.chosen:
         yield from found
     elif wanted.refused:
-        said = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
-        yield f"no RDMA port of this node is the fabric's ({said})"
+        listed = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
+        yield f"no RDMA port of this node is the fabric's ({listed})"
     elif state.rdma_stuck:
         yield f"the RDMA devices were not read: {state.rdma_stuck}"
     else:
@@ -81,8 +81,8 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
 def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], list[str]]:
     kinds = {each.port.transport: each.port.name for each in fabric}
     if len(kinds) > 1:
-        said = " and ".join(f"{name} is {kind}" for kind, name in kinds.items())
-        raise _Problem(f"NCCL does not mix transports ({said}): name those of the fabric in nccl.interfaces")
+        listed = " and ".join(f"{name} is {kind}" for kind, name in kinds.items())
+        raise _Problem(f"NCCL does not mix transports ({listed}): name those of the fabric in nccl.interfaces")
     if len(fabric) > _MOST_DEVICES:
         raise _Problem(f"{len(fabric)} ports, and NCCL takes {_MOST_DEVICES} at most: name them in nccl.interfaces")
     found = {"NCCL_IB_HCA": "=" + ",".join(each.port.name for each in fabric)}
@@ -114,17 +114,17 @@ def _sockets(fabric: tuple[Chosen, ...]) -> tuple[dict[str, str], list[str]]:
 def _index(fabric: tuple[Chosen, ...], version: str) -> dict[str, str]:
     indexes = sorted({each.gid_index for each in fabric if each.gid_index is not None})
     if len(indexes) > 1:
-        said = ", ".join(f"{each.port.name}: {each.gid_index}" for each in fabric)
+        listed = ", ".join(f"{each.port.name}: {each.gid_index}" for each in fabric)
         way = "name ports with one index in nccl.interfaces, or use NCCL 2.21 or newer"
-        raise _Problem(f"the GID index differs ({said}), and NCCL {version} has one for all: {way}")
+        raise _Problem(f"the GID index differs ({listed}), and NCCL {version} has one for all: {way}")
     return {"NCCL_IB_GID_INDEX": str(indexes[0])}
 
 
 def _addressing(fabric: tuple[Chosen, ...], nccl: Nccl) -> dict[str, str]:
     families = {each.address.version for each in fabric if each.address is not None}
     if len(families) > 1:
-        said = ", ".join(f"{each.port.name}: {each.address}" for each in fabric)
-        raise _Problem(f"NCCL takes one family of addresses ({said}): name the networks of one in nccl.subnets")
+        listed = ", ".join(f"{each.port.name}: {each.address}" for each in fabric)
+        raise _Problem(f"NCCL takes one family of addresses ({listed}): name the networks of one in nccl.subnets")
     (family,) = families
     within = _range(fabric, nccl, family)
     found = {} if within is None else {"NCCL_IB_ADDR_RANGE": str(within)}

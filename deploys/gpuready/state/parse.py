@@ -36,7 +36,7 @@ def parse(lines: list[str]) -> NodeState:
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
     units = _units(r.run("units"), r.text("limits"))
-    next_boot = boots(values, *_said(modules), r.text("grub"))
+    next_boot = boots(values, *_output_of(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
@@ -67,7 +67,7 @@ def parse(lines: list[str]) -> NodeState:
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),
         boots=next_boot,
-        leftovers=leftovers(values, *_said(r.run("holders"))),
+        leftovers=leftovers(values, *_output_of(r.run("holders"))),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
@@ -115,7 +115,7 @@ RDMA_MARKS = {
 }
 
 
-def _said(found: str | Unknown | None) -> tuple[str, str]:
+def _output_of(found: str | Unknown | None) -> tuple[str, str]:
     """Return a command's output, and why there is none."""
     return ("", found.unknown) if isinstance(found, Unknown) else (found or "", "")
 
