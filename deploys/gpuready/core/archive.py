@@ -35,14 +35,14 @@ class Member:
 def members(data: bytes) -> Iterator[Member]:
     """Yield the regular files in the order of the archive. Raises :class:`ArchiveError`."""
     if not data.endswith(bytes(2 * BLOCK)):
-        raise ArchiveError("their end is missing")
+        raise ArchiveError("the end of the archive is missing")
     at, seen, more = 0, 0, dict[str, str]()
     while any(head := data[at : at + BLOCK]):
         size, kind = _checked(head), head[156:157]
         body = data[at + BLOCK : at + BLOCK + size]
         seen += 1
         if len(body) < size:
-            raise ArchiveError(f"{_name(head, more)!r} says {size} bytes")
+            raise ArchiveError(f"{_name(head, more)!r} is shorter than its {size} bytes")
         if seen > MOST_MEMBERS:
             raise ArchiveError(f"more than {MOST_MEMBERS} members")
         at += BLOCK + -(-size // BLOCK) * BLOCK
@@ -96,7 +96,7 @@ def _number(field: bytes) -> int:
 def _checked(head: bytes) -> int:
     """Verify the header's checksum; return the size of the member's data in bytes."""
     if len(head) < BLOCK or _number(head[148:156]) != sum(head) - sum(head[148:156]) + 8 * 0x20:
-        raise ArchiveError("a header is not one")
+        raise ArchiveError("a header is not valid")
     size = _number(head[124:136])
     if size < 0:
         raise ArchiveError(f"a size is {size}")
@@ -111,7 +111,7 @@ def _pax(body: bytes) -> dict[str, str]:
         length = int(body[at:space]) if space > at and body[at:space].isdigit() else 0
         key, equals, value = body[space + 1 : at + length].partition(b"=")
         if length <= space - at or not equals:
-            raise ArchiveError("a pax header is not one")
+            raise ArchiveError("a pax header is not valid")
         if key.startswith((b"GNU.sparse", b"SCHILY.realsize")) or key == b"size":
             raise ArchiveError("a sparse file")
         if key == b"path" or (key in (b"uid", b"gid") and value.strip().isdigit() and len(value) < 20):
