@@ -53,4 +53,4 @@ CATALOGUE = (
 
 
 BY_ID = {check.id: check for check in (*CATALOGUE, *fabric.CHECKS)}
-"""Those, and the checks of pairs of hosts, which ``gpuready fabric`` judges."""
+"""All checks by id, with the checks of pairs of hosts that ``gpuready fabric`` runs."""

@@ -1,7 +1,7 @@
-"""The engine: connects, probes, compares, and sends only hosts with a difference into pyinfra's operations.
+"""The engine: connect, probe, compare, and run pyinfra's operations only on hosts with a difference.
 
-It alone touches pyinfra's State, Inventory, connect, run_ops and pyinfra_cli. pyinfra's own verdict is not used (it
-exits 0 on a failed operation under no_wait): success is read from each component's outcome.
+Only this module uses pyinfra's State, Inventory, run_ops and pyinfra_cli. Success is read from each component's outcome
+and not from pyinfra, which with no_wait exits 0 even if an operation failed.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
 from gpuready.report.run import HostRun, Run  # noqa: E402
 from gpuready.state import probe  # noqa: E402
 
-#: Called with a host's name and what it does now ("connect", "probe", "apply toolkit", ...).
+#: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
 Progress = Callable[[str, str], None]
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
-#: Descriptors for all but the connections (files, pipes, the terminal), and for each of them (a socket, the agent's, a
-#: ProxyCommand's pipes).
+#: Descriptors reserved for files, pipes and the terminal; and descriptors per connection (its socket, the agent's
+#: socket, a ProxyCommand's pipes).
 _RESERVED, _EACH = 64, 4
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a run goes. ``selected`` names components (None: all); ``passive`` leaves out the second exec."""
+    """The options of a run. ``selected``: names of components (None: all). ``passive``: no second exec."""
 
     verb: str
     selected: frozenset[str] | None = None
@@ -68,9 +68,9 @@ class Options:
     probe_timeout: int = probe.TIMEOUT
     batch: str = ""
     max_fail: str = "0"
-    """As on the command line (:mod:`gpuready.core.rollout`)."""
+    """``batch`` and ``max_fail`` have the form of the command line (:mod:`gpuready.core.rollout`)."""
     back: bool = False
-    """Towards what was there before gpuready, not towards the spec."""
+    """Restore the state before gpuready instead of applying the spec (``remove``)."""
 
 
 #: Verbs that never change a node: each host's connection is closed as soon as the host is done.
@@ -78,7 +78,7 @@ _READING = ("plan", "probe", "verify", "compat")
 
 
 class Engine:
-    """One run over some hosts; the state of pyinfra belongs to it."""
+    """One run over some hosts. It owns pyinfra's state."""
 
     def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress) -> None:
         self.entries = {entry.name: entry for entry in entries}
@@ -103,7 +103,7 @@ class Engine:
         inventory = Inventory((hosts, {}))
         self._room = _connections(len(entries))
         self._turn: frozenset[str] = frozenset()
-        """Hosts that are being changed now, so their connections stay open."""
+        """Hosts that are being changed now. Their connections stay open."""
         config = Config(PARALLEL=min(options.parallel, self._room), CONNECT_TIMEOUT=CONNECT_TIMEOUT)
         self.state = State()
         ctx_config.set(config)
@@ -113,7 +113,7 @@ class Engine:
         pyinfra.is_cli = True
 
     def plan(self) -> Run:
-        """Connect, probe, compare and judge every host; nothing on a node changes."""
+        """Connect, probe, compare and judge every host. Nothing on a node changes."""
 
         def work() -> None:
             self._each(self._look, self._hosts(self.entries))
@@ -122,11 +122,11 @@ class Engine:
         return self._timed(work)
 
     def verify(self) -> Run:
-        """As :meth:`plan`, and the active checks unless ``passive``."""
+        """Like :meth:`plan`, and run the active checks unless ``passive``."""
         return self._timed(lambda: self._each(self._examine, self._hosts(self.entries)))
 
     def apply(self) -> Run:
-        """Converge every host that differs, then judge it; the others are only compared."""
+        """Converge every host with a difference, then judge it. Other hosts are only compared."""
 
         def work() -> None:
             self._read = settled_state
@@ -150,12 +150,12 @@ class Engine:
             except KeyboardInterrupt:
                 self.run.interrupted = True
                 assert self.state.pool is not None
-                self.state.pool.kill(block=False)  # no host goes on, reconnects or takes a lock
+                self.state.pool.kill(block=False)  # so that no host continues, reconnects or takes a lock
             finally:
                 self.run.seconds = time.monotonic() - began
                 try:
                     self._close()
-                except KeyboardInterrupt:  # the result is there already
+                except KeyboardInterrupt:  # the result is already complete
                     self.run.interrupted = True
         return self.run
 
@@ -169,7 +169,7 @@ class Engine:
         gevent.joinall(jobs)
 
     def _guarded(self, work: Callable[[Host], None], host: Host) -> None:
-        """A host's exception is that host's outcome, never the run's."""
+        """Run ``work``. An exception becomes the outcome of this host and never ends the run."""
         run, began = self._runs[host.name], time.monotonic()
         try:
             work(host)
@@ -188,7 +188,7 @@ class Engine:
             self.progress(host.name, run.outcome)
 
     def _stays_open(self, run: HostRun) -> bool:
-        """Whether the host's connection is kept for what follows: where it is to be changed, and all of them fit."""
+        """Tell whether to keep the connection: the host will be changed, and all connections fit at once."""
         waits = self.options.verb not in _READING and run.outcome == "would_change"
         return run.name in self._turn or (waits and len(self.entries) <= self._room)
 
@@ -202,7 +202,7 @@ class Engine:
             if e is not limit:
                 raise
             raise UnreachableError(f"no SSH session within {CONNECT_LIMIT} s") from None
-        except Exception as e:  # what a peer can make paramiko raise has no end
+        except Exception as e:  # a hostile peer can make paramiko raise anything
             raise explain(self.entries[host.name], e) from None
         host.connected = True
         self.state.activate_host(host)
@@ -234,7 +234,7 @@ class Engine:
         judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
 
     def _roll_out(self, members: list[Member]) -> None:
-        """Batch after batch: connected and looked at are all hosts, begun is one when those before it went well."""
+        """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
         before = {m.name: failing(self._runs[m.name]) for m in members}
         rollout = Rollout(members, self.options.batch, self.options.max_fail)
         self._prepare(self._hosts(before))
@@ -242,7 +242,7 @@ class Engine:
             for batch in rollout:
                 for first in range(0, len(batch), self._room):
                     self._change(batch[first : first + self._room])
-                rollout.tell(
+                rollout.record(
                     wrong=[name for name in batch if went_wrong(self._runs[name], before[name])],
                     proved=any(self._runs[name].outcome == "changed" for name in batch),
                 )
@@ -251,7 +251,7 @@ class Engine:
                 self._runs[name].leave_out(f"not begun: {rollout.why}")
 
     def _change(self, names: Sequence[str]) -> None:
-        """Converge these hosts and look again; as many as may be connected at once."""
+        """Converge these hosts, then look again. They must all fit in the limit of connections."""
         self._turn = frozenset(names)
         hosts = self._reachable(self._hosts(names))
         self._converge(hosts)
@@ -259,14 +259,14 @@ class Engine:
         self._each(self._confirm, hosts)
 
     def _prepare(self, hosts: list[Host]) -> None:
-        """pyinfra learns the operations of all hosts once; whose are run is said for each batch."""
+        """Register the operations of all hosts with pyinfra, once. Each batch then selects its hosts."""
         self.state.active_hosts = set(hosts)
         self.state.set_stage(StateStage.Prepare)
         load_func(self.state, withdraw if self.options.back else converge)
         self.state.set_stage(StateStage.Execute)
 
     def _reachable(self, hosts: list[Host]) -> list[Host]:
-        """Those with a connection. One that was closed, or broke while the host waited for its turn, is opened anew."""
+        """Reopen connections that were closed or broke while the host waited; return the hosts with a connection."""
         closed = [host for host in hosts if not is_up(host)]
         if closed:
             forget_host_keys()
@@ -288,7 +288,7 @@ class Engine:
             self._runs[host.name].seconds += time.monotonic() - began
 
     def _confirm(self, host: Host) -> None:
-        """After the operations: take over the outcomes; where something changed, look again and check in depth."""
+        """Copy the outcomes of the operations. If something changed, probe again and run the active checks."""
         run = self._runs[host.name]
         done = outcomes(host)
         for boot in rebooted(host):
@@ -297,7 +297,7 @@ class Engine:
             outcome = done.get(item.found.name)
             item.attempted = outcome is not None
             if outcome is not None:
-                item.found = outcome.found  # another one than before the run where the node was probed anew in it
+                item.found = outcome.found  # may differ from the plan's if the node was probed again meanwhile
                 item.changed, item.pending, item.error = outcome.changed, outcome.pending, outcome.error
         failed = next((c.error for c in run.components if c.error is not None), None)
         touched = [item for item in run.components if (o := done.get(item.found.name)) is not None and o.touched]
@@ -308,7 +308,7 @@ class Engine:
                 run.state = self._read(host)
                 if not self.options.back:
                     run.state = run_active(host, run.state, self.entries[host.name].spec)
-            except GpureadyError as e:  # what failed before it is the cause
+            except GpureadyError as e:  # an earlier failure is the cause
                 failed = failed or e
             else:
                 self._judge(run)
@@ -329,13 +329,13 @@ class Engine:
 
 
 def _let_go(host: Host) -> None:
-    """Give the node's lock back, then close the connection."""
+    """Release the node's lock, then close the connection."""
     lock.release(host)
     hang_up(host)
 
 
 def _connections(hosts: int) -> int:
-    """How many connections may be open at once; the soft limit of descriptors is raised where that helps."""
+    """Return how many connections may be open at once. Raise the soft limit of descriptors if needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = hosts * _EACH + _RESERVED
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -347,7 +347,7 @@ def _connections(hosts: int) -> int:
 
 
 def _quiet() -> None:
-    """pyinfra prints through logging and raw tracebacks of greenlets; all that matters reaches our report."""
+    """Silence pyinfra's log and the tracebacks of greenlets. The report shows everything that matters."""
     os.environ["PYINFRA_PROGRESS"] = "off"
     for name in ("pyinfra", "paramiko"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""One host against its spec: the comparison and the checks, for the engine and for recorded states alike. Pure."""
+"""Compare and check one host against its spec, for the engine and for recorded states alike. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuready.core import ledger
 from gpuready.core.check import concerning, run_checks, undecided
 from gpuready.core.compare import compare, unselected
 from gpuready.core.component import Disruption
-from gpuready.core.consent import rulings, way
+from gpuready.core.consent import policy_for, rulings
 from gpuready.core.errors import ConvergeError
 from gpuready.core.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
@@ -28,16 +28,16 @@ def compared(
     verb: str = "plan",
     back: bool = False,
 ) -> None:
-    """Fill in the components, what waits among them, and the outcome; ``back`` asks for what was there before us.
+    """Fill in the components, what each waits for, and the outcome. ``back``: compare with the state before gpuready.
 
-    A node that may have nothing to do with GPUs is not compared; plan and apply skip it, verify has one question to it.
+    A node that may not be a GPU node is not compared: plan and apply skip it, and verify runs one check, ``gpu.count``.
     """
     assert run.state is not None
     run.reason = "" if back else undecided(spec, run.state)
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
-    if not back:  # on the way back it is an error of the component
+    if not back:  # for remove, a damaged ledger is an error of the component
         run.notes += ledger.damaged(run.state)
     chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
     found = {item: compare(item, spec, run.state, original=back) for item in chosen}
@@ -46,7 +46,7 @@ def compared(
         found, spec, run.state, allowed, back=back, others=unselected(BACK if back else (), spec, run.state, selected)
     )
     run.disturbed = any(ruling.disturbs for ruling in ruled.values())
-    if any(ruling.disturbs and way(ruling.kind, spec) == "drained" for ruling in ruled.values()):
+    if any(ruling.disturbs and policy_for(ruling.kind, spec) == "drained" for ruling in ruled.values()):
         by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
         run.notes.append(f"the node is drained first, by {by}")
     for item in run.components:
@@ -59,7 +59,7 @@ def compared(
 
 
 def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
-    """Fill in the checks; none on the way back, because they ask for what is being taken away."""
+    """Fill in the checks. ``remove`` (``back``) has none, because they would ask for what it removes."""
     assert run.state is not None
     if not back and run.outcome != "skipped":
         left_out = [item.name for item in NODE if selected is not None and item.name not in selected]
@@ -78,7 +78,7 @@ def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None,
 
 
 def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, back: bool = False) -> None:
-    """What the steps came to: one that failed may have changed something, one that ended well must have."""
+    """Compare again after the steps. A failed step may have changed something; a successful one must have."""
     assert run.state is not None
     by_name = {item.name: item for item in (BACK if back else NODE)}
     for item in touched:
@@ -93,7 +93,7 @@ def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, 
 
 
 def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list[Member]:
-    """The hosts that are to be changed, as the batches see them; which batches that makes goes into the run."""
+    """Return the hosts to change, and store their batches in the run."""
     members = []
     for host in run.hosts:
         if host.outcome == "would_change":
@@ -104,12 +104,12 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list
 
 
 def failing(run: HostRun) -> set[str]:
-    """The checks that fail."""
+    """Return the ids of the failed checks."""
     return {judged.check.id for judged in run.checks if judged.verdict.status == "fail"}
 
 
 def went_wrong(run: HostRun, failed_before: Set[str]) -> bool:
-    """Is this host, after apply, a reason to leave the others alone? What was wrong with it before is none."""
+    """Tell whether apply made this host worse, so that the rollout must stop. Faults from before do not count."""
     errors = [item for item in run.components if item.error is not None]
     if any(not item.found.error for item in errors) or failing(run) - failed_before:
         return True

@@ -1,7 +1,7 @@
-"""The whole tool in one list: what a GPU node is made of, in the order in which it is built.
+"""The components of a GPU node, in the order in which gpuready converges them.
 
-Read next: component.py of any folder in ``components/``. It states what should be, what is, and how to mend the
-difference.
+Read next: component.py in any folder of ``components/``. It declares the expected state, reads the actual state, and
+lists the steps that close the difference.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ NODE: tuple[Component, ...] = (
     Reconverge(),
 )
 
-#: The way back: last in, first out; then what is known about it is forgotten.
+#: The order of ``remove``: the reverse, and finally the ledger, which deletes gpuready's own records.
 BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())

@@ -231,7 +231,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("gpu.model", "pass", h200(), {"hardware": {"model": "h200"}}, "NVIDIA H200"),
     ("gpu.model", "fail", h200(), {"hardware": {"model": "B200"}}, "expected B200, found NVIDIA H200"),
     ("gpu.model", "unknown", state({"smi": UNREADABLE}), {"hardware": {"model": "H200"}}, "could not be read"),
-    ("gpu.model", "unknown", state(), {"hardware": {"model": "H200"}}, "names no GPU"),
+    ("gpu.model", "unknown", state(), {"hardware": {"model": "H200"}}, "lists no GPU"),
     # libcuda.stub
     ("libcuda.stub", "pass", h200(), {}, "no stub"),
     ("libcuda.stub", "pass", state(files={CONF: file("# /usr/local/cuda/lib64/stubs\n")}), {}, "no stub"),
@@ -1122,7 +1122,7 @@ def test_a_waiver_holds_on_its_last_day_and_not_after() -> None:
     assert at("2026-11-21").status == "warn"
     ended = at("2026-11-20")
     assert ended.status == "fail"
-    assert ended.summary == "broken (its waiver ended on 2026-11-20)"
+    assert ended.summary == "broken (its waiver expired on 2026-11-20)"
 
 
 def test_of_several_waivers_the_one_that_holds_counts() -> None:

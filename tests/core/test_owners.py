@@ -25,23 +25,23 @@ def state(*marks: str, toolkit: str = "", **fields: Any) -> NodeState:
 
 
 def test_a_plain_host_owns_everything_and_nothing_is_said() -> None:
-    assert owners.told(spec(), state(toolkit="1.20.0-1")) == ()
+    assert owners.notes(spec(), state(toolkit="1.20.0-1")) == ()
     assert [owners.owner(part, spec(), state()) for part in owners.PARTS] == [None, None, None]
 
 
 def test_the_parts_of_one_owner_are_told_in_one_sentence() -> None:
-    assert owners.told(spec(), state("operator_driver", "operator_toolkit")) == (
+    assert owners.notes(spec(), state("operator_driver", "operator_toolkit")) == (
         "the GPU Operator owns the driver here (/run/nvidia/driver): observed only",
         "the GPU Operator owns the toolkit and the engines' configuration here (/usr/local/nvidia/toolkit): "
         "observed only",
     )
-    assert owners.told(spec(), state("dlami", toolkit="1.18.0-1")) == (
+    assert owners.notes(spec(), state("dlami", toolkit="1.18.0-1")) == (
         "the AWS Deep Learning AMI owns the driver and the toolkit here (/opt/aws/dlami): observed only",
     )
 
 
 def test_a_cluster_owns_its_own_containerd_only() -> None:
-    assert owners.told(spec(), state("k3s")) == (
+    assert owners.notes(spec(), state("k3s")) == (
         "k3s owns the configuration of containerd here (/var/lib/rancher/k3s): observed only",
     )
     assert owners.owner("runtime", spec(), state("k3s"), "docker") is None
@@ -57,7 +57,7 @@ def test_a_cluster_owns_its_own_containerd_only() -> None:
     ],
 )
 def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, price: str) -> None:
-    (note,) = [note for note in owners.told(spec(toolkit="host"), found) if note.startswith("owners.toolkit: host:")]
+    (note,) = [note for note in owners.notes(spec(toolkit="host"), found) if note.startswith("owners.toolkit: host:")]
     assert price in note
     assert owners.owner("toolkit", spec(toolkit="host"), found) is None
 
@@ -65,7 +65,7 @@ def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, pric
 def test_every_mark_of_somebody_tells_an_owner() -> None:
     for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook"}:
         node = state(mark, toolkit="" if mark == "operator" else "1.20.0-1")
-        assert owners.told(spec(), node), mark
+        assert owners.notes(spec(), node), mark
 
 
 def test_packages_that_cannot_be_read_prove_no_owner() -> None:

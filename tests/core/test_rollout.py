@@ -140,7 +140,7 @@ def test_when_it_stops(wrong: list[int], total: int, limit: str, begun: int) -> 
     seen = []
     for (name,) in rollout:
         seen.append(name)
-        rollout.tell(wrong=[name] if int(name[1:]) in wrong else [], proved=True)
+        rollout.record(wrong=[name] if int(name[1:]) in wrong else [], proved=True)
     assert seen == [f"n{i}" for i in range(1, begun + 1)]
     assert rollout.left == [f"n{i}" for i in range(begun + 1, total + 1)]
     if rollout.left:

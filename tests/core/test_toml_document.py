@@ -122,8 +122,8 @@ BAD = {
     "a = 1\na = 2\n": "a",
     "[x\n": "line 1",
     "a = '\udcff'\n": "not UTF-8",
-    "[[plugins]]\na = 1\n": "plugins is no table",
-    f'[plugins."{CRI[1]}"]\ncontainerd = 3\n': "containerd is no table",
+    "[[plugins]]\na = 1\n": "plugins is not a table",
+    f'[plugins."{CRI[1]}"]\ncontainerd = 3\n': "containerd is not a table",
     f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n": "set them by hand: plugins.",
 }
 

@@ -143,7 +143,7 @@ ANSWERS: list[Row] = [
     ),
     ("gpu.answers", "unknown", NodeState(driver=Driver(proc_version="1", gpus=("a",))), {}, "not in root's PATH"),
     ("gpu.answers", "unknown", NodeState(driver=Driver(smi=STUCK)), {}, "in state D"),
-    ("gpu.answers", "unknown", smi("No devices were found\n"), {}, "no XML"),
+    ("gpu.answers", "unknown", smi("No devices were found\n"), {}, "not XML"),
     ("gpu.answers", "unknown", smi("<html/>"), {}, "<html>, expected <nvidia_smi_log>"),
     ("gpu.answers", "unknown", smi('<!DOCTYPE a [<!ENTITY b "c">]><nvidia_smi_log/>'), {}, "entities"),
     ("gpu.answers", "unknown", smi(NO_GPU), {}, "lists no GPU"),

@@ -19,7 +19,6 @@ from gpuready.core.records import ProbeError, Records
 from gpuready.gpu.facts.smi import lean
 from gpuready.state.model import Docker, Linker, NodeState, Package, Tool, Unknown
 from gpuready.state.parse import parse
-from gpuready.state.probe import read
 from tests.state.probe_answers import DRIVER, H200_LIBS, LIB64, docker_info, h200, h200_lines, lines, recorded, tar
 
 DOCKER_ROW: dict[str, Any] = {
@@ -98,7 +97,7 @@ def test_recorded_rest() -> None:
 
 
 def test_the_probe_module_reads_the_same() -> None:
-    assert read(h200_lines()) == h200()
+    assert parse(h200_lines()) == h200()
 
 
 # --- NodeState as JSON ----------------------------------------------------------------------------------------

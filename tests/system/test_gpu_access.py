@@ -27,6 +27,7 @@ from gpuready.gpu.visible import sight_in
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
+from gpuready.state.parse import parse
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
 from tests.system.harness import Gpuready, Inventories
@@ -117,7 +118,7 @@ def test_a_config_toml_that_cannot_be_read_stops_the_packages(
 
 def seen(machine: Machine, driver: str) -> NodeState:
     """The machine's state, with a driver that is loaded: all that this machine cannot have."""
-    state = probe.read(records(machine.run("sh", stdin=probe.script()).stdout))
+    state = parse(records(machine.run("sh", stdin=probe.script()).stdout))
     return state.model_copy(update={"driver": state.driver.model_copy(update={"module_version": driver})})
 
 

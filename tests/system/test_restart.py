@@ -101,7 +101,7 @@ def test_a_restart_waits_while_containers_would_stop(
     assert untouched ^ listing(node) == frozenset()
     assert pids(node) == before
 
-    # The work is over, and still nobody allowed it.
+    # The work is over, and still nobody permitted the restart.
     node.run("docker rm -f work")
     never = gpuready("apply", "--yes", inventory=inventory(node, runtimes=CDI, maintenance={"restart": "never"}))
     assert (never.code, devices(node)) == (7, []), never.explain()

@@ -1,7 +1,7 @@
-"""Reader of the tar archive in the probe's answer. It takes plain files from an archive in memory, and never inflates.
+"""Read the plain files of the tar archive in the probe's answer. The archive is in memory; nothing is decompressed.
 
-Python's tarfile expands sparse members, and its releases before 2024 parse pax headers in quadratic time. What remains
-to be read is small. Sources: POSIX.1-2017, pax (ustar and pax formats); tar.h of GNU tar.
+Python's tarfile is not used: it expands sparse members, and its releases before 2024 parse pax headers in quadratic
+time. Sources: POSIX.1-2017, pax (ustar and pax formats); tar.h of GNU tar.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FILE, _PASSED_OVER = b"0\0", b"1234567gKNVDM"
 
 
 class ArchiveError(ValueError):
-    """The archive is damaged, or holds what the probe never packs; the message is one phrase."""
+    """The archive is damaged, or contains something that the probe never packs. The message is one phrase."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class Member:
 
 
 def members(data: bytes) -> Iterator[Member]:
-    """The regular files of an archive in its order; raises :class:`ArchiveError`."""
+    """Yield the regular files in the order of the archive. Raises :class:`ArchiveError`."""
     if not data.endswith(bytes(2 * BLOCK)):
-        raise ArchiveError("their end is missing")
+        raise ArchiveError("the end of the archive is missing")
     at, seen, more = 0, 0, dict[str, str]()
     while any(head := data[at : at + BLOCK]):
         size, kind = _checked(head), head[156:157]
         body = data[at + BLOCK : at + BLOCK + size]
         seen += 1
         if len(body) < size:
-            raise ArchiveError(f"{_name(head, more)!r} says {size} bytes")
+            raise ArchiveError(f"{_name(head, more)!r} is shorter than its {size} bytes")
         if seen > MOST_MEMBERS:
             raise ArchiveError(f"more than {MOST_MEMBERS} members")
         at += BLOCK + -(-size // BLOCK) * BLOCK
@@ -71,14 +71,17 @@ def _text(data: bytes) -> str:
 
 
 def _name(head: bytes, more: dict[str, str]) -> str:
-    """The name that a header before it gave, or its own: ustar has a prefix, GNU tar has times in its place."""
+    """Return the name from a preceding long-name or pax header, else the member's own.
+
+    The prefix field is used only for ustar: GNU tar stores times there.
+    """
     own, prefix = (_text(part.partition(b"\0")[0]) for part in (head[:100], head[345:500]))
     posix = head[257:263] == b"ustar\0"
     return more.get("path") or (f"{prefix}/{own}" if prefix and posix else own)
 
 
 def _number(field: bytes) -> int:
-    """Octal digits, or GNU tar's base 256 for what has no room."""
+    """Parse octal digits, or GNU tar's base 256 for numbers that are too large for octal digits."""
     if field[0] in (0x80, 0xFF):
         return int.from_bytes(field[1:], "big") if field[0] == 0x80 else int.from_bytes(field, "big", signed=True)
     digits = field.partition(b"\0")[0].strip()
@@ -91,9 +94,9 @@ def _number(field: bytes) -> int:
 
 
 def _checked(head: bytes) -> int:
-    """The size of the member's data, once the header's checksum is right."""
+    """Verify the header's checksum; return the size of the member's data in bytes."""
     if len(head) < BLOCK or _number(head[148:156]) != sum(head) - sum(head[148:156]) + 8 * 0x20:
-        raise ArchiveError("a header is not one")
+        raise ArchiveError("a header is not valid")
     size = _number(head[124:136])
     if size < 0:
         raise ArchiveError(f"a size is {size}")
@@ -101,14 +104,14 @@ def _checked(head: bytes) -> int:
 
 
 def _pax(body: bytes) -> dict[str, str]:
-    """Path and owner of a pax header, records of ``LENGTH KEY=VALUE``."""
+    """Return path and owner from a pax header. Its records have the form ``LENGTH KEY=VALUE``."""
     found, at = dict[str, str](), 0
     while at < len(body):
         space = body.find(b" ", at, at + 8)
         length = int(body[at:space]) if space > at and body[at:space].isdigit() else 0
         key, equals, value = body[space + 1 : at + length].partition(b"=")
         if length <= space - at or not equals:
-            raise ArchiveError("a pax header is not one")
+            raise ArchiveError("a pax header is not valid")
         if key.startswith((b"GNU.sparse", b"SCHILY.realsize")) or key == b"size":
             raise ArchiveError("a sparse file")
         if key == b"path" or (key in (b"uid", b"gid") and value.strip().isdigit() and len(value) < 20):

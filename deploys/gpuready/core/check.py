@@ -1,7 +1,7 @@
-"""What a check is: it judges a NodeState against a spec, says why, and changes nothing.
+"""Checks. A check judges a NodeState against a spec, gives its reason, and changes nothing.
 
-Unknown is not pass: what could not be read fails ``verify`` as a failure does. (The contract follows gpud's: a check
-that does not concern the node says so instead of failing.)
+Unknown is not pass: ``verify`` fails on an unknown check as it does on a failed one. A check that does not concern the
+node is skipped with a reason; this follows gpud.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from gpuready.state.model import NodeState, Unknown
 
 
 class Level(IntEnum):
-    """How deep a check looks: files, what the running engines answer, a new container, between hosts."""
+    """How deep a check looks.
+
+    ``config``: files. ``effective``: answers of running engines. ``smoke``: a new container. ``fabric``: between hosts.
+    """
 
     config = 0
     effective = 1
@@ -28,7 +31,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """``status`` is pass, warn, fail, skip or unknown; ``summary`` is one line, the rest may be empty."""
+    """The result of a check. ``status`` is pass, warn, fail, skip or unknown. ``summary`` is one line."""
 
     status: str
     summary: str
@@ -43,7 +46,7 @@ Judge = Callable[[NodeSpec, NodeState], Verdict]
 class Check:
     """One thing that can be wrong. ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
 
-    ``after``: checks whose failure is the cause of this one's, which is then not judged again.
+    ``after``: checks whose failure explains this one's; if one of them fails, this check is skipped.
     """
 
     id: str
@@ -58,9 +61,9 @@ class Check:
 
     @property
     def component(self) -> str:
-        """The component whose work it judges, told by its id; checks of the node itself name none of them."""
+        """The component that the check judges, from the check's id. For other checks, no component's name."""
         area, _, what = self.id.partition(".")
-        if area == "driver":  # which a component holds, but does not make
+        if area == "driver":  # most driver checks judge the node, not the driver component
             return "driver" if what in ("config", "held") else "node"
         return "ldso" if area == "libcuda" else area
 
@@ -74,32 +77,32 @@ class Judged:
 
 
 def passed(summary: str, evidence: str = "") -> Verdict:
-    """All is as it should be."""
+    """Everything is as expected."""
     return Verdict("pass", summary, evidence)
 
 
 def warn(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
-    """Worth knowing, and no reason to fail."""
+    """Worth knowing, but no reason to fail."""
     return Verdict("warn", summary, evidence, remedy)
 
 
 def fail(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
-    """Wrong; without a remedy of its own the check's fix stands."""
+    """Something is wrong. Without ``remedy``, the report shows the check's ``fix``."""
     return Verdict("fail", summary, evidence, remedy)
 
 
 def skip(reason: str) -> Verdict:
-    """Does not concern this node, and why."""
+    """The check does not concern this node, with the reason."""
     return Verdict("skip", reason)
 
 
 def unknown(reason: str, remedy: str = "") -> Verdict:
-    """Could not be told, and why."""
+    """The check could not decide, with the reason."""
     return Verdict("unknown", reason, "", remedy)
 
 
 def has_gpu(state: NodeState) -> bool:
-    """Is there an NVIDIA GPU on the PCI bus (display or 3D controller), or one that the driver lists?"""
+    """Tell whether the PCI bus has an NVIDIA GPU (display or 3D controller), or the driver lists one."""
     return bool(state.driver.gpus or state.driver.pci_gpus)
 
 
@@ -108,7 +111,7 @@ DECIDE = "write hardware: {gpus: none} for a host without GPUs, such as a build 
 
 
 def undecided(spec: NodeSpec, state: NodeState) -> str:
-    """Why nothing is to be done on this node, or nothing: it may be one that has nothing to do with GPUs."""
+    """Return why gpuready leaves this node alone: it may not be a GPU node. Empty if it is one, or the spec says."""
     if spec.hardware.gpus != "auto" or has_gpu(state):
         return ""
     listed = isinstance(state.driver.smi, str) and "<gpu id=" in state.driver.smi
@@ -126,9 +129,10 @@ def run_checks(
     today: date,
     left_out: Collection[str] = (),
 ) -> tuple[Judged, ...]:
-    """Judge in order; a failure is told once, at its root. ``active``: judge those too that need the second exec.
+    """Judge the checks in order; report a failure once, at its root cause.
 
-    ``left_out``: components that were not chosen; what is theirs is not judged.
+    ``active``: also judge checks that need the second exec. ``left_out``: components that the user did not select;
+    their checks are skipped.
     """
     done: dict[str, Judged] = {}
     for check in catalogue:
@@ -156,22 +160,22 @@ def _one(check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged]
 
 
 def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
-    """The verdict, or a warning in its place while the spec waives it."""
+    """Return the verdict, or a warning instead of it while the spec waives the check."""
     mine = [w for w in spec.verify.waive if w.check == check.id and fnmatchcase(host, w.host)]
     if not mine or verdict.status not in ("fail", "unknown"):
         return verdict
     last = max(mine, key=lambda w: w.until)
     if last.until < today:
-        return replace(verdict, summary=f"{verdict.summary} (its waiver ended on {last.until})")
+        return replace(verdict, summary=f"{verdict.summary} (its waiver expired on {last.until})")
     summary = f"waived until {last.until}: {last.reason}; {verdict.summary}"
     return warn(summary, verdict.remedy, verdict.evidence)
 
 
 def unread(value: Unknown) -> Verdict:
-    """The verdict on a part of the state that could not be read."""
+    """Return the verdict for a part of the state that could not be read."""
     return unknown(value.unknown)
 
 
 def concerning(checks: Iterable[Check], spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
-    """The checks that a node is judged by: all, or first the one question whether it is a GPU node."""
+    """Return the checks for a node: all, or only ``gpu.count`` while it is open whether this is a GPU node."""
     return tuple(check for check in checks if check.id == "gpu.count" or not undecided(spec, state))

@@ -1,4 +1,4 @@
-"""Expected against actual: the one comparison that plan, apply and verify share. Pure."""
+"""Compare the expected state of a node with the actual one, for plan, apply and verify alike. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuready.state.readiness import not_yet
 
 @dataclass(frozen=True)
 class Comparison:
-    """One component against one node. ``error`` is set when it cannot be compared or must not be touched."""
+    """The comparison of one component on one node. ``error``: why it cannot be compared, or must not be changed."""
 
     name: str
     applies: bool
@@ -28,7 +28,7 @@ class Comparison:
 
 
 def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
-    """Expected (``original``: what was there before gpuready) against actual, as one :class:`Comparison`. Pure."""
+    """Compare one component. ``original``: compare with the state before gpuready's first change, not with the spec."""
     name = component.name
     remarks: tuple[str, ...] = ()
     try:
@@ -66,6 +66,9 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
 def unselected(
     back: Iterable[Component], spec: NodeSpec, state: NodeState, selected: frozenset[str] | None
 ) -> dict[Component, Comparison]:
-    """On the way ``back``: what is still there of the components that were not selected."""
+    """For ``remove``: compare the components that were not selected, to see what is still left of them.
+
+    ``back``: the components in the order in which they are removed; empty for the other verbs.
+    """
     left = (item for item in back if selected is not None and item.name not in selected)
     return {item: compare(item, spec, state, original=True) for item in left}

@@ -1,8 +1,8 @@
-"""What a component is: it states what should be, reads what is, and says how to mend the difference.
+"""Base class for components: each declares the expected state, reads the actual state, and lists the steps between.
 
-``expected`` and ``actual`` are flat mappings; their comparison feeds plan, apply and verify alike, so the three
-agree by construction (the idea is bundlewrap's). Nothing here touches the network: ``converge`` only describes
-steps; :mod:`gpuready.operations` runs them.
+``expected`` and ``actual`` are flat mappings. plan, apply and verify all use their comparison, so the three agree (the
+idea is bundlewrap's). Nothing here touches the network: ``converge`` only describes steps, and
+:mod:`gpuready.operations` runs them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Value = str | int | bool | None | tuple[str, ...] | Unknown
 
 
 class Disruption(IntEnum):
-    """What closing a difference may do to work that runs, in rising order.
+    """What closing a difference may do to running work, in rising order.
 
-    ``recreate``: nothing stops, but running GPU containers may lose their GPU (a daemon-reload beside containers
-    whose devices were injected behind systemd's back), or running processes the libraries that they began with.
+    ``recreate``: nothing stops, but running GPU containers may lose their GPU, or running processes their libraries.
+    For example, a daemon-reload takes devices away that were injected without systemd's knowledge.
     """
 
     none = 0
@@ -35,11 +35,11 @@ class Disruption(IntEnum):
 
 
 class NotComparable(Exception):
-    """Raised by ``expected``: this node cannot be brought to what the spec says, and why (one sentence)."""
+    """This node cannot reach the state that the spec describes. The message is one sentence that says why."""
 
 
 def refuse_irregular(path: str, state: NodeState, then: str = "") -> None:
-    """Raise :class:`NotComparable` where a directory, a device or a link to nowhere stands at ``path``."""
+    """Raise :class:`NotComparable` if ``path`` is a directory, a device or a dangling link."""
     if path in state.not_files:
         raise NotComparable(f"{path} is {NOT_REGULAR}{then}")
 
@@ -62,11 +62,12 @@ class Applies:
 
 
 class Component:
-    """Base of all components. Subclasses are stateless and stand once each in :data:`gpuready.node.NODE`.
+    """Base of all components. Subclasses are stateless; :data:`gpuready.node.NODE` lists each one once.
 
-    ``part``: the key of ``owners`` that decides whose this is; a component of somebody else's part does not apply.
-    ``unit``: the service that it configures; while systemd is still starting that, nothing is compared.
-    ``renews``: what it does makes the node another one, so that those after it have it probed again.
+    ``part``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
+    ``unit``: the service that it configures. While systemd starts that service, the component is not compared.
+    ``requires``: the components that must converge before this one.
+    ``renews``: its steps change so much that the node is probed again before the next component.
     """
 
     name: ClassVar[str]
@@ -76,49 +77,49 @@ class Component:
     renews: ClassVar[bool] = False
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
-        """Does this node need the component at all?"""
+        """Tell whether the component concerns this node, and why."""
         return Applies(True)
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What should be; raises :class:`NotComparable`."""
+        """Return the expected value of each key. Raises :class:`NotComparable`."""
         raise TypeError(f"{type(self).__name__} states no expectation")
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What is, at least for the keys of ``expected``; the spec only selects what to look at."""
+        """Return the actual values, at least for the keys of ``expected``. The spec only selects what to look at."""
         raise TypeError(f"{type(self).__name__} reads no state")
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What the keys that gpuready changed here were before its first touch; None: the key was not there.
+        """Return what the keys were before gpuready first changed them; None: the key did not exist.
 
-        Empty where nothing on the node is gpuready's. ``gpuready remove`` closes the difference to this.
+        Empty if gpuready changed nothing on this node. ``gpuready remove`` restores these values.
         """
         return {}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
-        """The class of closing ``diff`` on this node."""
+        """Return the class of disruption that closing ``diff`` causes on this node."""
         return Disruption.none
 
     def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        """The parts of ``diff`` that can be closed one without the next, least disruptive first."""
+        """Split ``diff`` into parts, least disruptive first. Each can be closed without the parts after it."""
         return (diff,)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        """Whom that would disturb, by name; empty when nobody."""
+        """Name the running work that closing ``diff`` would disturb; empty if there is none."""
         return ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        """What the user should know about the way the difference is closed."""
+        """Return what the user should know about how the difference is closed."""
         return ()
 
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        """What the user should know where nothing differs: asked for in vain here, or not asked for any more."""
+        """Return what the user should know even without a difference, such as a setting that has no effect here."""
         return ()
 
     def in_vain(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        """The remark of a component that the spec asks for and that does not apply."""
+        """Return a remark if the component does not apply, although the spec asks for it."""
         applies = self.applies(spec, state)
         return () if applies.yes else (f"in the spec, but nothing to do on this node: {applies.reason}",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        """The steps that bring each key of ``diff`` to its ``expected``; each ``yield`` gives the :class:`Reply`."""
+        """Yield the steps that bring each key of ``diff`` to its expected value; ``yield`` returns a :class:`Reply`."""
         raise TypeError(f"{type(self).__name__} cannot converge")

@@ -1,4 +1,4 @@
-"""For each component one check at level config: is the node as the spec says? The comparison is the component's own."""
+"""One check at level config for each component: does the node match the spec? It uses the component's comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _judge(component: Component) -> Judge:
 
 
 def config_checks(components: Iterable[Component]) -> tuple[Check, ...]:
-    """One check for each of these components."""
+    """Return one check for each of these components."""
     return tuple(
         Check(
             f"{component.name}.config",

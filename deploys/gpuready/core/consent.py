@@ -1,6 +1,6 @@
-"""What may be disturbed now: the least of what the spec's ``maintenance`` and the command line allow. Pure.
+"""Decide what may be disturbed now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
 
-Idleness is only forecast here, from the probe's answers; each step that disturbs looks again on the node itself.
+Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpuready.state.model import NodeState
 
 @dataclass(frozen=True)
 class Ruling:
-    """What of a difference may be closed now, of what class that is, and what the rest waits for."""
+    """The part of a difference that may be closed now, its class, and what the rest waits for."""
 
     permitted: tuple[Change, ...] = ()
     kind: Disruption = Disruption.none
@@ -26,7 +26,7 @@ class Ruling:
 
     @property
     def disturbs(self) -> bool:
-        """Is consent needed at all?"""
+        """Whether closing the permitted part needs permission."""
         return self.kind >= Disruption.recreate
 
 
@@ -38,7 +38,7 @@ def rule(
     allowed: Disruption,
     blocked: Sequence[str] = (),
 ) -> Ruling:
-    """The ruling on one component; ``blocked`` are those before it that wait, ``allowed`` is --allow-disruption."""
+    """Decide on one component. ``blocked``: earlier components that wait. ``allowed``: --allow-disruption."""
     if blocked:
         return Ruling(waits=f"for {', '.join(blocked)}")
     found = Ruling()
@@ -61,9 +61,9 @@ def rulings(
     back: bool,
     others: Mapping[Component, Comparison] = MappingProxyType({}),
 ) -> dict[str, Ruling]:
-    """The rulings on all that differ on a node, by name, in their order; ``back``: each needs all before it.
+    """Decide on all components with a difference; return the rulings by name, in order.
 
-    ``others`` are those that were not selected.
+    ``back``: each component requires all that come before it. ``others``: the components that were not selected.
     """
     found: dict[str, Ruling] = {}
     for item, comparison in compared.items():
@@ -74,7 +74,7 @@ def rulings(
 
 
 def users(item: Component, others: Mapping[Component, Comparison]) -> list[str]:
-    """Those that were not selected, and would be left with something of ours that needs what ``item`` takes away."""
+    """Name the unselected components that still need what ``item`` would remove."""
     return [
         f"{other.name} (not selected)"
         for other, comparison in others.items()
@@ -82,13 +82,13 @@ def users(item: Component, others: Mapping[Component, Comparison]) -> list[str]:
     ]
 
 
-def way(kind: Disruption, spec: NodeSpec) -> str:
-    """The word of ``maintenance`` that rules a class: idle, never or drained."""
+def policy_for(kind: Disruption, spec: NodeSpec) -> str:
+    """Return the setting in ``maintenance`` for a class: idle, never or drained."""
     return spec.maintenance.reboot if kind == Disruption.reboot else spec.maintenance.restart
 
 
 def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
-    """Why this is not done now and how to have it done, or nothing."""
+    """Return why this must wait and how to permit it; empty if it may be done now."""
     if kind == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
         return f"for permission to reboot: set {needs}"
     if kind > allowed:
@@ -98,13 +98,13 @@ def _waits(kind: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Dis
         )
     if kind == Disruption.restart and spec.maintenance.restart == "never":
         return "for permission: maintenance.restart is never; set it to idle or drained"
-    if hits and kind >= Disruption.recreate and way(kind, spec) != "drained":
+    if hits and kind >= Disruption.recreate and policy_for(kind, spec) != "drained":
         return f"until idle: class {kind.name} would affect {', '.join(hits)}; run again afterwards"
     return ""
 
 
 def _reboot_needs(spec: NodeSpec, allowed: Disruption) -> str:
-    """What is missing for a reboot; the default is without, on both sides."""
+    """Return which permissions for a reboot are missing. By default, both are."""
     word = "maintenance: {reboot: idle} (or drained) in the spec" if spec.maintenance.reboot == "never" else ""
     flag = "--allow-disruption reboot on the command line" if allowed < Disruption.reboot else ""
     return " and ".join(part for part in (word, flag) if part)

@@ -1,9 +1,9 @@
-"""Parsers of documents that a node, an image or a mirror wrote: JSON, YAML, TOML, XML.
+"""Parsers for untrusted documents from a node, an image or a mirror: JSON, YAML, TOML, XML.
 
-Each one bounds the text before it parses it, takes time that grows with its length alone, and raises
-:class:`DocumentError` for whatever it does not accept. The parsers below them do not: PyYAML expands aliases and merge
-keys, and its scanner is quadratic in nested brackets; tomlkit is quadratic in the number of tables and of elements;
-expat expands entities; json uses 20 bytes of memory for each byte of empty lists.
+Each parser limits the size of the text first, runs in linear time, and raises :class:`DocumentError` for a text that it
+does not accept. The libraries alone do not: PyYAML expands aliases and merge keys, and is quadratic in nested brackets;
+tomlkit is quadratic in the number of tables and elements; expat expands entities; json uses 20 bytes of memory for each
+byte of empty lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import yaml
 from tomlkit.exceptions import TOMLKitError
 
 T = TypeVar("T")
-#: Characters of one document. The probe has 2 MB for all that it reads, and a value may take 70 times its text.
+#: Characters of one document. All files in a probe have 2 MB together. A value may use 70 times the memory of its text.
 MOST_JSON = 1_000_000
 MOST_XML = 2_000_000
 MOST_YAML = 1_000_000
@@ -37,7 +37,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class DocumentError(ValueError):
-    """The text is not accepted; the message is one phrase that says why, with the line where it is known."""
+    """The text is not accepted. The message is one phrase that says why, with the line if it is known."""
 
 
 def _bounded(text: str | bytes, most: int) -> None:
@@ -46,7 +46,7 @@ def _bounded(text: str | bytes, most: int) -> None:
 
 
 def read_json(text: str | bytes, most: int = MOST_JSON, **hooks: Callable[..., Any]) -> Any:
-    """The value of a JSON text; ``hooks`` go to :func:`json.loads`, whose JSONDecodeError passes through."""
+    """Parse JSON. ``hooks`` are passed to :func:`json.loads`. Raises its JSONDecodeError, or :class:`DocumentError`."""
     _bounded(text, most)
     try:
         return json.loads(text, **cast(Any, hooks))
@@ -55,9 +55,9 @@ def read_json(text: str | bytes, most: int = MOST_JSON, **hooks: Callable[..., A
 
 
 def read_yaml(text: str) -> Any:
-    """The value of one YAML document: mappings, lists, None, and text as it is written (``0x10`` stays text).
+    """Parse one YAML document into mappings, lists, None, and text as it is written (``0x10`` stays text).
 
-    Anchors, aliases and merge keys are refused, because they stand for more than what is written.
+    Anchors, aliases and merge keys are refused: a short text could expand to a very large value.
     """
     _bounded(text, MOST_YAML)
     reader = _YamlReader()
@@ -66,14 +66,14 @@ def read_yaml(text: str) -> Any:
             reader.take(event)
     except yaml.MarkedYAMLError as e:
         where = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
-        raise DocumentError(f"{where}{e.problem or 'it is no YAML'}") from None
+        raise DocumentError(f"{where}{e.problem or 'it is not YAML'}") from None
     except (yaml.YAMLError, UnicodeError) as e:
-        raise DocumentError(f"it is no YAML ({' '.join(str(e).split())[:100]})") from None
+        raise DocumentError(f"it is not YAML ({' '.join(str(e).split())[:100]})") from None
     return reader.root
 
 
 class _YamlReader:
-    """Builds one document from its events, without recursion."""
+    """Build one document from its events, without recursion."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -81,7 +81,7 @@ class _YamlReader:
         self._documents = 0
 
     def take(self, event: yaml.Event) -> None:
-        """One event more."""
+        """Process the next event."""
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _at(event, "anchors and aliases are not accepted")
         if isinstance(event, yaml.ScalarEvent):
@@ -121,12 +121,12 @@ def _at(event: yaml.Event, problem: str) -> DocumentError:
 
 
 def read_toml(text: str) -> tomlkit.TOMLDocument:
-    """The document of a TOML text, with its comments and its order; ten times as slow as :func:`toml_values`."""
+    """Parse TOML and keep comments and order; ten times slower than :func:`toml_values`."""
     return _toml(text, tomlkit.parse)
 
 
 def toml_values(text: str) -> dict[str, Any]:
-    """The values of a TOML text."""
+    """Parse TOML into plain values."""
     return _toml(text, tomllib.loads)
 
 
@@ -148,11 +148,11 @@ def _toml(text: str, parse: Callable[[str], T]) -> T:
 
 
 def read_xml(text: str) -> ET.Element:
-    """The root of an XML text that declares nothing of its own: entities and default attributes stand for more."""
+    """Parse XML and return its root. Declarations of entities and attributes are refused: they can expand."""
     _bounded(text, MOST_XML)
     if "<!ENTITY" in text or "<!ATTLIST" in text:
         raise DocumentError("it declares entities or attributes")
     try:
         return ET.fromstring(text)
     except (ET.ParseError, ValueError, RecursionError) as e:
-        raise DocumentError(f"it is no XML ({str(e)[:100]})") from None
+        raise DocumentError(f"it is not XML ({str(e)[:100]})") from None

@@ -1,7 +1,6 @@
-"""Every error that a user can meet: what went wrong, where, and what to do instead.
+"""All errors that a user can see: what went wrong, where, and what to do.
 
-Each class carries its exit code, so that the command line needs no table. ``kind`` is the word that stands
-in the result document.
+Each class has its exit code. ``kind`` is the error's name in the result document.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from typing import ClassVar
 
 
 def brief(text: str, most: int = 320) -> str:
-    """What another program said, in one line of at most ``most`` characters: nested errors have the cause at their end.
+    """Shorten another program's message to one line of at most ``most`` characters.
 
-    So of a long one the middle is left out.
+    The middle of a long message is cut, because nested errors have the cause at their end.
     """
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most // 4]} ... {line[5 - most + most // 4 :]}"
 
 
 class GpureadyError(Exception):
-    """Base of all: ``str()`` is one clear message, ``remedy`` is what to do (may be empty)."""
+    """Base of all errors. ``str()`` is one clear message; ``remedy`` says what to do and may be empty."""
 
     kind: ClassVar[str] = "engine"
     exit_code: ClassVar[int] = 70
@@ -31,13 +30,13 @@ class GpureadyError(Exception):
         self.remedy = remedy
 
     def to_json(self) -> dict[str, str]:
-        """The error as it stands in the result document."""
+        """Return the error as the result document shows it."""
         return {"kind": self.kind, "message": str(self), "remedy": self.remedy}
 
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a user's file; ``line`` counts from 1, 0 means the file as a whole."""
+    """A place in a user's file. Lines count from 1; 0 means the whole file."""
 
     file: str
     line: int = 0
@@ -47,7 +46,7 @@ class Where:
 
 
 class SpecError(GpureadyError):
-    """A value in an inventory that cannot be accepted."""
+    """An invalid value in an inventory."""
 
     kind = "spec"
     exit_code = 5
@@ -78,7 +77,7 @@ class SpecError(GpureadyError):
 
 
 class SpecErrors(GpureadyError):
-    """Several :class:`SpecError` of one inventory, all shown at once (ordered by file and line)."""
+    """All :class:`SpecError` of one inventory, in order of file and line."""
 
     kind = "spec"
     exit_code = 5
@@ -89,45 +88,38 @@ class SpecErrors(GpureadyError):
 
 
 class InventoryError(GpureadyError):
-    """The inventory cannot be read, or nothing in it matches."""
+    """The inventory cannot be read, or no host matches."""
 
     kind = "inventory"
     exit_code = 5
 
 
 class UsageError(GpureadyError):
-    """The command line asks for something that cannot be."""
+    """The command line is invalid."""
 
     kind = "usage"
     exit_code = 64
 
 
 class UnreachableError(GpureadyError):
-    """No usable root shell on the host: network, SSH, host key, login or sudo."""
+    """gpuready got no root shell on the host. The cause is the network, SSH, a host key, the login or sudo."""
 
     kind = "unreachable"
     exit_code = 4
 
 
-class UnsupportedNodeError(GpureadyError):
-    """The host answers, but is nothing that gpuready can converge."""
-
-    kind = "unsupported"
-    exit_code = 1
-
-
 class ConvergeError(GpureadyError):
-    """A step failed on the node; the message names the component and what was put back."""
+    """A step failed on the node. The message names the component and says what was rolled back."""
 
     kind = "converge"
     exit_code = 1
 
 
 class RefusedError(ConvergeError):
-    """What was asked for would do harm or cannot be, as the node is; nothing was touched."""
+    """gpuready refused the request: on this node it is harmful or impossible. Nothing was changed."""
 
     kind = "refused"
 
 
 class EngineError(GpureadyError):
-    """Our bug: the only error whose traceback a user may see."""
+    """A bug in gpuready. Only this error may show a traceback."""

@@ -1,4 +1,4 @@
-"""Types of facts that several parts of a node share: a value that could not be read, files, packages, units."""
+"""Fact types that several components share: unknown values, files, packages, units."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Facts(BaseModel):
-    """Base of all facts: frozen, and closed to fields that it does not name."""
+    """Base of all facts: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Unknown(Facts):
-    """A value that could not be read, and why. Never equal to any expected value."""
+    """A value that could not be read, with the reason. It never equals an expected value."""
 
     unknown: str
 
@@ -42,9 +42,9 @@ class File(Facts):
 
 
 class Package(Facts):
-    """An installed package: full version, whether apt holds it, and who made it (dpkg's Maintainer, rpm's Vendor).
+    """An installed package. ``held``: apt holds it. ``maker``: dpkg's Maintainer or rpm's Vendor.
 
-    ``transitional``: it is empty and only demands the package that took its place; so its summary says (dpkg alone).
+    ``transitional``: its summary says that it is empty and only requires the package that replaces it (dpkg only).
     """
 
     version: str
@@ -58,8 +58,8 @@ class Package(Facts):
 class Unit(Facts):
     """Properties of a systemd unit, from ``systemctl show`` (systemd.unit(5), org.freedesktop.systemd1(5)).
 
-    ``takes_along``: units that a restart of this one restarts, too. ``changed_us``: its last start, end or reload.
-    ``starting``: systemd has a job that starts it, which waits or runs.
+    ``takes_along``: units that restart together with this one. ``changed_us``: its last start, end or reload.
+    ``starting``: systemd has a waiting or running job that starts it.
     """
 
     load: str
@@ -81,7 +81,7 @@ class Unit(Facts):
 
 
 class Cri(Facts):
-    """What the containerd or CRI-O that runs answers; ``enable_cdi`` is None where it says nothing of it."""
+    """What the running containerd or CRI-O reports. ``enable_cdi`` is None if it does not report it."""
 
     default_runtime: str
     runtimes: dict[str, dict[str, Any]]
@@ -90,7 +90,7 @@ class Cri(Facts):
 
 
 class Tool(Facts):
-    """A command on root's PATH: where, and the first line of its ``--version``."""
+    """A command in root's PATH: its path and the first line of its ``--version``."""
 
     path: str
     version_line: str = ""

@@ -1,7 +1,7 @@
 """The scalar types of the spec, each with a description of what it allows.
 
-These values reach files and command lines on a node, so each type is a list of allowed characters that are harmless
-everywhere, never a list of forbidden ones. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
+These values reach files and command lines on a node. So each type lists the characters that it allows, all harmless
+everywhere, and never those that it forbids. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
 ld.so.conf(5), the OCI distribution reference grammar.
 """
 
@@ -24,12 +24,12 @@ class Allowed:
 
 @dataclass(frozen=True)
 class LocalFile:
-    """Annotation: a path on this machine, after ``prefix``; a relative one starts at the inventory's directory."""
+    """Annotation: ``prefix`` and a path on this machine. A relative path starts at the inventory's directory."""
 
     prefix: str = ""
 
     def path_in(self, value: object) -> str:
-        """The path that a value holds; empty for a URL, another reference, or what is not text."""
+        """Return the path in a value; empty for a URL, another kind of reference, or a value that is not text."""
         if not isinstance(value, str) or is_url(value) or not value.startswith(self.prefix):
             return ""
         return value[len(self.prefix) :]
@@ -56,7 +56,7 @@ def _repository(value: str) -> str:
 
 
 def is_url(value: str) -> bool:
-    """Whether a value is meant as a URL and not as a path."""
+    """Tell a URL from a path."""
     return "://" in value
 
 
@@ -74,7 +74,7 @@ def _fingerprint(value: str) -> str:
 
 
 def is_proxy(value: str, *, credentials: bool = False) -> bool:
-    """Whether ``value`` is a plain proxy URL; ``credentials``: a user and password in it are allowed."""
+    """Tell whether ``value`` is a plain proxy URL. ``credentials``: it may contain a user and password."""
     return bool(_PROXY.fullmatch(value)) and (credentials or "@" not in value)
 
 
@@ -118,7 +118,7 @@ def _number_as_text(value: object) -> object:
 
 
 def _date(value: object) -> object:
-    """Accept a date as text, too: YAML reads an unquoted date as a date, JSON has only text."""
+    """Accept a date as text, too: YAML parses an unquoted date as a date, but JSON has only text."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         return datetime.date.fromisoformat(value)
     return value

@@ -1,4 +1,4 @@
-"""Files on this machine that a person names: read once, within a bound, and never waited for."""
+"""Read files that a user names: once, up to a maximum size, and without blocking."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 NOT_REGULAR = "not a regular file"
-#: Descriptors that the caller opened for us, as the shell does for ``-i <(command)``.
+#: Descriptors that the caller opened, as the shell does for ``-i <(command)``.
 _INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 def status(path: str | Path) -> os.stat_result:
-    """Of a regular file or an inherited descriptor; OSError for all else, ValueError for a NUL in the path.
+    """Return the status of a regular file or an inherited descriptor.
 
-    Opening a FIFO waits until somebody writes to it, and reading a device may never end.
+    Raises OSError for anything else: opening a FIFO blocks until it has a writer, and reading a device may never end.
+    Raises ValueError for a NUL in the path.
     """
     found = Path(path).stat()
     if not stat.S_ISREG(found.st_mode) and not str(path).startswith(_INHERITED):
@@ -25,19 +26,19 @@ def status(path: str | Path) -> os.stat_result:
 
 
 def open_file(path: str | Path) -> BinaryIO:
-    """The file, opened for reading; raises as :func:`status`."""
+    """Open the file for reading. Raises like :func:`status`."""
     status(path)
     return Path(path).open("rb")
 
 
 def read_file(path: str | Path, most: int) -> bytes:
-    """All bytes of the file, which may be ``most``; raises as :func:`status`, and OSError for a larger file."""
+    """Read the file of at most ``most`` bytes. Raises like :func:`status`, and OSError for a larger file."""
     with open_file(path) as file:
         return read_stream(file, most)
 
 
 def read_stream(file: BinaryIO, most: int) -> bytes:
-    """As :func:`read_file`, of what is open already."""
+    """Like :func:`read_file`, for an open file."""
     found = os.fstat(file.fileno())
     data = b"" if stat.S_ISREG(found.st_mode) and found.st_size > most else file.read(most + 1)
     if len(data) > most or found.st_size > most:
@@ -46,7 +47,7 @@ def read_stream(file: BinaryIO, most: int) -> bytes:
 
 
 def why_not(path: str | Path) -> str:
-    """Why the path cannot be read as a file, in a few words; empty where it can."""
+    """Return why the path cannot be read as a file, in a few words; empty if it can."""
     try:
         status(path)
     except (OSError, ValueError) as e:
@@ -55,7 +56,7 @@ def why_not(path: str | Path) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What an OSError, or a ValueError for a path, says; without the path."""
+    """Return the message of an OSError or of a ValueError for a path, without the path."""
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

@@ -1,4 +1,4 @@
-"""Many host names in few words: ``gpu[01-16]``, as clush and Slurm write them."""
+"""Print many host names briefly, as clush and Slurm do: ``gpu[01-16]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 12
 
 
 def hostlist(names: Iterable[str]) -> str:
-    """The names, in order of appearance, runs of numbers folded; a very long list ends with how many more."""
+    """Fold runs of numbers in the names and keep their order. A very long list ends with the number of names left."""
     series: dict[tuple[str, str, int], list[str]] = {}
     for name in dict.fromkeys(names):
         series.setdefault(_key(name), []).append(name)
@@ -29,13 +29,13 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _key(name: str) -> tuple[str, str, int]:
-    """Prefix, suffix, and the width when the number begins with a zero."""
+    """Return prefix, suffix, and the width if the number begins with a zero, else 0."""
     prefix, number, suffix = _split(name)
     return prefix, suffix, len(number) if number.startswith("0") and len(number) > 1 else 0
 
 
 def _join_padded(series: dict[tuple[str, str, int], list[str]]) -> None:
-    """``09`` and ``10`` belong together: a number as wide as the padded ones joins them."""
+    """Join numbers to the padded ones of the same width: ``09`` and ``10`` belong together."""
     for prefix, suffix, width in [key for key in series if key[2]]:
         loose = series.get((prefix, suffix, 0), [])
         joining = [name for name in loose if len(_split(name)[1]) == width]

@@ -1,4 +1,4 @@
-"""What counts as work on a node: containers, but for those of images that ``maintenance.ignore`` names."""
+"""Leave out containers that do not count as work: those of the images in ``maintenance.ignore``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gpuready.state.model import Docker, NodeState
 
 
 def counted(spec: NodeSpec, state: NodeState) -> NodeState:
-    """The state without the containers that do not count."""
+    """Return the state without the ignored containers."""
     if not spec.maintenance.ignore or not isinstance(state.docker, Docker):
         return state
     kept = tuple(c for c in state.docker.containers if not _ignored(c.image, spec.maintenance.ignore))
@@ -15,12 +15,12 @@ def counted(spec: NodeSpec, state: NodeState) -> NodeState:
 
 
 def words(spec: NodeSpec) -> tuple[str, ...]:
-    """What ``idle`` of templates/lib/idle.sh.j2 has to be told: the node's name, and the images that do not count."""
+    """Return the arguments of ``idle`` in templates/lib/idle.sh.j2: the node's name, and the ignored images."""
     return (spec.maintenance.node or "", *spec.maintenance.ignore)
 
 
 def _ignored(image: str, ignore: tuple[str, ...]) -> bool:
-    """A name without a tag stands for all of its tags (templates/lib/idle.sh.j2 judges the same on the node)."""
+    """Match an image. A name without a tag matches all tags, as in templates/lib/idle.sh.j2 on the node."""
     whole = image.partition("@")[0]
     head, slash, tail = whole.rpartition("/")
     return bool({image, whole, head + slash + tail.partition(":")[0]} & set(ignore))

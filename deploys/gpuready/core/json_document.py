@@ -1,8 +1,8 @@
-"""daemon.json as a document that belongs to the user: read without loss, changed only where gpuready owns a key.
+"""Edit daemon.json, which belongs to the user: read it without loss, and change only the keys that gpuready owns.
 
-nvidia-ctk sends integers through float64, drops every other ``features`` flag, replaces the whole entry of a runtime
-and panics on ``"runtimes": null``; so its output is never installed as it is. dockerd's own rules for the file (an
-empty file and a byte-order mark are fine, the last of two equal keys wins) are kept where they lose nothing.
+gpuready never installs nvidia-ctk's output as it is: nvidia-ctk converts integers to float64, drops all other
+``features`` flags, replaces the whole entry of a runtime, and panics on ``"runtimes": null``. As dockerd does, gpuready
+accepts an empty file and a byte-order mark. It refuses a duplicate key, of which dockerd silently uses the last.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _DEPTH = 100
 
 
 class DaemonJsonError(ValueError):
-    """The file cannot be understood, or a change would lose something; the message says where and what."""
+    """The file cannot be parsed, or a change would lose something. The message says where and what."""
 
 
 class _Number(float):
-    """A float that is written back with the very characters it had."""
+    """A float that is written back exactly as it was read."""
 
     text: str
 
@@ -44,11 +44,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> Document:
 
 
 def _constant(text: str) -> Any:
-    raise DaemonJsonError(f"{text} is no JSON value")
+    raise DaemonJsonError(f"{text} is not a JSON value")
 
 
 def read(data: bytes) -> Document:
-    """The document; ``{}`` for an empty file. Raises :class:`DaemonJsonError` with line and column."""
+    """Parse the document; ``{}`` for an empty file. Raises :class:`DaemonJsonError` with line and column."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -92,7 +92,7 @@ def _kind(value: object) -> str:
 
 
 def write(document: Document, like: bytes = b"") -> bytes:
-    """UTF-8, four spaces, keys in their order, a newline at the end; reads back equal. Lines end as ``like``'s do."""
+    """Write UTF-8, indented by four spaces, keys in order, with the line ends of ``like``. It reads back equal."""
     try:
         data = f"{_encode(document)}\n".encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
@@ -101,7 +101,7 @@ def write(document: Document, like: bytes = b"") -> bytes:
 
 
 def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:
-    """What json.dumps does, but for numbers, which it would write anew."""
+    """Encode like json.dumps, but write floats as they were read."""
     if isinstance(value, _Number):
         return value.text
     if isinstance(value, dict) and value:
@@ -119,9 +119,9 @@ def _encode(value: Any, depth: int = 1, *, ascii_only: bool = False) -> str:
 
 
 def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
-    """A copy of ``document`` in which each path of ``ours`` has its value, None: is gone; all else is as it was.
+    """Return a copy of ``document`` with the value of each path in ``ours`` set, or removed if it is None.
 
-    A null on the way counts as absent; anything else that is no object is an error, for it would be lost.
+    A null on the path counts as absent. Any other value that is not an object is an error, because it would be lost.
     """
     merged: Document = _copy(document)
     for path, value in ours.items():
@@ -141,7 +141,7 @@ def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
 
 
 def _remove(document: Document, path: tuple[str, ...]) -> None:
-    """Take a key out, and with it each object around it that is empty then."""
+    """Remove a key, and each enclosing object that becomes empty."""
     inner = document.get(path[0])
     if len(path) > 1 and isinstance(inner, dict):
         _remove(inner, path[1:])
@@ -158,5 +158,5 @@ def _copy(value: Any) -> Any:
 
 
 def readable_by_nvidia_ctk(document: Document, data: bytes) -> bool:
-    """Can nvidia-ctk work on this very file? Not when empty, with a mark, or with a null or odd ``runtimes``."""
+    """Tell whether nvidia-ctk can read this file: not if it is empty, has a byte-order mark, or an odd ``runtimes``."""
     return bool(document) and not data.startswith(b"\xef\xbb\xbf") and isinstance(document.get("runtimes", {}), dict)

@@ -1,8 +1,8 @@
-"""What gpuready wrote into files that it shares with the user, key by key: all else that stands there is theirs.
+"""Record which keys gpuready wrote into files that it shares with the user. All other keys are the user's.
 
-A record lies in /var/lib/gpuready and says of each file which values a key may have from us. Before the file is
-replaced these are the last ones and the new ones, afterwards the new ones alone: so a step that fails or is cut in
-between forgets nothing.
+The record is in /var/lib/gpuready. It lists, for each file and key, the values that gpuready may have written. Before a
+step replaces the file, it records the previous and the new values; afterwards, only the new ones. So the record is
+right even if the step fails or is interrupted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gpuready.core.component import NotComparable
 from gpuready.core.documents import read_json
 from gpuready.state.model import NodeState
 
-#: File -> key -> values, as JSON has them.
+#: File -> key -> JSON values.
 Record = dict[str, dict[str, list[Any]]]
 
 
 def read(state: NodeState, path: str) -> Record:
-    """The record that lies at ``path``, {} without it; raises NotComparable."""
+    """Read the record at ``path``; {} if there is none. Raises NotComparable."""
     try:
         found = read_json(state.files[path].text) if path in state.files else {}
         return {file: {key: list(values) for key, values in keys.items()} for file, keys in found.items()}
@@ -33,14 +33,17 @@ def read(state: NodeState, path: str) -> Record:
 
 @dataclass(frozen=True)
 class Texts:
-    """The record while a step replaces the file, and after that; empty: no record."""
+    """The record's text before the file is replaced, and after that; empty: no record."""
 
     between: str
     after: str
 
 
 def texts(old: Record, file: str, stays: Mapping[str, list[Any]], new: Mapping[str, Any]) -> Texts:
-    """The record for a step after which a file has ``new`` from us besides what ``stays``."""
+    """Return the record's texts for a step that writes ``new`` to ``file``.
+
+    ``stays``: recorded values that it leaves there.
+    """
     last = old.get(file, {})
     both = {key: [*last.get(key, []), *([new[key]] if key in new else [])] for key in (*last, *new)}
     then = {**stays, **{key: [value] for key, value in new.items()}}

@@ -1,11 +1,12 @@
-"""Who owns the driver, the toolkit and the engines' configuration of a node: the host, or somebody who comes back.
+"""Find out who owns the driver, the toolkit and the engines' configuration: the host, or other software.
 
-A part that is not the host's is observed and said, never fought over. ``owners`` in the spec overrides the marks, in
-both directions. Sources of the marks: the GPU Operator's operands (assets/state-container-toolkit, state-driver,
-state-operator-validation); k3s, RKE2, k0s and MicroK8s each keep a containerd of their own below the directory named
-here and generate its configuration at every start; AWS and Google leave /opt/aws/dlami and /opt/deeplearning/metadata
-on their Deep Learning images; DGX OS has /etc/dgx-release; os-release(5) names COS, Bottlerocket and Flatcar, whose
-/usr is read-only, and /run/ostree-booted is what ostree-prepare-root leaves on every system that it booted.
+gpuready only observes and reports a part that the host does not own, because the owner would overwrite any change. It
+recognises an owner by its marks on the node. ``owners`` in the spec overrides the marks, in both directions.
+Sources of the marks: the GPU Operator's operands (assets/state-container-toolkit, state-driver,
+state-operator-validation); k3s, RKE2, k0s and MicroK8s keep their own containerd in the directory named here and
+generate its configuration at every start; AWS and Google leave /opt/aws/dlami and /opt/deeplearning/metadata on their
+Deep Learning images; DGX OS has /etc/dgx-release; os-release(5) identifies COS, Bottlerocket and Flatcar, whose /usr is
+read-only; ostree-prepare-root creates /run/ostree-booted on every system that it boots.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from dataclasses import dataclass
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 
-#: The keys of ``owners`` in the spec, as a sentence calls them.
+#: The keys of ``owners`` in the spec, and their names in messages.
 PARTS = {"driver": "the driver", "toolkit": "the toolkit", "runtime": "the engines' configuration"}
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"
 OPERATOR_CTK = f"{OPERATOR_TOOLKIT}/nvidia-ctk"
 _PACKAGE = "nvidia-container-toolkit"
 _OPERATOR = "the GPU Operator"
 _TAKE_TURNS = "switch it off there (toolkit.enabled=false), otherwise it and gpuready overwrite each other's changes"
-#: Mark -> (name, directory) of who runs a containerd of his own.
+#: Mark -> (name, directory) of software that runs its own containerd.
 _CLUSTERS = {
     "k3s": ("k3s", "/var/lib/rancher/k3s"),
     "rke2": ("RKE2", "/var/lib/rancher/rke2"),
@@ -35,7 +36,7 @@ _IMAGES = {
     "dlvm": ("the Google Deep Learning VM image", "/opt/deeplearning/metadata"),
     "dgx": ("DGX OS", "/etc/dgx-release"),
 }
-#: ID in os-release -> (name, whether the engines' configuration is the image's, too).
+#: ID in os-release -> (name, whether the image also owns the engines' configuration).
 _READ_ONLY = {
     "cos": ("Container-Optimized OS", True),
     "bottlerocket": ("Bottlerocket", True),
@@ -46,9 +47,9 @@ _WORDS = {"operator": _OPERATOR, "image": "the image"}
 
 @dataclass(frozen=True)
 class Owner:
-    """Somebody other than the host: ``mark`` gives him away, ``price`` is what managing the part nevertheless means.
+    """An owner other than the host. ``mark``: how gpuready recognised it.
 
-    ``engines`` are those whose configuration he writes; all of them when it is empty.
+    ``price``: the consequence if gpuready manages the part anyway. ``engines``: those that it configures; empty: all.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Owner:
 
 
 def owner(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> Owner | None:
-    """Who owns ``part`` (of ``engine``, where that matters); None for the host."""
+    """Return the owner of ``part``, for ``engine`` if given; None for the host."""
     word: str = getattr(spec.owners, part)
     if word == "host":
         return None
@@ -68,13 +69,13 @@ def owner(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> Owne
 
 
 def observed(part: str, spec: NodeSpec, state: NodeState, engine: str = "") -> str:
-    """Why the part is left alone, as one sentence; empty where the host owns it."""
+    """Return why gpuready leaves the part alone, as one sentence; empty if the host owns it."""
     found = owner(part, spec, state, engine)
     return f"{found.name} owns {_noun(part, found)} here ({found.mark}): observed only" if found else ""
 
 
-def told(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-    """What a user should know of the owners on this host: each one once, and what the word ``host`` overrides."""
+def notes(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+    """Return notes about the owners on this host: each one once, and each one that ``host`` in the spec overrides."""
     mine: dict[tuple[str, str], list[str]] = {}
     overridden: list[str] = []
     for part in PARTS:
@@ -94,7 +95,7 @@ def _noun(part: str, found: Owner) -> str:
 
 
 def recognise(part: str, state: NodeState) -> Iterator[Owner]:
-    """Everybody who has his marks on this node and owns ``part``, the strongest claim first."""
+    """Yield the owners of ``part`` by the marks on this node, the strongest first."""
     if part == "driver" and "operator_driver" in state.marks:
         yield Owner(_OPERATOR, "/run/nvidia/driver", "switch it off there (driver.enabled=false), or two drivers meet")
     if part in ("toolkit", "runtime") and (mark := _operators_toolkit(state)):
@@ -112,7 +113,7 @@ def _of_the_image(part: str, state: NodeState) -> Iterator[Owner]:
         yield Owner(name, f"ID={state.os.id} in os-release", "its root is read-only, so that installing will fail")
     if "ostree" in state.marks and part != "runtime":
         yield Owner("the ostree image", "/run/ostree-booted", "its root is read-only, so that installing will fail")
-    # A toolkit that the image did not bring is nobody's yet. daemon.json it writes once, and never again.
+    # A toolkit that the image did not bring has no owner yet. The image writes daemon.json only once, so not "runtime".
     if part == "driver" or (part == "toolkit" and _has_package(state)):
         for key, (name, place) in _IMAGES.items():
             if key in state.marks:
@@ -120,7 +121,7 @@ def _of_the_image(part: str, state: NodeState) -> Iterator[Owner]:
 
 
 def _operators_toolkit(state: NodeState) -> str:
-    """The mark by which the operator's toolkit is known here, or nothing."""
+    """Return the mark of the GPU Operator's toolkit; empty if there is none."""
     if "operator_toolkit" in state.marks:
         return OPERATOR_TOOLKIT
     if isinstance(state.docker, Docker) and any(OPERATOR_TOOLKIT in path for path in state.docker.runtimes.values()):
@@ -128,7 +129,7 @@ def _operators_toolkit(state: NodeState) -> str:
     for path, file in state.glob("/etc/").items():
         if path.startswith(("/etc/docker/", "/etc/containerd/", "/etc/crio/")) and f"{OPERATOR_TOOLKIT}/" in file.text:
             return f"{path} names {OPERATOR_TOOLKIT}"
-    # The validator alone says that the operator is at work; with a toolkit on the host it may well use that one.
+    # The validator alone shows only that the operator runs. If the host has a toolkit, the operator may use that one.
     known = not isinstance(state.packages, Unknown)
     return "/run/nvidia/validations" if "operator" in state.marks and known and not _has_package(state) else ""
 

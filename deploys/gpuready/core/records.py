@@ -1,4 +1,4 @@
-"""The lines that our scripts print on a node, as records by kind and name; what is damaged is told, never guessed."""
+"""Parse the lines that gpuready's scripts print on a node into records. A damaged line is an error, never a guess."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gpuready.core.archive import ArchiveError, members
 from gpuready.core.errors import GpureadyError
 from gpuready.core.facts import File, Unknown
 
-#: Of one answer. The probe has 2 MB for its files; base64 adds a third.
+#: Limits of one answer. The probe has 2 MB for its files; base64 adds a third.
 MOST_CHARACTERS = 16_000_000
 MOST_RECORDS = 10_000
 
 
 class ProbeError(GpureadyError):
-    """The probe's answer is incomplete or not what our script prints."""
+    """The probe's answer is incomplete, or not in the form that the probe prints."""
 
     kind = "probe"
     exit_code = 4
 
 
 def unmarked(text: str) -> list[str]:
-    """The lines after ``begin`` that a script printed without the nonce of an exec; none where it did not begin."""
+    """Return the lines after ``begin`` from a script that ran without a nonce; none if there is no ``begin``."""
     lines = [line.rstrip(" ") if line.startswith(("begin", "end ")) else line for line in text.splitlines()]
     return lines[lines.index("begin") + 1 :] if "begin" in lines else []
 
@@ -40,7 +40,7 @@ def _text(data: bytes) -> str:
 
 
 class Records:
-    """The probe's records by kind and name; ``run`` and ``stuck`` are looked up together."""
+    """The probe's records by kind and name."""
 
     def __init__(self, lines: list[str]) -> None:
         self.files: dict[str, File] = {}
@@ -90,11 +90,11 @@ class Records:
         return self.texts.get(name, "")
 
     def abandoned(self) -> tuple[str, ...]:
-        """The commands that were given up at the limit and may answer later; one in state D stays out."""
+        """Name the commands that the probe abandoned at its limit and that may still answer: those not in state D."""
         return tuple(sorted(name for name, text in self.stuck.items() if not re.search(r"State:\s*D", text)))
 
     def run(self, name: str) -> str | Unknown | None:
-        """A command's output, why it is unknown, or None where the probe had no reason to run it."""
+        """Return a command's output, or why it is unknown, or None if the probe had no reason to run it."""
         if name in self.stuck:
             pids = re.findall(r"^[^:\n]*:?Pid:\s*(\d+)", self.stuck[name], re.M)
             states = re.findall(r"State:\s*(\S)", self.stuck[name])

@@ -1,7 +1,7 @@
-"""Templates: where they lie (wheel or checkout), and how they become text.
+"""Find the templates (in a wheel or a checkout) and render them.
 
-Scripts are rendered with every ``{{ value }}`` quoted for the shell, so no value can reach it unquoted by
-oversight; files for the node are rendered plainly. An undefined name is an error, not an empty string.
+In scripts, every ``{{ value }}`` is quoted for the shell, so that no value can reach the shell unquoted by mistake.
+Files for the node are rendered without quoting. An undefined name is an error, not an empty string.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _b64(value: str | bytes) -> str:
 
 @functools.cache
 def _environment(script: bool) -> jinja2.Environment:
-    import jinja2  # 0.05 s, which verbs that render nothing save
+    import jinja2  # takes 0.05 s; commands that render nothing do not need it
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_root()),
@@ -53,10 +53,10 @@ def _environment(script: bool) -> jinja2.Environment:
 
 
 def script(name: str, **values: object) -> str:
-    """Render ``templates/NAME.sh.j2``; each value is quoted as one shell word (a tuple: one word an item; True: 1)."""
+    """Render ``templates/NAME.sh.j2``. Each value is one quoted shell word; a tuple is one word per item; True is 1."""
     return _environment(True).get_template(f"{name}.sh.j2").render(**values)
 
 
 def document(name: str, **values: object) -> str:
-    """Render ``templates/NAME.j2``, a file for the node, with values as they are."""
+    """Render ``templates/NAME.j2``, a file for the node. Values are not quoted."""
     return _environment(False).get_template(f"{name}.j2").render(**values)

@@ -1,7 +1,7 @@
-"""Who is changed together with whom, in what order, and when to stop. Pure: names in, batches out.
+"""Divide the hosts into batches, put them in order, and decide when to stop. Pure: names in, batches out.
 
-Hosts on which nothing would be disturbed go first and all at once. The others go one, then a quarter of them at a
-time, unless the spec's ``maintenance.batch`` or ``--batch`` says otherwise; of the two the smaller counts.
+Hosts without disruption go first, all at once. Of the others, one goes first, then a quarter of them at a time, unless
+the spec's ``maintenance.batch`` or ``--batch`` sets other sizes. The smaller of the two counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Batch = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Member:
-    """A host that is to be changed. ``disturbed``: what is permitted there is of class recreate or above.
+    """A host to change. ``disturbed``: the permitted changes are of class recreate or above.
 
-    ``sizes`` is its spec's batch; of the hosts with one ``spread`` (a variable and its value) each batch has one.
+    ``sizes``: ``maintenance.batch`` of its spec. ``spread``: a host variable and its value; no two hosts of a batch
+    have the same ``spread``.
     """
 
     name: str
@@ -33,20 +34,20 @@ class Member:
 
 
 def batches(members: Iterable[Member], given: str = "") -> Generator[Batch, bool | None, None]:
-    """The hosts in batches, each host once; ``given`` is ``--batch``.
+    """Yield the hosts in batches, each host once. ``given`` is ``--batch``.
 
-    ``send(False)`` says that a batch proved nothing (none of its hosts was changed): the next is no larger then.
+    ``send(False)`` means that the batch proved nothing, because none of its hosts changed. The next is then no larger.
     """
     sequences: dict[tuple[str, ...], list[Member]] = {}
     for member in members:
         sequences.setdefault(_wishes(member, given), []).append(member)
-    for wishes in sorted(sequences, key=len):  # without any wish first: nothing is disturbed there
+    for wishes in sorted(sequences, key=len):  # first the hosts without any wish: nothing is disturbed there
         yield from _sequence(sequences[wishes], wishes)
 
 
 def _wishes(member: Member, given: str) -> tuple[str, ...]:
-    said = [wish for wish in (given, member.sizes if member.disturbed else "") if wish]
-    return tuple(said) or ((CAUTIOUS,) if member.disturbed else ())
+    wishes = [wish for wish in (given, member.sizes if member.disturbed else "") if wish]
+    return tuple(wishes) or ((CAUTIOUS,) if member.disturbed else ())
 
 
 def _sequence(members: Sequence[Member], wishes: tuple[str, ...]) -> Generator[Batch, bool | None, None]:
@@ -68,7 +69,7 @@ def _count(word: str, total: int) -> int:
 
 
 def _take(members: Sequence[Member], size: int, *, apart: bool) -> tuple[Batch, list[Member]]:
-    """The first ``size`` hosts, with ``apart`` no two of one place; and the rest."""
+    """Return the first ``size`` hosts and the rest. ``apart``: take no two hosts with the same ``spread``."""
     taken, rest, places = list[str](), list[Member](), set[tuple[str, str]]()
     for member in members:
         if len(taken) == size or (apart and member.spread in places):
@@ -80,9 +81,9 @@ def _take(members: Sequence[Member], size: int, *, apart: bool) -> tuple[Batch, 
 
 
 class Rollout:
-    """The batches one after another, until more hosts have gone wrong than ``--max-fail`` bears.
+    """Iterate over the batches until more hosts fail than ``--max-fail`` allows.
 
-    ``left`` are the hosts that were not begun; a percentage is of all hosts that are to be changed.
+    ``left``: the hosts that were not started. A percentage in ``max_fail`` is of all hosts to change.
     """
 
     def __init__(self, members: Sequence[Member], given: str = "", max_fail: str = "0") -> None:
@@ -99,14 +100,14 @@ class Rollout:
             self.left = [name for name in self.left if name not in begun]
             yield batch
 
-    def tell(self, *, wrong: Sequence[str], proved: bool) -> None:
-        """What became of the last batch: who went wrong, and whether any host was changed."""
+    def record(self, *, wrong: Sequence[str], proved: bool) -> None:
+        """Record the result of the last batch: which hosts went wrong, and whether any host changed."""
         self._wrong += wrong
         self._proved = proved
 
     @property
     def why(self) -> str:
-        """The reason why it ended early."""
+        """Why the rollout ended early."""
         if len(self._wrong) <= self._most:
             return "interrupted"
         return f"{hostlist(self._wrong)} failed, and --max-fail is {self._max_fail}"

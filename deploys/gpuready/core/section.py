@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Section(BaseModel):
-    """A mapping of the spec; null means empty, as when all keys below a heading are commented out."""
+    """A mapping in the spec. Null means empty, as when all keys under a heading are commented out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

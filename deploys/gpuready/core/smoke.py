@@ -1,4 +1,4 @@
-"""The verdict on a new container that an engine started: did it run, and has it the GPUs of the node?"""
+"""Judge a new container that an engine started: did it run, and does it have the node's GPUs?"""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from gpuready.state.toolkit_config import RUNTIME
 
-#: Docker's own last line below an error, by version.
+#: The last line that Docker prints after an error; it depends on the version.
 _HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 
 
 def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
-    """Return the verdict on a container that did not run: why, and its whole output if that is longer."""
+    """Return the verdict on a container that did not run: the reason, and its whole output if that is longer."""
     why = brief(_HELP.sub("", out)) or f"exit {rc}"
     return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
 
 
 def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
-    """The verdict on a container that ran: has it the GPUs that the node has?"""
+    """Return the verdict on a container that ran: does it have the node's GPUs?"""
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
     if has_gpu(state) and spec.hardware.gpus != "none":

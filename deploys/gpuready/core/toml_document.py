@@ -1,7 +1,7 @@
-"""A TOML file as a document that belongs to the user: comments, order and unknown keys stay, only named keys change.
+"""Edit a TOML file that belongs to the user: keep comments, order and unknown keys, and change only the given keys.
 
-The writing is tomlkit's; it has its odd corners (dotted keys below a header, tables out of order), so each result is
-read again, and one that says anything else than what was wanted is never used. Source: toml.io, version 1.0.
+tomlkit has bugs with dotted keys below a header and with tables out of order. So each result is parsed again, and is
+used only if it says exactly what was wanted. Source: toml.io, version 1.0.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class TomlError(ValueError):
-    """The file cannot be understood, or a change would touch more than it should; the message says where and what."""
+    """The file cannot be parsed, or a change would affect other keys. The message says where and what."""
 
 
 def read(text: str) -> dict[str, Any]:
-    """The file's values as plain Python; raises :class:`TomlError` with line and column."""
+    """Parse the file into plain values. Raises :class:`TomlError` with line and column."""
     return _parse(text, toml_values)
 
 
@@ -36,7 +36,7 @@ def _parse(text: str, parser: Callable[[str], T]) -> T:
 
 
 def at(document: Mapping[str, Any], path: Path) -> Any:
-    """The value there, or None."""
+    """Return the value at ``path``, or None."""
     here: Any = document
     for key in path:
         here = here.get(key) if isinstance(here, Mapping) else None
@@ -44,10 +44,9 @@ def at(document: Mapping[str, Any], path: Path) -> Any:
 
 
 def merge(text: str, ours: Mapping[Path, Any]) -> str:
-    """``text`` in which each path of ``ours`` has its value (None: is gone, and a table that this leaves empty, too).
+    """Return ``text`` with the value of each path in ``ours`` set. None removes the key and tables that become empty.
 
-    What says so already stays as it is, to the byte; lines end as all of the file's do. What lies higher is written
-    first. Raises :class:`TomlError`.
+    If no value differs, the text is returned unchanged. The file's line ends are kept. Raises :class:`TomlError`.
     """
     before = read(text)
     wanted = {path: value for path, value in ours.items() if at(before, path) != value}
@@ -57,7 +56,7 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
         for depth in range(1, len(path)):
             above = at(before, path[:depth])
             if above is not None and not isinstance(above, dict):
-                raise TomlError(f"{_shown(path[:depth])} is no table")
+                raise TomlError(f"{_shown(path[:depth])} is not a table")
     document = _parse(text, read_toml)
     try:
         for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):
@@ -104,7 +103,7 @@ def _drop(document: Any, path: Path) -> None:
 
 
 def _expected(before: dict[str, Any], wanted: Mapping[Path, Any]) -> dict[str, Any]:
-    """The same change on plain values."""
+    """Apply the same change to plain values."""
     after: dict[str, Any] = _copied(before)
     for path, value in wanted.items():
         if value is None:

@@ -1,8 +1,8 @@
-"""Which GID of which RDMA port is the fabric's: one, or the exact reason why none or several. Never a guess.
+"""Choose the GID of each RDMA port of the fabric: exactly one, or the reason why there is none. Never a guess.
 
-A port lists every address of its netdev and of all VLANs above it, for RoCE v1 and v2, and indexes move when addresses
-come and go; so nothing here goes by a number. Where the spec names neither a network nor an interface, the netdev of
-the default route and that of SSH are left out, because a node's management network is seldom its fabric.
+A port lists every address of its netdev and of all VLANs above it, for RoCE v1 and v2. The indexes change when
+addresses are added or removed, so nothing here relies on an index. If the spec names no network and no interface, the
+netdevs of the default route and of SSH are left out: a management network is seldom the fabric.
 Sources: ib_core's roce_gid_mgmt.c (which addresses become GIDs), perftest's and NCCL's own ranking of GIDs.
 """
 
@@ -26,10 +26,10 @@ Why = Literal["unwanted", "down", "iwarp", "none", "several", "unknown"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """A port of the fabric. ``gid_index`` is None for InfiniBand, where NCCL asks for none.
+    """A port of the fabric. ``gid_index`` is None for InfiniBand, where NCCL needs none.
 
-    ``address`` is that of the GID; of an InfiniBand port that of its IPoIB netdev, None without one. ``network`` is the
-    address with its prefix length as CIDR, empty where the netdev's addresses do not have it.
+    ``address``: of the GID; for InfiniBand, of the IPoIB netdev, or None. ``network``: the address with its prefix
+    length (CIDR); empty if the netdev does not have the address.
     """
 
     port: Port
@@ -41,7 +41,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Refused:
-    """A port that is not used, and why, as one phrase. ``fabric``: it is one of the fabric's, if only it were up."""
+    """A port that is not used, with the reason, as one phrase. ``fabric``: it belongs to the fabric, but is down."""
 
     port: Port
     why: Why
@@ -51,18 +51,18 @@ class Refused:
 
 @dataclass(frozen=True)
 class Choices:
-    """What became of each port of a node, in the order of :func:`ports`."""
+    """The choice for each port of a node, in the order of :func:`ports`."""
 
     ports: tuple[Chosen | Refused, ...]
 
     @property
     def chosen(self) -> tuple[Chosen, ...]:
-        """The ports of the fabric."""
+        """Return the ports of the fabric."""
         return tuple(each for each in self.ports if isinstance(each, Chosen))
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """The others."""
+        """Return the other ports."""
         return tuple(each for each in self.ports if isinstance(each, Refused))
 
 
@@ -73,14 +73,14 @@ class _Refusal(Exception):
 
 
 def choose(state: NodeState, nccl: Nccl, *, as_if_up: bool = False) -> Choices:
-    """For each port of the node :class:`Chosen` or :class:`Refused`; ``as_if_up``: also for those that are down."""
+    """Choose or refuse each port of the node. ``as_if_up``: judge ports that are down as if they were up."""
     network = state.network if isinstance(state.network, Network) else None
     found = [replace(port, state="ACTIVE") if as_if_up else port for port in ports(state)]
     return Choices(tuple(_marked(port, nccl, network) for port in found))
 
 
 def _marked(port: Port, nccl: Nccl, network: Network | None) -> Chosen | Refused:
-    """A port that is down is still the fabric's where it would be chosen, with an address, if it were up."""
+    """Mark the ports that are down but would be chosen, with an address, if they were up."""
     found = _judged(port, nccl, network)
     if isinstance(found, Chosen) or found.why != "down":
         return found
@@ -124,14 +124,14 @@ def _roce(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
     if network:
         left = [gid for gid in left if not stacked(gid.netdev, network)] or left
     if len({(gid.address, gid.netdev) for gid in left}) > 1:
-        said = "; ".join(map(str, left))
-        raise _Refusal("several", f"several addresses could be the fabric's ({said}): name one in nccl.subnets")
+        listed = "; ".join(map(str, left))
+        raise _Refusal("several", f"several addresses could be the fabric's ({listed}): name one in nccl.subnets")
     gid = min(left, key=lambda gid: gid.index)
     return Chosen(port, gid.index, gid.address, gid.netdev, _network(gid, network))
 
 
 def _usable(port: Port, nccl: Nccl, network: Network | None) -> list[Gid]:
-    """The RoCE v2 GIDs of the fabric; each step says what it found no more of."""
+    """Return the RoCE v2 GIDs of the fabric. Each step filters them; the first that leaves none gives the reason."""
     if not port.gids:
         raise _Refusal("none", "its GID table is empty")
     left = _keep(
@@ -186,7 +186,7 @@ _MULTICAST_V4 = IPv6Network("ff0e::ffff:0:0/96")
 
 
 def _local(address: Address) -> bool:
-    """Link-local in either family (every default GID is, also one with an EUI of zero), loopback, or no host's."""
+    """Tell whether an address is link-local (as every default GID), loopback, or not a host's address."""
     if isinstance(address, IPv6Address) and address in _MULTICAST_V4:
         return True
     return address.is_link_local or address.is_loopback or address.is_unspecified or address.is_multicast

@@ -1,8 +1,9 @@
-"""Which GID NCCL takes from a port by itself, from 2.21 on: its choice is replayed before it is relied on.
+"""Replay which GID NCCL 2.21 or newer selects from a port, so that gpuready can verify a setting before it writes it.
 
-NCCL begins with index 0 and goes up. A GID of the wanted family and range replaces one of another family whatever its
-RoCE version is; after that only one of the wanted version replaces one of another version. So a range that holds two
-addresses of one port gives the first of them, and a GID at index 0 that is good enough stays, range or not.
+NCCL starts with the GID at index 0 and compares it with each later one. Only a GID of the wanted family and
+range can replace the current one: always if the current one is of another family, otherwise only if it has the wanted
+RoCE version and the current one does not. So if a range contains two addresses of one port, NCCL takes the first. If
+the GID at index 0 has the wanted family and version, NCCL keeps it even outside of the range.
 Source: NCCL's src/transport/net_ib/connect.cc (2.30).
 """
 
@@ -16,7 +17,7 @@ _LINK_LOCAL = ip_network("fe80::/64")
 
 
 def taken(port: Port, family: int, within: IPv4Network | IPv6Network | None) -> Gid | None:
-    """The GID that NCCL would use with that NCCL_IB_ADDR_RANGE; ``family`` is 4 or 6. None: an empty slot."""
+    """Return the GID that NCCL would use with that NCCL_IB_ADDR_RANGE. ``family`` is 4 or 6. None: an empty slot."""
     table = {gid.index: gid for gid in port.gids}
     here = table.get(0)
     for index in range(1, max(table, default=0) + 2):
@@ -29,12 +30,12 @@ def taken(port: Port, family: int, within: IPv4Network | IPv6Network | None) -> 
 
 
 def _family(gid: Gid | None) -> int:
-    """An empty slot counts as IPv6."""
+    """Return the address family. An empty slot counts as IPv6."""
     return 6 if gid is None else gid.address.version
 
 
 def _is_v2(gid: Gid | None) -> bool:
-    """Of the wanted version and good for more than its link; an IPv4 link-local address is, to NCCL."""
+    """Tell whether NCCL accepts the GID: RoCE v2 and not link-local. To NCCL, only IPv6 addresses are link-local."""
     return gid is not None and gid.version == "v2" and gid.address not in _LINK_LOCAL
 
 

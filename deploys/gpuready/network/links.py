@@ -1,7 +1,7 @@
-"""Which port of one host is tested against which port of another, and what is left over, with the reason.
+"""Pair the ports of two hosts for a test, and say why a port has no partner.
 
-Rails: a port meets the one on the same network where each host has exactly one there; else the one of the same name;
-else they meet in order. Ports that are another network's (discovery's "unwanted", and iWARP) take no part.
+A port is paired with the port on the same network if each host has exactly one there; else with the port of the same
+name; else by order. Ports of other networks and iWARP ports take no part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Candidate = Chosen | Refused
 
 @dataclass(frozen=True)
 class End:
-    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None when unknown."""
+    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None if unknown."""
 
     host: str
     device: str
@@ -33,7 +33,7 @@ class End:
 
 @dataclass(frozen=True)
 class Link:
-    """Two ports that face each other; ``obstacle`` says why they cannot be tested, and is empty where they can."""
+    """Two ports that are paired. ``obstacle`` says why they cannot be tested; empty if they can."""
 
     server: End
     client: End
@@ -41,13 +41,13 @@ class Link:
 
     @property
     def ends(self) -> tuple[End, End]:
-        """Server and client."""
+        """The server's end and the client's end."""
         return self.server, self.client
 
 
 @dataclass(frozen=True)
 class Unpaired:
-    """A port that no port of ``other`` faces."""
+    """A port without a partner on the host ``other``."""
 
     end: End
     other: str
@@ -55,7 +55,7 @@ class Unpaired:
 
 
 def links(server: str, of_server: Choices, client: str, of_client: Choices) -> tuple[list[Link], list[Unpaired]]:
-    """All links between two hosts, in the order of the server's ports, and what stays alone."""
+    """Return all links between two hosts, in the order of the server's ports, and the ports without a partner."""
     here, there = _candidates(of_server), _candidates(of_client)
     pairs = _matched(here, there)
     found = [_link(server, a, client, b) for a, b in pairs]
@@ -71,7 +71,7 @@ def links(server: str, of_server: Choices, client: str, of_client: Choices) -> t
 
 
 def _meant(each: Candidate) -> bool:
-    """Is it a port of the fabric, be it that it is down?"""
+    """Tell whether the port belongs to the fabric, even if it is down."""
     return isinstance(each, Chosen) or each.fabric
 
 
@@ -94,7 +94,7 @@ def _matched(here: list[Candidate], there: list[Candidate]) -> list[tuple[Candid
 
 
 def _only(ports: list[Candidate]) -> dict[str, Candidate]:
-    """The port on each network that has but one of this host's."""
+    """Return the port of each network on which this host has exactly one."""
     on = [(each.network, each) for each in ports if isinstance(each, Chosen) and each.network]
     seen = Counter(network for network, _ in on)
     return {network: each for network, each in on if seen[network] == 1}
@@ -106,7 +106,7 @@ def _name(each: Candidate) -> str:
 
 def _end(host: str, each: Candidate) -> End:
     port = each.port
-    # InfiniBand's own word on its rate is right, and a port without IPoIB has no netdev to ask.
+    # InfiniBand reports its rate correctly, and a port without IPoIB has no netdev that could.
     line = port.line_gbps or (port.rate_gbps if port.transport == "InfiniBand" else None)
     if isinstance(each, Refused):
         return End(host, port.device, port.number, port.netdev, line_gbps=line)
@@ -128,7 +128,7 @@ def _why(each: Candidate) -> str:
 
 
 def remarks(state: NodeState | None, found: Choices) -> list[str]:
-    """What a reader of the figures has to know of a node: that it has no port, or that somebody works there."""
+    """Return notes that explain a node's figures: it has no port, or other work runs there."""
     told = []
     if not found.chosen:
         why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]

@@ -1,8 +1,8 @@
-"""What NCCL has to be told on a node, by the ports of its fabric and by the oldest NCCL that jobs bring along.
+"""The NCCL settings of a node, from the ports of its fabric and the oldest NCCL that jobs use.
 
-From 2.21 on a range of addresses (it outlives a change of indexes), before that one GID index for all ports, which is
-why it must be the same on all of them. HCAs are named exactly (``=``), because without that a name is a prefix and
-mlx5_1 takes mlx5_10, too. Source: NCCL's user guide, environment variables.
+NCCL 2.21 and newer gets a range of addresses, which stays valid when GID indexes change. Older versions have one GID
+index for all ports, so it must be the same on each. HCAs are named exactly (``=``): otherwise a name is a prefix, and
+mlx5_1 also selects mlx5_10. Source: NCCL's user guide, environment variables.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ ASSUMED = (
 
 @dataclass(frozen=True)
 class Settings:
-    """``variables`` in the order in which they are written, with the values that NCCL sees.
+    """The settings. ``variables``: in the order in which they are written, with the values that NCCL sees.
 
-    ``choices``: what became of each port. ``fabric``: the ports that ``variables`` speak of, also those that are down,
-    because NCCL passes over them as long as they are. ``problems``: why nothing can be said; no variables then.
+    ``choices``: the choice for each port. ``fabric``: the ports that ``variables`` name, also those that are down,
+    which NCCL skips. ``problems``: why there are no settings; ``variables`` is then empty.
     """
 
     choices: Choices
@@ -43,11 +43,11 @@ class Settings:
 
 
 class _Problem(Exception):
-    """Why no setting is right."""
+    """The reason why no setting is correct."""
 
 
 def settings(state: NodeState, nccl: Nccl) -> Settings:
-    """The settings of one node, or all that stands against them."""
+    """Return the settings of one node, or all the problems that prevent them."""
     choices, wanted = choose(state, nccl), choose(state, nccl, as_if_up=True)
     problems = tuple(_doubts(wanted, nccl, state))
     if problems:
@@ -63,14 +63,14 @@ def settings(state: NodeState, nccl: Nccl) -> Settings:
 
 
 def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
-    """Ports that may be the fabric's and cannot be told; one without an address is none where nobody named it."""
+    """List ports that may belong to the fabric. A port without an address does not, unless the spec names it."""
     serious = ("several", "unknown", "none") if nccl.interfaces else ("several", "unknown")
     found = [f"{r.port.name}: {r.reason}" for r in wanted.refused if r.why in serious]
     if found or wanted.chosen:
         yield from found
     elif wanted.refused:
-        said = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
-        yield f"no RDMA port of this node is the fabric's ({said})"
+        listed = "; ".join(f"{r.port.name}: {r.reason}" for r in wanted.refused)
+        yield f"no RDMA port of this node is the fabric's ({listed})"
     elif state.rdma_stuck:
         yield f"the RDMA devices were not read: {state.rdma_stuck}"
     else:
@@ -81,8 +81,8 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
 def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], list[str]]:
     kinds = {each.port.transport: each.port.name for each in fabric}
     if len(kinds) > 1:
-        said = " and ".join(f"{name} is {kind}" for kind, name in kinds.items())
-        raise _Problem(f"NCCL does not mix transports ({said}): name those of the fabric in nccl.interfaces")
+        listed = " and ".join(f"{name} is {kind}" for kind, name in kinds.items())
+        raise _Problem(f"NCCL does not mix transports ({listed}): name those of the fabric in nccl.interfaces")
     if len(fabric) > _MOST_DEVICES:
         raise _Problem(f"{len(fabric)} ports, and NCCL takes {_MOST_DEVICES} at most: name them in nccl.interfaces")
     found = {"NCCL_IB_HCA": "=" + ",".join(each.port.name for each in fabric)}
@@ -95,7 +95,7 @@ def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], 
 
 
 def _plain(variables: dict[str, str]) -> dict[str, str]:
-    """The same variables: names of devices come from the node, and go into files and command lines."""
+    """Return the variables unchanged. Refuse unusual characters: device names of the node go into command lines."""
     for name, value in variables.items():
         if not _PLAIN.fullmatch(value):
             raise _Problem(f"{name} would be {value!a}: devices with such a name cannot be used")
@@ -103,7 +103,7 @@ def _plain(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _sockets(fabric: tuple[Chosen, ...]) -> tuple[dict[str, str], list[str]]:
-    """The bootstrap goes by TCP, over the first port's netdev: all nodes must take the same network."""
+    """Return the setting for the bootstrap: TCP over the first port's netdev. All nodes must use the same network."""
     first = next((each for each in fabric if each.address is not None and each.netdev), None)
     if first is None or first.address is None:
         return {}, ["no port has an IP address: NCCL takes another interface for its bootstrap"]
@@ -114,17 +114,17 @@ def _sockets(fabric: tuple[Chosen, ...]) -> tuple[dict[str, str], list[str]]:
 def _index(fabric: tuple[Chosen, ...], version: str) -> dict[str, str]:
     indexes = sorted({each.gid_index for each in fabric if each.gid_index is not None})
     if len(indexes) > 1:
-        said = ", ".join(f"{each.port.name}: {each.gid_index}" for each in fabric)
+        listed = ", ".join(f"{each.port.name}: {each.gid_index}" for each in fabric)
         way = "name ports with one index in nccl.interfaces, or use NCCL 2.21 or newer"
-        raise _Problem(f"the GID index differs ({said}), and NCCL {version} has one for all: {way}")
+        raise _Problem(f"the GID index differs ({listed}), and NCCL {version} has one for all: {way}")
     return {"NCCL_IB_GID_INDEX": str(indexes[0])}
 
 
 def _addressing(fabric: tuple[Chosen, ...], nccl: Nccl) -> dict[str, str]:
     families = {each.address.version for each in fabric if each.address is not None}
     if len(families) > 1:
-        said = ", ".join(f"{each.port.name}: {each.address}" for each in fabric)
-        raise _Problem(f"NCCL takes one family of addresses ({said}): name the networks of one in nccl.subnets")
+        listed = ", ".join(f"{each.port.name}: {each.address}" for each in fabric)
+        raise _Problem(f"NCCL takes one family of addresses ({listed}): name the networks of one in nccl.subnets")
     (family,) = families
     within = _range(fabric, nccl, family)
     found = {} if within is None else {"NCCL_IB_ADDR_RANGE": str(within)}
@@ -132,7 +132,7 @@ def _addressing(fabric: tuple[Chosen, ...], nccl: Nccl) -> dict[str, str]:
 
 
 def _range(fabric: tuple[Chosen, ...], nccl: Nccl, family: int) -> Range | None:
-    """The widest of the sensible ranges with which NCCL takes on every port what was chosen."""
+    """Return the widest sensible range with which NCCL selects the chosen GID on every port."""
     given = [ip_network(text) for text in nccl.subnets]
     used = [net for net in given if any(each.address in net for each in fabric)]
     networks = [ip_network(each.network or str(each.address)) for each in fabric]
@@ -161,7 +161,7 @@ def _disagreement(each: Chosen, family: int, within: Range | None) -> str:
 
 
 def _common(networks: list[Range]) -> Range | None:
-    """The smallest network that holds them all; None where that is every address, which NCCL takes for no range."""
+    """Return the smallest network that contains them all; None for all addresses, which NCCL treats as no range."""
     first, *rest = networks
     while not all(isinstance(net, type(first)) and net.subnet_of(first) for net in rest):  # type: ignore[arg-type]
         first = first.supernet()

@@ -1,4 +1,4 @@
-"""RDMA devices, ports and GIDs of a node, as its state has them from sysfs.
+"""The RDMA devices, ports and GIDs of a node, from the sysfs files in its state.
 
 Sources: Documentation/ABI/stable/sysfs-class-infiniband; drivers/infiniband/core/sysfs.c (an empty GID slot prints
 zeros, and its type and netdev answer EINVAL, so they are missing from the state), include/rdma/ib_verbs.h (node types).
@@ -15,9 +15,9 @@ from gpuready.state.network import NetDevice, Network
 
 Address = IPv4Address | IPv6Address
 
-#: Netdevs that are made of several ports, and are one of their own to RDMA.
+#: Netdevs that combine several ports. To RDMA, each is a netdev of its own.
 AGGREGATES = ("bond", "team")
-#: Netdevs that stand on another one, also where that one is in another network namespace.
+#: Netdevs on top of another one, which may be in another network namespace.
 STACKED = ("vlan", "macvlan", "macvtap", "ipvlan")
 _PATH = re.compile(r"/sys/class/infiniband/([^/]+)/ports/(\d+)/(.+)")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -25,9 +25,9 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 @dataclass(frozen=True)
 class Gid:
-    """One slot of a port's GID table that is not empty.
+    """One used slot of a port's GID table.
 
-    ``address`` is IPv4 where the GID is an IPv4-mapped one. ``version`` is v1 or v2, empty when its type was not read.
+    ``address`` is IPv4 for an IPv4-mapped GID. ``version`` is v1 or v2, empty if the type could not be read.
     """
 
     index: int
@@ -44,8 +44,8 @@ class Port:
     """One port of one RDMA device.
 
     ``transport``: InfiniBand, RoCE, iWARP, or other (EFA and usNIC, which NCCL's InfiniBand transport cannot use).
-    ``rate_gbps`` is RDMA's own word in Gbit/s, which drivers get wrong (irdma may say 100 for a port of 25);
-    ``line_gbps`` is the speed of the netdev, None when unknown. ``mtu`` is the netdev's, 0 when unknown.
+    ``rate_gbps`` is the rate that RDMA reports, in Gbit/s; some drivers report a wrong one (irdma: 100 instead of 25).
+    ``line_gbps`` is the speed of the netdev, None if unknown. ``mtu`` is the netdev's, 0 if unknown.
     """
 
     device: str
@@ -61,12 +61,12 @@ class Port:
 
     @property
     def name(self) -> str:
-        """As NCCL and rdma(8) write it, but for the separator."""
+        """The name as NCCL and rdma(8) write it, except for the separator."""
         return f"{self.device}:{self.number}"
 
 
 def ports(state: NodeState) -> tuple[Port, ...]:
-    """All ports of the node, in the order of their devices' names (numbers in them count as numbers)."""
+    """Return all ports of the node, in natural order of the device names (mlx5_2 before mlx5_10)."""
     found: dict[tuple[str, int], dict[str, str]] = {}
     for path, text in state.rdma.items():
         if m := _PATH.fullmatch(path):
@@ -77,7 +77,7 @@ def ports(state: NodeState) -> tuple[Port, ...]:
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A key that sorts mlx5_2 before mlx5_10."""
+    """Return a sort key that puts mlx5_2 before mlx5_10."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part)
 
 
@@ -123,7 +123,7 @@ def _gids(values: dict[str, str], network: Network) -> tuple[Gid, ...]:
 
 
 def _address(text: str) -> Address | None:
-    """None for an empty slot: all zeros."""
+    """Parse a GID; None for an empty slot (all zeros)."""
     try:
         address = IPv6Address(text)
     except AddressValueError:
@@ -132,7 +132,7 @@ def _address(text: str) -> Address | None:
 
 
 def _holder(address: Address, network: Network) -> str:
-    """The one netdev that has the address; empty when none or several have."""
+    """Return the only netdev with this address; empty if none or several have it."""
     holders = [
         name
         for name, device in network.devices.items()
@@ -142,7 +142,7 @@ def _holder(address: Address, network: Network) -> str:
 
 
 def _netdev(device: str, gids: tuple[Gid, ...], network: Network) -> str:
-    """The port's own netdev: that of its GIDs which stands on no other of them, else the only one of the hardware."""
+    """Return the port's own netdev: the lowest netdev of its GIDs, else the only netdev of the same hardware."""
     named = list(dict.fromkeys(gid.netdev for gid in gids if gid.netdev))
     own = [name for name in named if not stacked(name, network)]
     if len(own) == 1:
@@ -152,7 +152,7 @@ def _netdev(device: str, gids: tuple[Gid, ...], network: Network) -> str:
 
 
 def stacked(netdev: str, network: Network) -> bool:
-    """Is it a VLAN or the like, which shares the port of the netdev below it?"""
+    """Tell whether the netdev is a VLAN or the like, which shares the port of the netdev below it."""
     device = network.devices.get(netdev)
     return device is not None and (device.kind in STACKED or (bool(device.lower) and device.kind not in AGGREGATES))
 

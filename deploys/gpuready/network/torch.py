@@ -1,4 +1,4 @@
-"""What PyTorch does with an error of NCCL, which is up to one variable of the job's environment.
+"""What PyTorch does after an NCCL error. One environment variable of the job decides.
 
 Sources: PyTorch's documentation (torch_nccl_environment_variables); the variable lost its old name with 2.2.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 VARIABLE = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 OLD_NAME = "NCCL_ASYNC_ERROR_HANDLING"
 DEFAULT = "3"
-#: Each value and what becomes of a job whose peer is lost.
+#: Value -> what happens to a job that loses a peer.
 VALUES = {
     "0": "nothing is done, and the other ranks hang",
     "1": "the communicator is aborted and the process ends",

@@ -1,4 +1,4 @@
-"""The active checks' exec: what it answers becomes ``state.active``; the checks judge it like all else."""
+"""Run the exec of the active checks. Its answers become ``state.active``, which the checks judge like other facts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import IMAGE, LIMITS, answers, longest
 from gpuready.state.model import NodeState, Unknown
 
-#: Seconds of an exec that only reads images, beside what they take.
+#: Seconds for an exec that only reads images, in addition to the time for each image.
 _SHORT = 60
-#: How the new container asks for all GPUs: the second way is the one that a hardened toolkit still hears.
+#: How the new container asks for all GPUs. A hardened toolkit ignores the variable and reads the mount.
 _ASK = {
     False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
     True: ("-v", "/dev/null:/var/run/nvidia-container-devices/all"),
@@ -28,7 +28,7 @@ _ASK = {
 
 
 def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
-    """One exec; returns the state with ``active`` filled (name -> {"rc", "out"})."""
+    """Run one exec; return the state with ``active`` filled (name -> {"rc", "out"})."""
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
     smi = state.driver.smi
     values: dict[str, Any] = {
@@ -56,7 +56,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
-    """The spec's images of the node's engine and nothing else; no exec where there are none."""
+    """Read only the spec's images, in the node's engines. Without images, no exec runs."""
     images = [one.ref for one in named(spec.images)]
     if not images:
         return state

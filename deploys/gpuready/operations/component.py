@@ -1,7 +1,7 @@
-"""The one pyinfra operation: bring one component of a host to what its spec says.
+"""The pyinfra operation that converges one component of a host.
 
-It is called for every component on every host, in the same order, because pyinfra 3.10 takes an operation's identity
-from its place in the source; a host without a difference costs nothing but the comparison.
+It is called for every component on every host, in the same order, because pyinfra 3.10 identifies an operation by its
+position in the source. If nothing differs, the comparison is the only cost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyinfra.context import state as run
 from gpuready.core.check import undecided
 from gpuready.core.compare import compare, unselected
 from gpuready.core.component import Change, Component, Disruption
-from gpuready.core.consent import rule, rulings, users, way
+from gpuready.core.consent import policy_for, rule, rulings, users
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
@@ -32,9 +32,9 @@ ALLOWED = "gpuready_allowed"
 def component(
     item: Component, order: tuple[Component, ...], original: bool = False
 ) -> Generator[PyinfraCommand, None, None]:
-    """Compare, and converge where there is a difference that may be closed now; ``original`` is the way back.
+    """Compare the component and close the part of the difference that is permitted now.
 
-    ``order`` are all components of this run, ``item`` among them.
+    ``order``: all components of this run. ``original``: restore the state before gpuready (``remove``).
     """
     selected = host.data.get(SELECTED)
     if selected is not None and item.name not in selected:
@@ -50,7 +50,7 @@ def component(
         return
     found = compare(item, spec, state, original=original)
     outcome = ComponentOutcome(found)
-    if run.is_executing:  # pyinfra begins this generator once before, to see whether it yields anything
+    if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
         outcomes(host)[item.name] = outcome
     if found.error:
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
@@ -67,28 +67,28 @@ def component(
     if drain.is_drained(host) and (outcome.error or not (_reboots() or _disturbs_later(item, order, original))):
         stays = yield from drain.end(host, spec.maintenance)
         if stays:
-            told = f"{outcome.error}; {stays}" if outcome.error else stays
-            outcome.error = ConvergeError(told, remedy="let the work back by hand, and run again")
+            message = f"{outcome.error}; {stays}" if outcome.error else stays
+            outcome.error = ConvergeError(message, remedy="let the work back by hand, and run again")
     if outcome.error:
         yield Failed(outcome.error)
 
 
 def _allowed() -> Disruption:
-    allowed = host.data.get(ALLOWED)  # the plain door has no command line to say it
+    allowed = host.data.get(ALLOWED)  # None for the plain door, which has no command line
     return Disruption.reboot if allowed is None else allowed
 
 
 def _permitted(
     item: Component, order: tuple[Component, ...], diff: tuple[Change, ...], outcome: ComponentOutcome, original: bool
 ) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
-    """What of the difference may be closed now; the node is drained for it where consent hangs on that."""
+    """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
     spec, state = host.data.get(SPEC), node_state(host)
     needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
     blocked += users(item, unselected(order if original else (), spec, state, host.data.get(SELECTED)))
     ruling = rule(item, diff, spec, state, _allowed(), blocked)
     outcome.pending = ruling.waits
-    if ruling.disturbs and way(ruling.kind, spec) == "drained":
+    if ruling.disturbs and policy_for(ruling.kind, spec) == "drained":
         trouble = yield from drain.begin(host, spec.maintenance)
         if trouble:
             outcome.pending = trouble
@@ -98,12 +98,12 @@ def _permitted(
 
 
 def _reboots() -> bool:
-    """Does a reboot come yet?"""
+    """Tell whether a reboot is still to come in this run."""
     return any(outcome.reboot for outcome in outcomes(host).values())
 
 
 def _disturbs_later(item: Component, order: tuple[Component, ...], original: bool) -> bool:
-    """Will a component after this one disturb the node? It is drained once, not for each of them."""
+    """Tell whether a later component will disturb the node. If so, the node stays drained until then."""
     spec, state, selected = host.data.get(SPEC), node_state(host), host.data.get(SELECTED)
     found = {c: compare(c, spec, state, original=original) for c in order if selected is None or c.name in selected}
     ruled = rulings(found, spec, state, _allowed(), back=original)
@@ -133,5 +133,5 @@ def _close(
         outcome.pending, outcome.reboot = str(e), False
     except GpureadyError as e:
         outcome.error = e
-    except Exception as e:  # a host's surprise is that host's outcome, never the run's
+    except Exception as e:  # an unexpected error fails this host, never the whole run
         outcome.error = GpureadyError(f"{item.name}: {type(e).__name__}: {e}")

@@ -1,8 +1,8 @@
-"""From our connection settings to pyinfra's, and from its connection errors to sentences.
+"""Translate gpuready's connection settings to pyinfra's, and pyinfra's connection errors to messages.
 
-Host keys are strict unless asked otherwise, those of jump hosts too: pyinfra's own default trusts any key at first
-sight, and asks on the terminal for a jump host's. Both are steered through an ssh_config(5) made for each host, in
-which the first value wins: our policy, the inventory's options, then the user's own configuration.
+Host keys are checked strictly by default, also those of jump hosts. pyinfra by default trusts any new key, and prompts
+for a jump host's. So gpuready writes an ssh_config(5) for each host. The first value wins there: first gpuready's
+policy, then the inventory's options, then the user's own configuration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
 
 def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, Any]:
-    """pyinfra's ``ssh_*`` data for a host (none for this machine); ``host_keys`` is strict or accept-new."""
+    """Return pyinfra's ``ssh_*`` data for a host; none for this machine. ``host_keys`` is strict or accept-new."""
     if connection.address == LOCAL:
         return {}
     extra: dict[str, Any] = dict(BOUNDS)
@@ -51,9 +51,8 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     if host_keys == "accept-new":
         _known_hosts(connection).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = str(Path(connection.key).expanduser()) if connection.key else None
-    if key is not None and _encrypted(
-        key
-    ):  # pyinfra would ask for the passphrase on the terminal; the agent may have it
+    if key is not None and _encrypted(key):
+        # pyinfra would prompt for the passphrase; the agent may have the key
         key, data["ssh_look_for_keys"] = None, False
     found = {"ssh_user": connection.user, "ssh_port": connection.port, "ssh_key": key}
     return data | {name: value for name, value in found.items() if value is not None}
@@ -65,7 +64,7 @@ def _encrypted(key: str) -> bool:
         load_key_with_certificate(key, allow_prompt=False)
     except PyinfraError as e:
         return "is encrypted" in str(e)
-    except (OSError, ValueError, SSHException):  # told when it is used
+    except (OSError, ValueError, SSHException):  # reported when the key is used
         return False
     return False
 
@@ -85,10 +84,10 @@ _KINDS = {
 
 
 def _foreign_kinds(connection: Connection) -> list[str]:
-    """Host key algorithms for which known_hosts has no key, where it has one of another kind.
+    """Return the host key algorithms to disable: those without a known key, if a key of another kind is known.
 
-    ssh asks for the kinds that it knows; paramiko would take the server's first choice and call a host of which
-    only the RSA key is known a changed one.
+    ssh asks the server for a kind of key that it knows. paramiko takes the server's first choice; if only the RSA key
+    is known, it would report that the host key has changed.
     """
     known = set(_stored(_known_hosts(connection)).kinds(_known_name(connection)))
     if not known & _KINDS.keys():
@@ -97,7 +96,7 @@ def _foreign_kinds(connection: Connection) -> list[str]:
 
 
 def forget_host_keys() -> None:
-    """Before connecting again: a key that accept-new stored in this run is a known one by now."""
+    """Clear the cache of known host keys before a new connection: accept-new may have stored a key in this run."""
     get_host_keys.cache.clear()
 
 
@@ -135,13 +134,13 @@ def _config(connection: Connection, host_keys: str) -> str:
 
 
 def _hops(connection: Connection) -> list[str]:
-    """The jump hosts; a group's variables often name one of its own hosts, which is then reached without itself."""
+    """Return the jump hosts before this host. A jump host may be in the group that uses it; it does not use itself."""
     hops = connection.jump.split(",") if connection.jump else []
     return list(itertools.takewhile(lambda hop: split_port(hop.rpartition("@")[2])[0] != connection.address, hops))
 
 
 def explain(entry: HostEntry, error: Exception) -> UnreachableError:
-    """One sentence for a connection that failed, and what to do. Which host it was may only stand in the text."""
+    """Turn a connection error into a message and a remedy. Often only the error's text names the host that failed."""
     text = str(error) or type(error).__name__
     to, hops = entry.connection, _hops(entry.connection)
     where = to.address + (f":{to.port}" if to.port else "")
@@ -149,7 +148,7 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
         return UnreachableError(
             f"the host key of {changed} has changed",
             remedy="if the machine was rebuilt: gpuready trust -i INVENTORY --replace "
-            f"(or ssh-keygen -R '{changed}'); otherwise somebody may be in between",
+            f"(or ssh-keygen -R '{changed}'); otherwise this is a possible man-in-the-middle attack",
         )
     if isinstance(error, AttributeError):
         raise error
@@ -178,26 +177,26 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
 
 
 def _proxy_place(to: Connection) -> str:
-    """Where the ProxyCommand stands that counts: in ssh's order."""
+    """Return which file sets the ProxyCommand that takes effect, in ssh's order."""
     if any(key.lower() == "proxycommand" for key, _ in to.options):
         return "the inventory"
     return "~/.ssh/config" if to.config is None else "the file that -F names"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what it was raised for: pyinfra's words leave out what the system said."""
+    """Yield the error and its causes: pyinfra's message omits the system's."""
     while error is not None:
         yield error
         error = error.__context__
 
 
 def _changed(error: Exception) -> str:
-    """Whose key is another one; pyinfra stumbles (AttributeError) while it words that for a jump host."""
+    """Return the host whose key changed, or nothing. For a jump host, pyinfra itself fails with an AttributeError."""
     return next((e.hostname for e in _chain(error) if isinstance(e, BadHostKeyException)), "")
 
 
 def obstacle(error: Exception) -> str:
-    """Why a connection did not come about, in a few words."""
+    """Return why a connection failed, in a few words."""
     for e in _chain(error):
         if isinstance(e, NoValidConnectionsError):
             return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))
@@ -213,7 +212,7 @@ def obstacle(error: Exception) -> str:
 
 
 def _cause(text: str) -> str:
-    """Without pyinfra's list of arguments: ``Authentication error (username=...) (Authentication failed.)``."""
+    """Remove pyinfra's list of arguments: ``Authentication error (username=...) (Authentication failed.)``."""
     wrapped = re.match("(Authentication|SSH|EOF) error|Could not connect", text)
     return (text.removesuffix(")").rpartition("(")[2] if wrapped else text).rstrip(".")
 

@@ -1,6 +1,6 @@
-"""The plain doors, as in ``pyinfra -y inventories/x.py deploys/converge.py``: hosts from our inventory, and operations.
+"""The plain doors: run gpuready with pyinfra itself, as in ``pyinfra -y inventories/x.py deploys/converge.py``.
 
-The engine runs the same operations.
+They give pyinfra the hosts of gpuready's inventory and the operations. The engine runs the same operations.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from gpuready.report.text import Painter, printable
 
 
 def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
-    """pyinfra's (name, data) for every chosen host of a YAML inventory; an error ends the program with its message.
+    """Return pyinfra's (name, data) for every chosen host of a YAML inventory; print the skipped hosts to stderr.
 
-    The skipped hosts go to stderr.
+    An error ends the program with its message.
     """
     try:
         found = load([str(inventory)], check_ids=BY_ID)
@@ -41,20 +41,20 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def converge() -> None:
-    """Bring the host to its spec: one pyinfra operation for each component (both doors call this)."""
+    """Converge the host: one pyinfra operation for each component. The engine and the plain door both call this."""
     for item in NODE:
         component(item=item, order=NODE, name=item.name)
     reboot(name="reboot")
 
 
 def withdraw() -> None:
-    """Take out of the host what gpuready put in."""
+    """Remove what gpuready changed on the host."""
     for item in BACK:
-        if isinstance(item, Ledger):  # it forgets, so all else must be back by then
+        if isinstance(item, Ledger):  # it deletes gpuready's records, so everything else must be restored first
             reboot(name="reboot")
         component(item=item, order=BACK, original=True, name=f"remove {item.name}")
 
 
 def verify() -> None:
-    """Judge the host by its spec: one pyinfra operation, which fails when a check does."""
+    """Judge the host: one pyinfra operation, which fails if a check fails."""
     judge(checks=CATALOGUE, name="verify")

@@ -1,7 +1,7 @@
-"""Where wheels are to go that are not there yet: one more exec asks the environments which the spec names.
+"""Inspect the Python environments where a wheel must be installed, in one more exec.
 
-The probe is the same for every spec, so it knows only those in which gpuready has installed something. A node on which
-all is as it was recorded is not asked again.
+The probe is the same for every spec, so it inspects only environments in which gpuready already installed a wheel. If
+all recorded wheels are as they were, there is no second exec.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
-#: Seconds for each environment: what templates/wheels/look.sh.j2 waits for, 70 and 40, and the rest.
+#: Seconds for each environment: templates/wheels/look.sh.j2 waits up to 70 + 40; the rest is reserve.
 TIMEOUT = 120
 
 
 def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
-    """The state with ``environments``; no exec where none has to be asked."""
+    """Return the state with ``environments``. If no environment needs inspection, no exec runs."""
     wanted = asked(spec, state)
     if not wanted:
         return state

@@ -1,4 +1,4 @@
-"""How an operation of ours tells pyinfra that it failed: what comes after it on that host is then left out."""
+"""Tell pyinfra that an operation failed. pyinfra then skips the rest for that host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuready.report.text import printable
 
 
 class Failed(PyinfraCommand):
-    """Makes the operation fail in pyinfra's eyes; the reason stands in the outcome."""
+    """A command that always fails. The outcome holds the reason."""
 
     def __init__(self, error: GpureadyError) -> None:
         super().__init__()
@@ -22,6 +22,6 @@ class Failed(PyinfraCommand):
         return f"Failed({self.error})"
 
     def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
-        """Always False."""
+        """Log the error; return False."""
         host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
         return False

@@ -1,4 +1,4 @@
-"""Signals and greenlets: an interrupt has to reach the one that waits for all the others."""
+"""Deliver signals to the main greenlet, which waits for all others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import gevent
 
 @contextlib.contextmanager
 def signals_to_main() -> Iterator[None]:
-    """Signals interrupt the main greenlet; raised in whatever runs at the moment, a greenlet could swallow it."""
+    """Raise KeyboardInterrupt in the main greenlet. In the greenlet that runs at that moment, it could get lost."""
     main, loop = gevent.getcurrent(), gevent.get_hub().loop
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The verify door as one pyinfra operation: probe, active checks, judgement; it fails when a check does."""
+"""The verify door as one pyinfra operation: probe, run the active checks, judge. It fails if a check fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuready.operations.node_state import SPEC, node_state
 
 @operation()
 def judge(checks: tuple[Check, ...]) -> Generator[PyinfraCommand, None, None]:
-    """Two execs; each failed or unknown check is one line of the error."""
+    """Judge the host with two execs. The error lists each failed or unknown check."""
     spec = host.data.get(SPEC)
     try:
         state = node_state(host)

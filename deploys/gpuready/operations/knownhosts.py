@@ -1,7 +1,7 @@
-"""OpenSSH's known_hosts: look a host up, add a key, replace one. Other lines are kept byte for byte.
+"""OpenSSH's known_hosts: look up a host, add a key, replace a key. Other lines are kept byte for byte.
 
-Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Paramiko reads hashed names, but its writer drops comments and markers,
-so the file is edited line by line here, atomically.
+paramiko's writer drops comments and markers, so this module edits the file line by line, atomically.
+Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST = 100_000_000
 
 @dataclass(frozen=True)
 class _Line:
-    """One line: ``names`` is empty for comments, markers and what is not understood."""
+    """One line. ``names`` is empty for comments and for lines that cannot be parsed."""
 
     text: str
     names: tuple[str, ...] = ()
@@ -31,32 +31,32 @@ class _Line:
     marker: str = ""
 
     def is_for(self, host: str) -> bool:
-        """Does it name the host, in the open or hashed?"""
+        """Tell whether the line names the host, in plain text or hashed."""
         return any(_matches(name, host) for name in self.names)
 
 
 class KnownHosts:
-    """One known_hosts file. ``host`` is a name as ssh writes it there: ``host`` or ``[host]:port``."""
+    """One known_hosts file. ``host`` has the form that ssh writes: ``host`` or ``[host]:port``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines = [_parse(line) for line in _text(path).splitlines()]
 
     def kinds(self, host: str) -> list[str]:
-        """The key types that are known for the host."""
+        """Return the types of the keys that are known for the host."""
         return [line.kind for line in self._lines if not line.marker and line.is_for(host)]
 
     def knows(self, host: str, key: PKey) -> bool:
-        """Is this very key stored for the host?"""
+        """Tell whether this key is stored for the host."""
         return any(line.key == key.get_base64() for line in self._lines if not line.marker and line.is_for(host))
 
     def revoked(self, host: str, key: PKey) -> bool:
-        """Is this key marked as one never to be trusted?"""
+        """Tell whether this key is marked as revoked for the host."""
         revoked = [line for line in self._lines if line.marker == "@revoked"]
         return any(line.key == key.get_base64() and line.is_for(host) for line in revoked)
 
     def add(self, host: str, key: PKey) -> None:
-        """Append the key; in one write, so that two runs do not mix their lines."""
+        """Append the key in one write, so that two runs do not mix their lines."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         line = f"{host} {key.get_name()} {key.get_base64()}\n"
         if self.path.exists() and self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
@@ -69,7 +69,7 @@ class KnownHosts:
         self._lines.append(_parse(line.strip()))
 
     def remove(self, host: str) -> None:
-        """Take the host out of all lines but those with markers; other names on its lines stay."""
+        """Remove the host from all lines without a marker. Other names on those lines stay."""
         if not self.kinds(host):
             return
         kept = [line for line in (_without(line, host) for line in self._lines) if line is not None]

@@ -1,7 +1,7 @@
-"""One controller at a time changes a node: flock on a session of its own.
+"""Lock a node, so that only one controller changes it: a separate session holds an flock.
 
-The lock lives as long as the session, so it frees itself when the controller or its connection goes. A network that
-goes tells the node nothing, therefore the session also carries a heartbeat, and a lock without one is given up.
+The lock ends with its session, and so when the controller or its connection ends. The node does not notice a network
+failure, so the session also sends a heartbeat. Without it, the node releases the lock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from gpuready.operations.transport import Session
 
 _SESSION = "gpuready.lock"
 _BEAT, _ANSWER = 10, 20
-#: Seconds without a heartbeat after which the node gives the lock up.
+#: Seconds without a heartbeat after which the node releases the lock.
 SILENCE = 45
-#: By this the service of components/reconverge/component.py signs the lock; it is waited for, for so many seconds.
+#: The owner name with which the service of components/reconverge/component.py takes the lock, and how many seconds
+#: gpuready waits for it.
 ON_NODE, ON_NODE_LIMIT = "on the node itself", 180
 
 
 def hold(host: Host, patience: float = 0) -> None:
-    """Take the node's lock, unless it is held already; :class:`ConvergeError` names who has it after ``patience`` s."""
+    """Take the node's lock, unless this run holds it already. Wait up to ``patience`` seconds for another owner.
+
+    Raises :class:`ConvergeError` with the name of the owner.
+    """
     session, _ = host.connector_data.get(_SESSION, (None, None))
     if session is not None and session.is_open():
         return
@@ -62,7 +66,7 @@ def _beat(session: Session) -> None:
 
 
 def release(host: Host) -> None:
-    """Give the lock back; harmless when it is not held or the connection is gone."""
+    """Release the lock. Does nothing if the lock is not held or the connection is gone."""
     session, beat = host.connector_data.pop(_SESSION, (None, None))
     if session is not None:
         beat.kill(block=False)

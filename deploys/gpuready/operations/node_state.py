@@ -1,4 +1,4 @@
-"""The probe over pyinfra's connection, once a host: both phases and all operations read the same state."""
+"""Probe each host once over pyinfra's connection. Both phases and all operations read the same state."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
+from gpuready.state.parse import parse
 from gpuready.state.readiness import unsettled
 
-#: Where a host's spec and the selected components (None: all) lie among its data.
+#: The keys of a host's data for its spec and the selected components (None: all).
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
-#: How long the probe may take there, in seconds; without it :data:`gpuready.state.probe.TIMEOUT`.
+#: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.state.probe.TIMEOUT`.
 PROBE_TIMEOUT = "gpuready_probe_timeout"
 _KEY, _SETTLED = "gpuready.state", "gpuready.settled"
 
 
 def node_state(host: Host) -> NodeState:
-    """The host's NodeState; one exec at the first call (two where a wheel is to be installed), none after it."""
+    """Return the host's NodeState. The first call runs one exec, two if a wheel must be installed; later calls none."""
     cached = host.connector_data.get(_KEY)
     if isinstance(cached, NodeState):
         return cached
-    return _keep(host, probe.read(_run(host, probe.script())))
+    return _keep(host, parse(_run(host, probe.script())))
 
 
 def settled_state(host: Host) -> NodeState:
-    """The same for who is about to change the node: one more exec, once, if something is starting or did not answer."""
+    """Return the state for a run that changes the node.
+
+    If something is still starting or did not answer, wait and probe once more.
+    """
     state = node_state(host)
     waits = unsettled(state)
     if not waits or host.connector_data.get(_SETTLED):
@@ -38,7 +42,7 @@ def settled_state(host: Host) -> NodeState:
     host.connector_data[_SETTLED] = True
     what = f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}"
     host.connector_data.get(PROGRESS, lambda name, text: None)(host.name, what)
-    return _keep(host, probe.read(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
+    return _keep(host, parse(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
 
 
 def _run(host: Host, script: str, patience: int = 0) -> list[str]:
@@ -54,6 +58,6 @@ def _keep(host: Host, state: NodeState) -> NodeState:
 
 
 def forget(host: Host) -> None:
-    """After a change: the next reader probes again."""
+    """Drop the state after a change, so that the next call probes again."""
     for key in (_KEY, _SETTLED):
         host.connector_data.pop(key, None)

@@ -1,4 +1,4 @@
-"""What became of each component on a host, kept beside its connection for the engine to read."""
+"""The outcome of each component on a host. The engine reads it from the host's connector data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _KEY = "gpuready.outcomes"
 
 @dataclass
 class ComponentOutcome:
-    """One component: what was found, whether a step changed something, what it waits for, what failed.
+    """The outcome of one component: its comparison, whether a step changed something, what it waits for, what failed.
 
-    ``touched``: a step that could change something began, whatever came of it. ``reboot``: it takes one, and may.
+    ``touched``: a step that could change something started. ``reboot``: it needs a reboot and has permission.
     """
 
     found: Comparison
@@ -29,7 +29,7 @@ class ComponentOutcome:
 
 @dataclass(frozen=True)
 class Reboot:
-    """That a host was rebooted: its boot_id before and after, and how long it took, in seconds."""
+    """A reboot of a host: its boot_id before and after, and the time it took, in seconds."""
 
     before: str
     after: str
@@ -37,12 +37,12 @@ class Reboot:
 
 
 def rebooted(host: Host) -> list[Reboot]:
-    """The reboots of the host in this run."""
+    """Return the reboots of the host in this run."""
     found: list[Reboot] = host.connector_data.setdefault("gpuready.reboots", [])
     return found
 
 
 def outcomes(host: Host) -> dict[str, ComponentOutcome]:
-    """The host's outcomes by component name, in the order in which they ran."""
+    """Return the host's outcomes by component name, in the order in which they ran."""
     found: dict[str, ComponentOutcome] = host.connector_data.setdefault(_KEY, {})
     return found

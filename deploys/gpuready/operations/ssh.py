@@ -1,7 +1,7 @@
-"""An SSH connection to a peer that is not trusted: bounded in bytes, fair to other hosts, and never silent for long.
+"""SSH connections to untrusted hosts: limited in bytes, fair to other hosts, and closed if the host falls silent.
 
-paramiko reads whatever a server sends, as fast as it comes: without a bound one host can fill the controller's memory,
-and without a pause it keeps the greenlets of all other hosts from running.
+paramiko reads whatever a server sends, as fast as it arrives. Without a limit, one host could fill the controller's
+memory; without a pause, it could keep the greenlets of all other hosts from running.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pyinfra.connectors.sshuserclient import client as sshuserclient
 
 from gpuready.core.errors import brief
 
-#: Seconds between two questions to sshd whether it is alive, and seconds that it may take to answer.
+#: Seconds between two keepalive requests to sshd, and seconds that sshd may take to answer one.
 BEAT, SILENCE = 10, 30
-#: Bytes that a server may send until the login is done, and beyond what an exec may print (keepalives, rekeying).
+#: Bytes that a server may send before the login is complete, and bytes in addition to an exec's output (rekeying etc.).
 HANDSHAKE, OVERHEAD = 1 << 18, 1 << 20
 _TCP = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30000))
 
@@ -41,11 +41,11 @@ class BoundedSocket:
         self.exhausted = False
 
     def recv(self, size: int) -> bytes:
-        """At most ``size`` bytes; ``between`` is called before."""
+        """Call ``between``, then read at most ``size`` bytes."""
         self._between()
         if self.allowance <= 0:
             self.exhausted = True
-            raise OSError(errno.EMSGSIZE, "the host sent more than it may")  # paramiko wants both
+            raise OSError(errno.EMSGSIZE, "the host sent more than it may")  # paramiko needs both arguments
         data: bytes = self.sock.recv(min(size, self.allowance))
         self.allowance -= len(data)
         return data
@@ -58,13 +58,13 @@ class BoundedTransport(Transport):
     """paramiko's transport over a :class:`BoundedSocket`; for the ``transport_factory`` of ``SSHClient.connect``."""
 
     def __init__(self, sock: Any, **options: Any) -> None:
-        self.bounded = BoundedSocket(sock, gevent.sleep)  # a socket that always has data never waits by itself
+        self.bounded = BoundedSocket(sock, gevent.sleep)  # reading a socket that always has data never yields
         super().__init__(self.bounded, **options)  # type: ignore[arg-type]
         _keep_alive(sock)
         self._watched = False
 
     def close(self) -> None:
-        """As paramiko's; the connections to jump hosts end, too."""
+        """Close the transport and the connections to its jump hosts."""
         super().close()
         sock = self.bounded.sock
         while isinstance(sock, Channel):
@@ -73,23 +73,23 @@ class BoundedTransport(Transport):
             sock = hop.sock
 
     def allow(self, size: int) -> None:
-        """Let the host send ``size`` bytes from now on, and what SSH itself needs; ask sshd whether it is alive."""
+        """Let the host send ``size`` more bytes and what SSH itself needs. Start the keepalive requests."""
         self.bounded.allowance = size + OVERHEAD
         if not self._watched:
             self._watched = True
             gevent.spawn(_watch, self)
 
 
-#: For paramiko's connect, to a host and to each jump host; the limits are seconds.
+#: Arguments of paramiko's connect, for a host and for each jump host. The limits are in seconds.
 BOUNDS = {"transport_factory": BoundedTransport, "banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
 
 
 class ProxyFailure(SSHException):
-    """The program of a ProxyCommand does not start, or has ended; the message says which, and what it printed."""
+    """The program of a ProxyCommand cannot be started or has ended. The message shows its output."""
 
 
 class Proxy(ProxyCommand):
-    """paramiko's ProxyCommand, which takes a program that has ended for a silent one, and kills whatever has its id."""
+    """A ProxyCommand. paramiko's own mistakes an ended program for a silent one, and may kill a reused pid."""
 
     def __init__(self, command: str) -> None:
         self._program = (shlex.split(command) or [""])[0]
@@ -99,13 +99,13 @@ class Proxy(ProxyCommand):
             raise ProxyFailure(f"{self._program} cannot be started ({e.strerror})") from None
 
     def send(self, content: bytes) -> int:  # type: ignore[override]
-        """As a socket's; where the program has ended, :meth:`recv` says so."""
+        """Like a socket's. If the program has ended, :meth:`recv` reports it."""
         with contextlib.suppress(ProxyCommandFailure):
             super().send(content)
         return len(content)
 
     def recv(self, size: int) -> bytes:
-        """As a socket's; :class:`ProxyFailure` where nothing more comes."""
+        """Like a socket's. Raises :class:`ProxyFailure` if the program has ended."""
         ended = self.process.poll()
         try:
             return super().recv(size)
@@ -118,7 +118,7 @@ class Proxy(ProxyCommand):
             raise ProxyFailure(f"{self._program} ended with {ended}{printed and f' ({printed})'}") from None
 
     def close(self) -> None:
-        """End the program, if it has not ended by itself, and close its pipes."""
+        """Terminate the program if it still runs, and close its pipes."""
         if self.process.poll() is None:
             self.process.terminate()
         pipes: tuple[Any, ...] = (self.process.stdin, self.process.stdout, self.process.stderr)
@@ -128,10 +128,10 @@ class Proxy(ProxyCommand):
 
 
 class HopClient(sshuserclient.SSHClient):
-    """pyinfra's client for each jump host: bounded until the login, and closed when what follows fails."""
+    """pyinfra's client for jump hosts: limited in bytes until the login, and closed if a later connection fails."""
 
     def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
-        """As pyinfra's; a jump host carries the answers of the node behind it, so its own bound ends with the login."""
+        """Like pyinfra's. The limit ends with the login: a jump host carries the traffic of the node behind it."""
         options.setdefault("_pyinfra_ssh_paramiko_connect_kwargs", BOUNDS)
         getattr(_opened, "clients", []).append(self)
         super().connect(hostname, **options)  # type: ignore[no-untyped-call]
@@ -142,12 +142,12 @@ class HopClient(sshuserclient.SSHClient):
 
 sshuserclient.SSHClient = HopClient  # type: ignore[misc]
 sshuserclient.ProxyCommand = Proxy  # type: ignore[assignment,attr-defined]
-#: The clients of the connection that this greenlet makes now.
+#: The clients of the connection that this greenlet is opening.
 _opened = local()
 
 
 def connect(host: Host) -> None:
-    """Connect, through jump hosts where there are any; if that fails, none of the connections stays open."""
+    """Connect, through any jump hosts. If that fails, close all of these connections."""
     _opened.clients = []
     try:
         host.connector.connect()
@@ -160,13 +160,13 @@ def connect(host: Host) -> None:
 
 
 def transport_of(client: object) -> Transport | None:
-    """The client's transport, whether it is up or not; None before the first connection and for other connectors."""
+    """Return the client's transport, even if it is down. None before the first connection and for other connectors."""
     return client.get_transport() if isinstance(client, SSHClient) else None
 
 
 def _keep_alive(sock: Any) -> None:
-    """Let the kernel notice a peer that is gone: a bound on idle and on unacknowledged data (tcp(7))."""
-    while isinstance(sock, Channel):  # through a jump host: only the connection to the first hop is a socket
+    """Let the kernel detect a peer that is gone, by limits for idle time and for unacknowledged data (tcp(7))."""
+    while isinstance(sock, Channel):  # with jump hosts, only the connection to the first hop is a socket
         sock = sock.get_transport().sock
     if not hasattr(sock, "setsockopt"):
         return
@@ -177,7 +177,10 @@ def _keep_alive(sock: Any) -> None:
 
 
 def _watch(transport: Transport) -> None:
-    """The kernel acknowledges for an sshd that hangs, and a jump host for a node that is gone: so ask sshd itself."""
+    """Send keepalive requests to sshd; close the transport if it does not answer.
+
+    TCP is not enough: the kernel acknowledges data for an sshd that hangs, and a jump host for a node that is gone.
+    """
     while transport.is_active():
         gevent.sleep(BEAT)
         limit = gevent.Timeout(SILENCE)

@@ -1,7 +1,7 @@
-"""Steps on a node as pyinfra commands, and the one operation that every component is.
+"""Run the steps of a component on a node, as pyinfra commands.
 
-A step that must end once begun runs as a transient unit; when the connection goes meanwhile, it is taken up once more
-and the unit's result is read from the node, so a cut network is no half-applied node.
+A step that must not be interrupted runs as a transient unit. If the connection breaks during the step, gpuready
+reconnects once and reads the unit's result from the node.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from gpuready.operations.ssh import connect
 from gpuready.operations.transport import ConnectionLost, hang_up, run_script
 from gpuready.operations.upload import upload
 
-#: Where the engine leaves its progress callback, beside the connection.
+#: The key of the engine's progress callback in the host's connector data.
 PROGRESS = "gpuready.progress"
 _RECONNECT = 30
-#: Characters of a message that a step printed.
+#: The maximum length of a message from a step, in characters.
 _LONGEST = 2000
 
 
 class Pending(Exception):
-    """A step found work that it may not disturb; the message says whose."""
+    """A step found work that it may not disturb. The message names that work."""
 
 
 class ResultUnknown(ConvergeError):
-    """The connection went during a step, and the node cannot be asked what became of it."""
+    """The connection broke during a step, and gpuready could not read the result from the node."""
 
 
 class StepCommand(PyinfraCommand):
-    """A :class:`Step` on its way: ``reply`` is set once it ran, ``error`` when it could not or failed.
+    """A pyinfra command that runs a :class:`Step`. It sets ``reply`` after the run, and ``error`` after a failure.
 
-    ``begun``: it reached the node, or may have.
+    ``begun``: the step reached the node, or may have reached it.
     """
 
     def __init__(self, step: Step) -> None:
@@ -58,7 +58,7 @@ class StepCommand(PyinfraCommand):
         return f"StepCommand({self.step.name})"
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """pyinfra's entry: run the step; failures are kept for the operation, which judges them."""
+        """Run the step (called by pyinfra). A failure is stored in ``error`` for the operation."""
         host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, self.step.summary or self.step.name)
         try:
             lock.hold(host)
@@ -67,7 +67,7 @@ class StepCommand(PyinfraCommand):
         except GpureadyError as e:
             self.error = e
             return True
-        except Exception as e:  # pyinfra would drop it, and the operation with it
+        except Exception as e:  # pyinfra would drop the error and the rest of the operation
             self.error = EngineError(f"step {self.step.name}: {type(e).__name__}: {e}")
             return True
         if self.reply.rc == PENDING_EXIT:
@@ -87,8 +87,8 @@ def run_step(host: Host, step: Step) -> Reply:
         return _reply(run_script(host, script, step.timeout))
     except ConnectionLost as e:
         if not step.survives:
-            fate = "" if step.alters else ", which changes nothing"
-            raise UnreachableError(f"{e.message} in step {step.name}{fate}", remedy=e.remedy) from e
+            effect = "" if step.alters else ", which changes nothing"
+            raise UnreachableError(f"{e.message} in step {step.name}{effect}", remedy=e.remedy) from e
         return _take_up(host, step, tx, e)
 
 
@@ -108,22 +108,22 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
         raise unknown from None
     if lines[0].startswith("lost"):
         raise ConvergeError(
-            f"{why.message} during step {step.name}, which {_FATE.get(lines[0], 'gave no answer that is understood')}",
+            f"{why.message} during step {step.name}, which {_LOST.get(lines[0], 'gave no answer that is understood')}",
             remedy="run again",
         )
-    with contextlib.suppress(ConvergeError, UnreachableError):  # the next step asks again, and says why not
-        lock.hold(host, patience=lock.SILENCE + 15)  # our own old session may hold it until the node misses its beat
+    with contextlib.suppress(ConvergeError, UnreachableError):  # the next step tries again and reports the error
+        lock.hold(host, patience=lock.SILENCE + 15)  # our old session may hold it until its heartbeat is overdue
     return _reply(lines)
 
 
 def reconnect(host: Host) -> None:
-    """Connect anew; raises what pyinfra and paramiko raise."""
+    """Open a new connection. Raises the errors of pyinfra and paramiko."""
     hang_up(host)
     forget_host_keys()
     connect(host)
 
 
-_FATE = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
+_LOST = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
 
 
 def _reply(lines: list[str]) -> Reply:
@@ -138,7 +138,7 @@ def _reply(lines: list[str]) -> Reply:
 
 
 def last_line(text: str) -> str:
-    """The last line that is not empty, where a script says why it ended."""
+    """Return the last line that is not empty. Scripts print there why they failed."""
     return brief(next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message"), _LONGEST)
 
 

@@ -1,9 +1,9 @@
-"""The only way in which gpuready talks to a node: a root shell, one script, and a bounded answer.
+"""The only way in which gpuready talks to a node: a root shell, one script, and an answer of limited size.
 
-The script goes by stdin, because an argument would land in sudo's journal and ends at 128 KiB. What the node prints is
-not trusted: it is read in chunks, counted, and understood only where it carries the nonce of this very exec. No code
-of pyinfra's runs a command, because that asks for a password on the terminal when a node prints sudo's refusal.
-templates/lib/PROTOCOL.md describes what the two sides say.
+The script goes by stdin: an argument would appear in sudo's journal, and is limited to 128 KiB. The node's output is
+not trusted: gpuready reads it in chunks, counts its bytes, and uses only lines with the nonce of this exec. pyinfra's
+own code to run commands is not used, because it prompts for a password if a node prints sudo's refusal.
+templates/lib/PROTOCOL.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from gpuready.core.errors import GpureadyError, UnreachableError, brief
 from gpuready.operations.ssh import BoundedTransport, transport_of
 
 EXECS = "gpuready.execs"
-#: Bytes that an exec may print on both streams together, lines among them, and bytes that are kept of stderr.
+#: Limits of an exec's output: bytes on both streams together, lines on stdout, and bytes of stderr that are kept.
 ANSWER, LINES, COMPLAINT = 16 << 20, 50_000, 1 << 16
-#: Seconds in which a session must have begun, and in which it must end once its answer is complete.
+#: Seconds within which a session must start, and within which it must end after its answer is complete.
 OPENING, LINGER = 30, 5
 _CHUNK = 1 << 16
 _AGAIN = "check the network, then run again"
-# The login shell may be any, csh and fish too: one line, single quotes only, and neither `!` nor a backslash.
+# The login shell may be any shell, even csh or fish: so one line, only single quotes, no `!` and no backslash.
 _ROOT = 'LC_ALL=C; export LC_ALL; if [ "$(id -u)" = 0 ]; then exec sh -c "$0"; else exec sudo -n -H sh -c "$0"; fi'
-# dd reads exactly so many bytes: what follows on stdin is left for the script.
+# dd reads exactly the script's bytes; the rest of stdin is left for the script.
 _SCRIPT = 'eval "$(dd bs={size} count=1 iflag=fullblock 2>/dev/null)"'
 
 
 class ConnectionLost(UnreachableError):
-    """The connection broke, or no usable answer came in time, while a script ran."""
+    """While a script ran, the connection broke, or no usable answer came in time."""
 
 
 class _Local:
-    """A shell on this very machine, behind the same methods as a channel."""
+    """A shell on this machine, with the same methods as paramiko's channel."""
 
     eof_received = False
 
@@ -57,26 +57,26 @@ class _Local:
 
     @property
     def closed(self) -> bool:
-        """Has the process ended?"""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def recv(self, size: int) -> bytes:
-        """Its stdout; nothing at its end. A process that ends before it has read its stdin resets the socket."""
+        """Read stdout; empty at its end. A process that ends before it has read its stdin resets the socket."""
         try:
             return self._io.recv(size)
         except ConnectionResetError:
             return b""
 
     def recv_stderr(self, size: int) -> bytes:
-        """Its stderr; nothing at its end."""
+        """Read stderr; empty at its end."""
         return self._err.recv(size)
 
     def shutdown_write(self) -> None:
-        """End its stdin."""
+        """Close its stdin."""
         self._io.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End its streams; it is killed if it has not ended by itself a moment later."""
+        """Close its streams. Kill the process if it does not end within a second."""
         self._io.close()
         self._err.close()
         try:
@@ -87,17 +87,17 @@ class _Local:
 
 
 class Session:
-    """A root shell on ``host`` that runs ``script``; stdin stays open for it. Use it in a ``with`` statement.
+    """A root shell on ``host`` that runs ``script``. Its stdin stays open. Use it in a ``with`` statement.
 
-    Every method raises :class:`ConnectionLost` when its limit (seconds) has passed, when the connection breaks, and
-    when the node prints more than ``ANSWER`` bytes or ``LINES`` lines.
+    Every method raises :class:`ConnectionLost` after its limit (seconds), if the connection breaks, or if the node
+    prints more than ``ANSWER`` bytes or ``LINES`` lines.
     """
 
     def __init__(self, host: Host, script: str) -> None:
         self._host, self._nonce = host, secrets.token_hex(8)
         self._text, self._position, self._read, self._lines = bytearray(), 0, 0, 0
         self._noise, self._complaint = "", bytearray()
-        # In braces a script that is cut on its way is a syntax error, and nothing of it runs.
+        # Because of the braces, a script that arrives incomplete is a syntax error, and no part of it runs.
         body = f"{{ NONCE={self._nonce}\n{script}\n}}\n".encode("utf-8", "surrogateescape")
         with self._bounded(OPENING):
             self._stream = self._open(["sh", "-c", _ROOT, _SCRIPT.format(size=len(body))])
@@ -115,7 +115,10 @@ class Session:
         self.close()
 
     def hear(self, *words: str, limit: float) -> tuple[str, str]:
-        """The next line that begins with one of ``words``, as word and rest; UnreachableError where none comes."""
+        """Return the next line that begins with one of ``words``, as word and rest.
+
+        Raises UnreachableError if the script ends without such a line.
+        """
         found = self.listen(*words, limit=limit)
         if found is None:
             self._drain.join(1)
@@ -123,7 +126,7 @@ class Session:
         return found
 
     def listen(self, *words: str, limit: float) -> tuple[str, str] | None:
-        """As :meth:`hear`; None where the script ends first. Lines without the nonce of this exec are skipped."""
+        """Like :meth:`hear`, but return None if the script ends first. Lines without this exec's nonce are skipped."""
         with self._bounded(limit):
             while (line := self._line()) is not None:
                 text, _, nonce = line.rpartition(" ")
@@ -134,7 +137,7 @@ class Session:
         return None
 
     def records(self, limit: float) -> list[str]:
-        """The lines after ``begin`` up to ``end COUNT``, that one included and without its nonce."""
+        """Return the lines after ``begin``, up to and including ``end COUNT``, which loses its nonce."""
         found: list[str] = []
         with self._bounded(limit):
             while (line := self._line()) is not None:
@@ -144,17 +147,17 @@ class Session:
         raise self._broken() or ConnectionLost("the answer is cut: the script was killed on the node", remedy=_AGAIN)
 
     def send(self, data: bytes, limit: float) -> None:
-        """Write to the script's stdin. Where the script has ended already nothing happens: its answer says why."""
+        """Write to the script's stdin. If the script has already ended, do nothing: its answer says why."""
         with self._bounded(limit), contextlib.suppress(OSError):
             self._stream.sendall(data)
 
     def end_input(self) -> None:
-        """Close the script's stdin. Where the connection is gone nothing happens: what is read next says so."""
+        """Close the script's stdin. If the connection is gone, do nothing: the next read reports it."""
         with contextlib.suppress(OSError, EOFError, SSHException):
             self._stream.shutdown_write()
 
     def finish(self, limit: float) -> tuple[int, str, str]:
-        """Wait until the script has ended: its exit status, and the end of what it printed on stdout and stderr."""
+        """Wait until the script has ended. Return its exit status and the last part of its stdout and stderr."""
         kept = bytearray()
         with self._bounded(limit):
             while chunk := self._take():
@@ -172,12 +175,12 @@ class Session:
                 pass
 
     def is_open(self) -> bool:
-        """Does the script still run, as far as this end knows?"""
+        """Tell whether the script still runs, as far as the controller knows."""
         return not (self._stream.closed or self._stream.eof_received)
 
     def close(self) -> None:
-        """End the session, and with it the script."""
-        with contextlib.suppress(OSError, EOFError, SSHException):  # paramiko learns last that a connection has gone
+        """End the session and its script."""
+        with contextlib.suppress(OSError, EOFError, SSHException):  # the connection may already be gone
             self._stream.close()
         self._drain.kill(block=False)
 
@@ -207,7 +210,7 @@ class Session:
         return channel
 
     def _take(self) -> bytes:
-        """The next chunk of stdout, counted; nothing at its end."""
+        """Read the next chunk of stdout and count its bytes; empty at the end."""
         chunk = self._stream.recv(_CHUNK)
         self._count(len(chunk))
         return chunk
@@ -219,14 +222,14 @@ class Session:
             raise _too_much(f"{ANSWER >> 20} MiB")
 
     def _read_stderr(self) -> None:
-        """Read stderr as it comes, or the node would wait for us; its end is kept for messages."""
+        """Read stderr as it arrives, because the node would block otherwise. Keep its last part for messages."""
         with contextlib.suppress(OSError, EOFError, SSHException, ConnectionLost):
             while chunk := self._stream.recv_stderr(_CHUNK):
                 self._complaint = (self._complaint + chunk)[-COMPLAINT:]
                 self._count(len(chunk))
 
     def _line(self) -> str | None:
-        """The next line of stdout, without its end; None when there is none any more."""
+        """Return the next line of stdout without its newline; None at the end."""
         searched = self._position
         while (end := self._text.find(b"\n", searched)) < 0:
             del self._text[: self._position]
@@ -246,7 +249,7 @@ class Session:
         return line
 
     def _broken(self) -> ConnectionLost | None:
-        """Why the stream ended, where it was not the script that ended it."""
+        """Return why the stream ended, or None if the script ended it."""
         transport = transport_of(getattr(self._host.connector, "client", None))
         if self._read > ANSWER or (isinstance(transport, BoundedTransport) and transport.bounded.exhausted):
             return _too_much(f"{ANSWER >> 20} MiB")
@@ -268,7 +271,7 @@ class Session:
             ) from None
         except GpureadyError:
             raise
-        except Exception as e:  # what a peer can make paramiko raise has no end: KeyError, UnicodeDecodeError, ...
+        except Exception as e:  # a hostile peer can make paramiko raise anything: KeyError, UnicodeDecodeError, ...
             raise ConnectionLost(f"the connection broke ({brief(str(e)) or type(e).__name__})", remedy=_AGAIN) from None
 
 
@@ -279,12 +282,12 @@ def _too_much(what: str) -> ConnectionLost:
 
 
 def count_exec(host: Host) -> None:
-    """Note that a script ran on the host; the result document shows how many."""
+    """Count a script that runs on the host. The result document shows the number."""
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
 
 
 def run_script(host: Host, script: str, timeout: float) -> list[str]:
-    """Run ``script`` as root and return its records, the last line being ``end COUNT``.
+    """Run ``script`` as root and return its records. The last line is ``end COUNT``.
 
     ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or :class:`ConnectionLost`.
     """
@@ -299,22 +302,22 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
 
 
 def ask(host: Host, command: str, timeout: float) -> str:
-    """The first line that a shell command prints on the host, run as root."""
+    """Run a shell command on the host as root; return the first line that it prints."""
     script = f"{resources.script('lib/answer')}\nbegin; {command} 2>/dev/null; end 1"
     return "".join(run_script(host, script, timeout)[:-1][:1]).strip()
 
 
 def is_up(host: Host) -> bool:
-    """Whether the host's connection stands, as far as this end knows."""
+    """Tell whether the host's connection is open, as far as the controller knows."""
     transport = transport_of(getattr(host.connector, "client", None))
     return isinstance(host.connector, LocalConnector) or (transport is not None and transport.is_active())
 
 
 def hang_up(host: Host) -> None:
-    """Close the connection, so that nothing more comes from it."""
+    """Close the connection, so that no more data arrives."""
     client = getattr(host.connector, "client", None)
     if client is not None:
-        with contextlib.suppress(OSError):  # a ProxyCommand that has ended already
+        with contextlib.suppress(OSError):  # the program of a ProxyCommand may already have ended
             client.close()
         gevent.sleep(0)
 

@@ -94,7 +94,7 @@ class HostRun:
         from gpuready.core import owners
 
         self.state = state
-        self.notes += owners.told(spec, state)
+        self.notes += owners.notes(spec, state)
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""What a node is: the probe, its parser and the model. Pure; nothing here opens a connection."""
+"""The state of a node: the probe, its parser and the model. Pure; nothing here opens a connection."""

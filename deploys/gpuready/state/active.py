@@ -1,4 +1,4 @@
-"""What templates/probe/active.sh.j2 may take, and its answers as values."""
+"""The time limits of templates/probe/active.sh.j2, and its parsed answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuready.core.records import Records
 
-#: Seconds for each thing that the script asks. One that hangs is left behind then, and the script goes on.
+#: Seconds for each question. After that time, the script abandons the question and continues.
 LIMITS = {
     "apt": 20,
     "cuda": 60,
@@ -22,21 +22,21 @@ LIMITS = {
     "pod": 120,
     "unpod": 60,
 }
-#: Seconds for an image that is read in the engine.
+#: Seconds to read one image in an engine.
 IMAGE = 180
 _GRACE = 5
 _UNASKED = "not asked, because "
 
 
 def longest(environments: int, images: int) -> int:
-    """Seconds after which the script has ended, whatever hangs: a limit of the exec below it would lose all answers."""
-    # nvidia-smi is asked once more where it answers; after one that gave no answer it is not asked again.
+    """Return the longest time that the script can take, in seconds. With a lower limit, all answers could be lost."""
+    # nvidia-smi is called a second time if it answers, but not after a call without an answer.
     once = sum(LIMITS.values()) - LIMITS["wheel"] + 2 * LIMITS["smi"] + _GRACE * (len(LIMITS) + 2)
     return once + environments * (LIMITS["wheel"] + _GRACE) + images * IMAGE
 
 
 def answers(records: Records) -> dict[str, Any]:
-    """Each answer by name: ``{"rc": ..., "out": ...}``, or ``{"unknown": WHY}`` for what was not asked."""
+    """Return each answer by name: ``{"rc": ..., "out": ...}``, or ``{"unknown": WHY}`` for a question without one."""
     return {
         name: {"unknown": out.strip()} if rc and out.startswith(_UNASKED) else {"rc": rc, "out": out}
         for name, (rc, out) in records.runs.items()

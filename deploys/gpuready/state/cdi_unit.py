@@ -1,4 +1,4 @@
-"""The toolkit's own unit that makes the CDI spec: whether it owns the spec, and where it writes it."""
+"""The toolkit's systemd unit that generates the CDI spec: whether it owns the spec, and where it writes it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 
 
 def refreshed(toolkit: str, state: NodeState) -> bool:
-    """Does the unit of a toolkit of that version own the spec? One that comes with the toolkit in this very run counts.
+    """Tell whether the unit of that toolkit version owns the spec, also if this run only installs the toolkit.
 
-    What it writes is gone after a reboot: where it is disabled or masked, nobody would write it again.
+    It does not if it is disabled or masked: its spec is gone after a reboot, and nothing would write it again.
     """
     unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
     if unit is not None:
@@ -23,9 +23,9 @@ def refreshed(toolkit: str, state: NodeState) -> bool:
 
 
 def target(toolkit: str, state: NodeState) -> str:
-    """Where the CDI spec has to be, with a toolkit of that version."""
+    """Return the path of the CDI spec for that toolkit version."""
     if not refreshed(toolkit, state):
         return _GENERATED
     settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
-    told = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
-    return re.sub(r"^/run/", "/var/run/", told[-1]) if told else _REFRESHED
+    paths = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
+    return re.sub(r"^/run/", "/var/run/", paths[-1]) if paths else _REFRESHED

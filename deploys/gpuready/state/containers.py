@@ -6,7 +6,7 @@ from gpuready.state.model import NodeState, Unknown
 
 
 def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
-    """Running containers that hold a GPU or run under ``runtime``, as ``name (image)``; Docker's only, so far."""
+    """Return running containers that use a GPU or run under ``runtime``, as ``name (image)``. Docker only, so far."""
     docker = state.docker
     if docker is None or isinstance(docker, Unknown):
         return ()

@@ -1,4 +1,4 @@
-"""dockerd as its files and its command line have it; its own answers are in ``state.docker``."""
+"""dockerd according to its files and its command line. Its own answers are in ``state.docker``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
 
 CONFIG = "/etc/docker/daemon.json"
-#: Engine 25.0 has features.cdi, 28.2 has it on by itself.
+#: Engine 25.0 has features.cdi; 28.2 enables it by default.
 CDI_SINCE, CDI_BY_ITSELF = (25, 0), (28, 2)
 
 
 def command(state: NodeState) -> tuple[str, ...]:
-    """The command line of the dockerd that runs; its unit's ExecStart when none does."""
+    """Return the command line of the running dockerd, else its unit's ExecStart."""
     if state.dockerd_command:
         return state.dockerd_command
     unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
@@ -23,7 +23,7 @@ def command(state: NodeState) -> tuple[str, ...]:
 
 
 def engine_version(state: NodeState) -> tuple[int, ...]:
-    """The running engine's version, a stopped one's by its package; (0,) when neither tells."""
+    """Return the version of the running engine, else that of its package; (0,) if both are unknown."""
     packages = {} if isinstance(state.packages, Unknown) else state.packages
     text = state.docker.version if isinstance(state.docker, Engine) else ""
     for name in ("docker-ce", "docker.io", "moby-engine"):
@@ -33,7 +33,7 @@ def engine_version(state: NodeState) -> tuple[int, ...]:
 
 
 def read(state: NodeState) -> Document:
-    """Today's file; nothing where it cannot be understood."""
+    """Return the parsed daemon.json; empty if it cannot be parsed."""
     try:
         return json_document.read(state.files[CONFIG].data) if CONFIG in state.files else {}
     except DaemonJsonError:

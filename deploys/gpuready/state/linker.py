@@ -1,4 +1,4 @@
-"""The driver's libraries as the dynamic linker sees them: where platforms put them, which version they are."""
+"""The driver's libraries as the dynamic linker sees them: their directories and versions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from gpuready.state.model import NodeState, Unknown
 
-#: Where platforms put the driver's libraries when no package does.
+#: Where platforms put the driver's libraries if no package installs them.
 DRIVER_DIRS = (
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
@@ -29,7 +29,7 @@ def library_version(realpath: str) -> str:
 
 
 def other_library(state: NodeState) -> str:
-    """The version of the NVML library that the linker finds, where it is not the loaded driver's."""
+    """Return the version of the NVML library that the linker finds, if it differs from the loaded driver's."""
     if isinstance(state.linker, Unknown):
         return ""
     path = next(iter(state.linker.cache.get("libnvidia-ml.so.1", ())), "")

@@ -1,7 +1,7 @@
-"""NodeState: what a node is, as one probe saw it. Frozen, and the same after a round trip through JSON.
+"""NodeState: a node as one probe saw it. Frozen, and equal after a round trip through JSON.
 
-A part that could not be read is an :class:`Unknown` with the reason; a part that is not on the node is None.
-Nothing here judges: that is for components and checks.
+A part that could not be read is an :class:`Unknown` with the reason. A part that the node does not have is None.
+Nothing here judges; components and checks do.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class OS(Facts):
 
 
 class Driver(Facts):
-    """The NVIDIA driver: what the kernel runs, what is on disk, and what it sees.
+    """The NVIDIA driver: the loaded module, the files on disk, and the GPUs that it lists.
 
-    ``owner`` is where it came from: packages, runfile, mount (of the image or the platform), operator, or nothing.
-    ``smi`` is nvidia-smi -q -x without the supported clocks.
+    ``owner``: where it came from: packages, runfile, mount (of the image or the platform), operator, or empty.
+    ``smi``: nvidia-smi -q -x without the supported clocks.
     """
 
     owner: str = ""
@@ -66,17 +66,17 @@ class Driver(Facts):
 
     @property
     def loaded(self) -> str:
-        """The version of the driver that the kernel runs; empty without one."""
+        """The version of the loaded driver; empty if none is loaded."""
         return self.proc_version or self.module_version
 
     @property
     def pci_gpus(self) -> tuple[str, ...]:
-        """The lines of ``pci`` that are GPUs: display and 3D controllers."""
+        """The lines of ``pci`` for GPUs: display and 3D controllers."""
         return self._of_class("0x0300", "0x0302")
 
     @property
     def pci_switches(self) -> tuple[str, ...]:
-        """Those that are NVSwitches of Hopper's time and before; later ones are no PCI devices of the node."""
+        """The lines of ``pci`` for NVSwitches up to Hopper; later ones are not PCI devices of the node."""
         return self._of_class("0x068000")
 
     def _of_class(self, *classes: str) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class Driver(Facts):
 
 
 class Linker(Facts):
-    """The dynamic linker's view: cache, the driver libraries on disk, what the loader resolves."""
+    """The dynamic linker's view: its cache, the driver libraries on disk, and the libcuda that the loader finds."""
 
     cache: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     libs: dict[str, str] = Field(default_factory=dict)
@@ -93,18 +93,18 @@ class Linker(Facts):
 
 
 class NodeState(Facts):
-    """Everything that one probe read. ``masked`` states plan and verify, but never apply.
+    """Everything that one probe read. A ``masked`` state can be planned and verified, but not applied.
 
-    ``capabilities`` are root's, as CapEff has them; ``memlock`` is the limit of this very session.
-    ``rdma_stuck``: why ``rdma`` could not be read. ``abandoned``: the probe's sections that were still running at its
-    limit, but for those that no signal ends.
-    ``unloaded``: files of containerd that are younger than its start, and a daemon.json that was changed since
-    dockerd's. ``nccl``: lines of files that every login reads which set variables of NCCL, as FILE:LINE. ``netns``:
-    who holds a network namespace other than the host's, where ib_core is loaded. ``initramfs``: images of installed
-    kernels; ``initramfs_old`` are those that know nothing of our modprobe.d file. ``boot_options``: what each boot
-    entry says of ib_core.
-    ``wheels``: .dist-info directories of those that gpuready installed, and the hash that pip has there now.
-    ``environments``: those that were asked about, by directory.
+    ``capabilities``: root's, from CapEff. ``memlock``: the limit of the probe's session.
+    ``rdma_stuck``: why ``rdma`` could not be read. ``abandoned``: the probe's commands that still ran at its limit,
+    without those in state D, which no signal ends.
+    ``unloaded``: files of containerd that are newer than its start, and daemon.json if it is newer than dockerd's.
+    ``nccl``: lines that set NCCL variables in files that every login reads, as FILE:LINE. ``netns``: the owners of
+    network namespaces other than the host's, if ib_core is loaded. ``initramfs``: images of installed kernels.
+    ``initramfs_old``: the images without gpuready's modprobe.d file. ``boot_options``: the ib_core options of each boot
+    entry.
+    ``wheels``: .dist-info directories of the wheels that gpuready installed, and the hash that pip recorded there.
+    ``environments``: the inspected Python environments, by directory.
     """
 
     format: int = 1
@@ -152,15 +152,15 @@ class NodeState(Facts):
     boot_options: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
     cdi_missing: tuple[str, ...] = ()
-    # In this order, because an Unknown's JSON would do for such a dictionary, too.
+    # In this order, because an Unknown's JSON would also be valid for such a dictionary.
     wheels: Unknown | dict[str, str] = Field(default_factory=dict, union_mode="left_to_right")
     environments: dict[str, Environment] = Field(default_factory=dict)
     active: dict[str, Any] = Field(default_factory=dict)
 
     def sha256(self, path: str) -> str:
-        """The hash of a file as ``sha`` in templates/lib/lib.sh.j2 prints it: ``absent`` where there is none."""
+        """Return a file's hash as ``sha`` in templates/lib/lib.sh.j2 prints it: ``absent`` if there is no file."""
         return self.files[path].sha256 if path in self.files else "absent"
 
     def glob(self, prefix: str) -> dict[str, File]:
-        """Files whose path starts with ``prefix``, in path order."""
+        """Return the files whose path starts with ``prefix``, sorted by path."""
         return {path: self.files[path] for path in sorted(self.files) if path.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""The node's network devices, as far as its fabric needs them: addresses, speed, and which one leads elsewhere.
+"""The node's network devices: addresses, speed, and which ones carry the default route or SSH.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (speed in Mbit/s, -1 or nothing when unknown; ``lower_*`` links of
 bonds, bridges and VLANs; DEVTYPE in uevent), ip-address(8) with -o, /proc/net/route and ipv6_route (hexadecimal, main
@@ -23,9 +23,9 @@ def _interface(text: str) -> str:
 
 
 class NetDevice(_Model):
-    """One network device. ``kind`` is the kernel's DEVTYPE (empty for a plain one), ``lower`` what it stands on.
+    """One network device. ``kind``: the kernel's DEVTYPE, empty for a plain device. ``lower``: the devices below it.
 
-    ``speed`` is in Mbit/s, None when the device does not say; ``addresses`` are in CIDR form with their host part.
+    ``speed``: in Mbit/s, None if the device does not report it. ``addresses``: in CIDR form with their host part.
     """
 
     kind: str = ""
@@ -37,9 +37,9 @@ class NetDevice(_Model):
 
 
 class Network(_Model):
-    """Network devices by name. ``default``: those with a default route; ``ssh``: the address that this session came to.
+    """Network devices by name. ``default``: those with a default route. ``ssh``: the node's address in this session.
 
-    ``rdma``: for an RDMA device the network devices of the same hardware, as sysfs has them.
+    ``rdma``: RDMA device -> the network devices of the same hardware, from sysfs.
     """
 
     devices: dict[str, NetDevice] = Field(default_factory=dict)
@@ -59,7 +59,7 @@ _SSH = re.compile(r"SSH_CONNECTION=\S+ \d+ (\S+) \d+")
 
 
 def network(text: str) -> Network:
-    """Read what the probe's ``network`` printed: lines of several kinds, each told by its own form."""
+    """Parse what the probe's ``network`` printed: lines of several kinds, which differ in form."""
     found: dict[str, dict[str, str]] = {}
     addresses: dict[str, list[str]] = {}
     lower: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ def network(text: str) -> Network:
 
 
 def _own(address: str, peer: str | None) -> str:
-    """The address with its prefix length; of a point-to-point link the prefix stands behind the peer."""
+    """Return the address with its prefix length. On a point-to-point link, the prefix follows the peer's address."""
     text = address if peer is None else f"{address}/{peer.rpartition('/')[2]}"
     try:
         return _interface(text)
@@ -105,5 +105,5 @@ def _own(address: str, peer: str | None) -> str:
 
 
 def _number(text: str) -> int | None:
-    """A positive number; drivers say -1 or 4294967295 for one that they do not know."""
+    """Parse a positive number; drivers report an unknown one as -1 or 4294967295."""
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 2**31 else None

@@ -1,4 +1,4 @@
-"""From the probe's records to a NodeState. Pure: text in, state out; no input makes it raise anything but ProbeError.
+"""Parse the probe's records to a NodeState. Pure. For invalid input, it raises only ProbeError.
 
 Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS, os-release(5).
 """
@@ -25,7 +25,7 @@ __all__ = ["ProbeError", "parse"]
 
 
 def parse(lines: list[str]) -> NodeState:
-    """Read one probe's output (its lines, without newlines); raises :class:`ProbeError`."""
+    """Parse one probe's output (its lines, without newlines). Raises :class:`ProbeError`."""
     r = Records(lines)
     if not r.text("values"):
         raise ProbeError("the probe's output holds nothing of the node")
@@ -36,7 +36,7 @@ def parse(lines: list[str]) -> NodeState:
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
     units = _units(r.run("units"), r.text("limits"))
-    next_boot = boots(values, *_said(modules), r.text("grub"))
+    next_boot = boots(values, *_output_of(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
@@ -67,7 +67,7 @@ def parse(lines: list[str]) -> NodeState:
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),
         boots=next_boot,
-        leftovers=leftovers(values, *_said(r.run("holders"))),
+        leftovers=leftovers(values, *_output_of(r.run("holders"))),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
@@ -85,7 +85,7 @@ def parse(lines: list[str]) -> NodeState:
     )
 
 
-#: By these somebody is told who owns a part of the node.
+#: Marks that show who owns a part of the node.
 MARKS = {
     "operator_toolkit",
     "operator_driver",
@@ -102,7 +102,7 @@ MARKS = {
     "oci_hook",
     "ostree",
 }
-#: And by these what RDMA is made of here, and who else wants a say in its mode.
+#: Marks that show how RDMA is built on this node, and what else manages its mode.
 RDMA_MARKS = {
     "ib_core_loaded",
     "ib_core_builtin",
@@ -115,8 +115,8 @@ RDMA_MARKS = {
 }
 
 
-def _said(found: str | Unknown | None) -> tuple[str, str]:
-    """A command's output, and why there is none."""
+def _output_of(found: str | Unknown | None) -> tuple[str, str]:
+    """Return a command's output, and why there is none."""
     return ("", found.unknown) if isinstance(found, Unknown) else (found or "", "")
 
 
@@ -130,12 +130,12 @@ def _pairs(text: str) -> dict[str, list[str]]:
 
 
 def _colons(text: str) -> dict[str, str]:
-    """``grep -H`` output; RDMA paths hold no colon."""
+    """Parse ``grep -H`` output; RDMA paths contain no colon."""
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
 def _proc(text: str) -> dict[str, str]:
-    """``grep -H '' /proc/...``: several lines a file; a PCI address in a path holds colons, so match the path."""
+    """Parse ``grep -H '' /proc/...``: several lines per file. A PCI address in a path has colons, so match the path."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         m = re.match(r"(/proc/driver/nvidia/gpus/[^/]*/information|/proc/[^:]*):(.*)", line)
@@ -276,7 +276,7 @@ def _linker(cache: str | Unknown | None, libs: str, loader: str | Unknown | None
         return cache or Unknown(unknown="no /sbin/ldconfig on this node")
     found: dict[str, list[str]] = {}
     for soname, flags, path in _CACHED.findall(cache):
-        # Only libcuda and NVML matter; the 32-bit libraries of the same name would be false friends.
+        # Only libcuda and NVML matter. Skip the 32-bit libraries of the same name.
         if soname.startswith(("libcuda.so", "libnvidia-ml.so")) and ("x86-64" in flags or "AArch64" in flags):
             found.setdefault(soname, []).append(path)
     traced = re.search(r"libcuda\.so\.1 => (\S+)", loader) if isinstance(loader, str) else None

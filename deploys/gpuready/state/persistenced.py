@@ -1,4 +1,4 @@
-"""nvidia-persistenced, as systemd and the probe see it."""
+"""The state of nvidia-persistenced, from systemd and the probe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PERSISTENCED = "nvidia-persistenced.service"
 
 
 def persistence(state: NodeState) -> str:
-    """What nvidia-persistenced does: systemd's word, or that it is the one from before an update."""
+    """Return systemd's state of nvidia-persistenced, or that it still runs from a replaced file."""
     unit = None if isinstance(state.units, Unknown) else state.units.get(PERSISTENCED)
     if unit is None:
         return "not installed"

@@ -1,4 +1,4 @@
-"""The probe's script and what becomes of its output. The same bytes go to every host."""
+"""Render the probe's script. The same bytes go to every host."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.core import resources
 from gpuready.core.owners import OPERATOR_CTK
 from gpuready.state.linker import DRIVER_DIRS
-from gpuready.state.model import NodeState
-from gpuready.state.parse import parse
 
-#: Seconds after which a command that hangs on the node is abandoned, and after which the whole exec is: a node on which
-#: everything takes a hundred times as long still answers.
+#: Limits in seconds: for a command on the node that hangs, and for the whole exec. Even a node that is a hundred times
+#: slower than usual still answers within them.
 LIMIT = 5
 TIMEOUT = 30
-#: The same for a run that changes the node, when it asks again: how long engines may take to start and to answer, how
-#: long a command may take then, and the whole exec.
+#: Limits in seconds when a run that changes the node probes again: for engines to start and answer, and for a command.
 PATIENCE = 120
 LONGER = 30
 
@@ -30,12 +27,12 @@ def script() -> str:
 
 @functools.cache
 def patient_script() -> str:
-    """The same probe for a node on which something starts or gave no answer: it waits for engines first."""
+    """The same probe for a node on which something is starting or did not answer: it first waits for the engines."""
     return render(LONGER, PATIENCE)
 
 
 def render(limit: int, patience: int = 0) -> str:
-    """The probe with that limit for commands that hang, and for engines that start; both in seconds."""
+    """Render the probe with a limit for commands that hang and a limit for engines that start, both in seconds."""
     return resources.script(
         "probe/probe",
         driver_dirs=DRIVER_DIRS,
@@ -47,8 +44,3 @@ def render(limit: int, patience: int = 0) -> str:
         limit=limit,
         patience=patience,
     )
-
-
-def read(lines: list[str]) -> NodeState:
-    """What :func:`script` printed, as a NodeState; raises :class:`gpuready.state.parse.ProbeError`."""
-    return parse(lines)

@@ -1,4 +1,4 @@
-"""config.toml of the NVIDIA container toolkit: its place, the keys that gpuready manages, and what holds without them.
+"""config.toml of the NVIDIA container toolkit: its path, the keys that gpuready manages, and their defaults.
 
 Sources: api/config/v1 of the NVIDIA container toolkit.
 """
@@ -18,16 +18,16 @@ MODE = "nvidia-container-runtime.mode"
 COMPAT = "nvidia-container-runtime.modes.legacy.cuda-compat-mode"
 ENVVAR = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 VOLUMES = "accept-nvidia-visible-devices-as-volume-mounts"
-#: The keys that gpuready manages, and what holds where the file says nothing.
+#: The keys that gpuready manages, and their defaults.
 BY_ITSELF: dict[str, Value] = {MODE: "auto", COMPAT: "ldconfig", ENVVAR: True, VOLUMES: False}
 
 
 def given(document: Document, key: str) -> Value:
-    """What the file says of a dotted key, as text unless it is a boolean; None where it says nothing."""
+    """Return the value of a dotted key, as text unless it is a boolean; None if the file does not set it."""
     here = toml_document.at(document, tuple(key.split(".")))
     return here if here is None or isinstance(here, (bool, str)) else str(here)
 
 
 def merge(text: str, values: Mapping[str, Value]) -> str:
-    """The text with each key at its value (None: gone); raises :class:`tomlconfig.TomlError`."""
+    """Return the text with each key set to its value, or removed if it is None. Raises :class:`TomlError`."""
     return toml_document.merge(text, {tuple(key.split(".")): value for key, value in values.items()})

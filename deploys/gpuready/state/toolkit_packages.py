@@ -1,4 +1,4 @@
-"""The packages of the NVIDIA container toolkit, and which of them were there before gpuready."""
+"""The packages of the NVIDIA container toolkit, and which of them were installed before gpuready."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PACKAGES = (
     "libnvidia-container-tools",
     "libnvidia-container1",
 )
-#: What was installed before gpuready's first touch, as templates/toolkit/converge.sh.j2 writes it:
+#: What was installed before gpuready's first change, as templates/toolkit/converge.sh.j2 writes it:
 #: "NAME VERSION DPKG-STATUS".
 BEFORE = f"{ledger.KEPT}/packages.original"
 
 
 def installed_by_us(state: NodeState) -> tuple[str, ...]:
-    """Those that were not there before gpuready; they go with it."""
+    """Return the packages that gpuready installed; ``remove`` uninstalls them."""
     return tuple(name for name in PACKAGES if name not in before(state)) if BEFORE in state.files else ()
 
 
 def before(state: NodeState) -> dict[str, tuple[str, str]]:
-    """Package -> version and dpkg's status, from before gpuready's first touch."""
+    """Return package -> version and dpkg's status, as they were before gpuready's first change."""
     lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
     rows = [line.split() for line in lines]
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}

@@ -60,10 +60,8 @@ def test_a_packed_archive(packed: str, tmp_path: Path) -> None:
     assert read_archive(path) == WANTED
 
 
-def test_the_image_for_this_machine_or_the_named_one(tmp_path: Path) -> None:
+def test_an_archive_without_exactly_one_image_to_read(tmp_path: Path) -> None:
     arm = write_directory(tmp_path / "arm", oci(ENV, [layer(BASE)], "riscv64"))
-    assert read_archive(arm, machine="riscv64") == WANTED
-    assert read_archive(arm, machine="arm64").image is None
     with pytest.raises(ImageError, match="2 images for amd64"):
         read_archive(arm)
     two = docker_save(ENV, [layer(BASE)])
@@ -72,7 +70,6 @@ def test_the_image_for_this_machine_or_the_named_one(tmp_path: Path) -> None:
     second = {"Config": "config.json", "RepoTags": ["other:2"], "Layers": []}
     two["manifest.json"] = json.dumps([*json.loads(first), second]).encode()
     (tmp_path / "two.tar").write_bytes(archive(two))
-    assert read_archive(tmp_path / "two.tar", "app:1") == WANTED
     with pytest.raises(ImageError, match=r"it has 2 images, expected one; all: app:1, other:2"):
         read_archive(tmp_path / "two.tar")
 

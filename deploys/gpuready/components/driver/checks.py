@@ -87,7 +87,7 @@ def _model(spec: NodeSpec, state: NodeState) -> Verdict:
         return unread(state.driver.smi)
     seen = re.findall(r"<product_name>([^<]*)</product_name>", state.driver.smi or "")
     if not seen:
-        return unknown("nvidia-smi names no GPU", "see driver.loaded and gpu.count")
+        return unknown("nvidia-smi lists no GPU", "see driver.loaded and gpu.count")
     wrong = sorted({name for name in seen if want.lower() not in name.lower()})
     if wrong:
         return fail(f"expected {want}, found {', '.join(wrong)}")

@@ -26,6 +26,8 @@ _MOST_LAYERS = 512
 _MOST_FILES = 100_000
 _MOST_LINKS = 8
 _LARGEST_JSON = 4_000_000
+#: The platform that is read from an index of several.
+_MACHINE = "amd64"
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 
 
@@ -96,13 +98,13 @@ class _Archive(Files):
         raise ImageError(f"{name} is not a file")
 
 
-def read_archive(path: Path, reference: str = "", machine: str = "amd64", cuda: Version | None = None) -> ImageFacts:
-    """Return the facts of an image in a file or directory. Raises ImageError.
+def read_archive(path: Path, cuda: Version | None = None) -> ImageFacts:
+    """Return the facts of the one image in a file or directory; of an index of platforms, that for amd64.
 
-    ``reference`` selects one of several images. ``cuda`` counts only if the image names none.
+    ``cuda`` counts only if the image names none. Raises ImageError.
     """
     with _opened(path) as files:
-        config, layers = _found(files, reference, machine)
+        config, layers = _found(files)
         if len(layers) > _MOST_LAYERS:
             raise ImageError(f"the image has {len(layers)} layers, more than {_MOST_LAYERS}")
         return facts_of(environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
@@ -137,36 +139,34 @@ def _is_plain(path: Path) -> bool:
         return file.read(4)[:2] not in (b"\x1f\x8b", b"\x28\xb5", b"\xfd7")
 
 
-def _found(files: Files, reference: str, machine: str) -> tuple[str, list[str]]:
+def _found(files: Files) -> tuple[str, list[str]]:
     """Return the names of the configuration and of the layers, the lowest first."""
     try:
         if files.has("manifest.json"):
-            return _of_docker(files.json("manifest.json"), reference)
+            return _of_docker(files.json("manifest.json"))
         if files.has("index.json"):
-            return _of_index(files, files.json("index.json"), reference, machine)
+            return _of_index(files, files.json("index.json"))
     except (KeyError, TypeError, AttributeError, IndexError) as e:
         raise ImageError(f"its manifest is incomplete: {type(e).__name__}: {e}") from None
     raise ImageError("it has neither manifest.json (docker save) nor index.json (OCI layout)")
 
 
-def _of_docker(manifest: Any, reference: str) -> tuple[str, list[str]]:
-    chosen = [one for one in manifest if reference in (one.get("RepoTags") or [])] if reference else manifest
-    if len(chosen) != 1:
+def _of_docker(manifest: Any) -> tuple[str, list[str]]:
+    if len(manifest) != 1:
         names = ", ".join(tag for one in manifest for tag in one.get("RepoTags") or ["(no name)"])
-        raise ImageError(f"it has {len(chosen)} images{reference and ' named '}{reference}, expected one; all: {names}")
-    return chosen[0]["Config"], list(chosen[0]["Layers"])
+        raise ImageError(f"it has {len(manifest)} images, expected one; all: {names}")
+    return manifest[0]["Config"], list(manifest[0]["Layers"])
 
 
-def _of_index(files: Files, index: Any, reference: str, machine: str, depth: int = 0) -> tuple[str, list[str]]:
+def _of_index(files: Files, index: Any, depth: int = 0) -> tuple[str, list[str]]:
     entries = [one for one in index["manifests"] if "vnd.docker.reference.type" not in (one.get("annotations") or {})]
-    named = [one for one in entries if reference and reference in (one.get("annotations") or {}).values()]
-    fitting = [one for one in named or entries if (one.get("platform") or {}).get("architecture", machine) == machine]
-    chosen = fitting or named or entries
+    fitting = [one for one in entries if (one.get("platform") or {}).get("architecture", _MACHINE) == _MACHINE]
+    chosen = fitting or entries
     if len(chosen) != 1 or depth > 3:
-        raise ImageError(f"it has {len(chosen)} images for {machine}, expected one")
+        raise ImageError(f"it has {len(chosen)} images for {_MACHINE}, expected one")
     manifest = files.json(_blob(chosen[0]["digest"]))
     if chosen[0].get("mediaType") in _INDEXES or "manifests" in manifest:
-        return _of_index(files, manifest, "", machine, depth + 1)
+        return _of_index(files, manifest, depth + 1)
     return _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
 
 
