@@ -67,7 +67,7 @@ class Part(BaseModel):
     """A mapping of the document. Strict on what we write: no other keys."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", from_attributes=True, populate_by_name=True
+        frozen=True, extra="forbid", from_attributes=True, populate_by_name=True, defer_build=True
     )
 
 
