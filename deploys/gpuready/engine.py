@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from gevent import monkey
 
-monkey.patch_all()
+from gpuready.operations.entry_points import read_once
+
+with read_once():
+    monkey.patch_all()
 
 import contextlib  # noqa: E402
 import logging  # noqa: E402
