@@ -8,43 +8,46 @@ from __future__ import annotations
 
 from gevent import monkey
 
-monkey.patch_all()
+from gpuready.operations.entry_points import read_once
 
-import contextlib  # noqa: E402
-import logging  # noqa: E402
-import os  # noqa: E402
-import resource  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Iterable, Sequence  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
+with read_once():
+    monkey.patch_all()
 
-import gevent  # noqa: E402
-import pyinfra  # noqa: E402
-from pyinfra.api.config import Config  # noqa: E402
-from pyinfra.api.exceptions import PyinfraError  # noqa: E402
-from pyinfra.api.host import Host  # noqa: E402
-from pyinfra.api.inventory import Inventory  # noqa: E402
-from pyinfra.api.operations import run_ops  # noqa: E402
-from pyinfra.api.state import State, StateStage  # noqa: E402
-from pyinfra.context import ctx_config, ctx_inventory, ctx_state  # noqa: E402
-from pyinfra_cli.util import load_func  # noqa: E402
+import contextlib
+import logging
+import os
+import resource
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from gpuready.core.component import Disruption  # noqa: E402
-from gpuready.core.errors import EngineError, GpureadyError, UnreachableError  # noqa: E402
-from gpuready.core.rollout import Member, Rollout  # noqa: E402
-from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong  # noqa: E402
-from gpuready.inventory.hosts import HostEntry  # noqa: E402
-from gpuready.operations import component, lock, ssh  # noqa: E402
-from gpuready.operations.active import read_images, run_active  # noqa: E402
-from gpuready.operations.connection import explain, forget_host_keys, host_data  # noqa: E402
-from gpuready.operations.door import converge, withdraw  # noqa: E402
-from gpuready.operations.interrupts import signals_to_main  # noqa: E402
-from gpuready.operations.node_state import PROBE_TIMEOUT, SELECTED, SPEC, forget, node_state, settled_state  # noqa: E402
-from gpuready.operations.outcome import outcomes, rebooted  # noqa: E402
-from gpuready.operations.step import PROGRESS  # noqa: E402
-from gpuready.operations.transport import EXECS, hang_up, is_up  # noqa: E402
-from gpuready.report.run import HostRun, Run  # noqa: E402
-from gpuready.state import probe  # noqa: E402
+import gevent
+import pyinfra
+from pyinfra.api.config import Config
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import State, StateStage
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state
+from pyinfra_cli.util import load_func
+
+from gpuready.core.component import Disruption
+from gpuready.core.errors import EngineError, GpureadyError, UnreachableError
+from gpuready.core.rollout import Member, Rollout
+from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
+from gpuready.inventory.hosts import HostEntry
+from gpuready.operations import component, lock, ssh
+from gpuready.operations.active import read_images, run_active
+from gpuready.operations.connection import explain, forget_host_keys, host_data
+from gpuready.operations.door import converge, withdraw
+from gpuready.operations.interrupts import signals_to_main
+from gpuready.operations.node_state import PROBE_TIMEOUT, SELECTED, SPEC, forget, node_state, settled_state
+from gpuready.operations.outcome import outcomes, rebooted
+from gpuready.operations.step import PROGRESS
+from gpuready.operations.transport import EXECS, hang_up, is_up
+from gpuready.report.run import HostRun, Run
+from gpuready.state import probe
 
 #: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
 Progress = Callable[[str, str], None]

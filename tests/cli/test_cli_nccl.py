@@ -123,7 +123,7 @@ def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
     )
     assert "NCCL_IB_HCA is =rocep1s0:1, and not the same on all hosts" in out
     assert "hosts differ in their number of processes" in out
-    assert "port 40000 ephemeral range" in out
+    assert "port 40000 is in Linux's ephemeral range" in out
     assert all(f"  {value}  {what}\n" in out for value, what in torch.VALUES.items())
     assert "before PyTorch 2.2: NCCL_ASYNC_ERROR_HANDLING" in out
 

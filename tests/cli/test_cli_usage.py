@@ -206,14 +206,37 @@ def test_help_lists_every_verb_and_every_exit_code(capsys: pytest.CaptureFixture
     assert "status" not in text
 
 
+def _modules(argv: list[str]) -> set[str]:
+    """The modules that ``gpuready ARGV`` imports."""
+    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    assert done.stdout
+    return set(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     "argv", [["--version"], ["--help"], *([verb, "--help"] for verb in ("plan", "apply", "verify", "probe", "remove"))]
 )
 def test_help_loads_no_component(argv: list[str]) -> None:
-    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
     heavy = {"pydantic", "jinja2", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask", "pyinfra"}
-    assert done.stdout and not heavy & set(done.stderr.split())
+    assert not heavy & _modules(argv)
+
+
+@pytest.mark.parametrize("argv", [["explain"], ["explain", "docker"], ["schema"]])
+def test_texts_load_no_parser_and_no_engine(argv: list[str]) -> None:
+    heavy = {"yaml", "tomlkit", "packaging", "jinja2", "rich", "gevent", "paramiko", "pyinfra"}
+    assert not (heavy | {"gpuready.report.result", "gpuready.tools.fabric.verdict"}) & _modules(argv)
+
+
+def test_explain_builds_no_model() -> None:
+    """pydantic looks for plugins in all installed packages when it builds its first model."""
+    assert "pydantic.plugin._loader" not in _modules(["explain"])
+
+
+def test_plan_loads_no_model_of_the_result(inventory: Path) -> None:
+    assert not {"gpuready.report.result", "gpuready.tools.fabric.verdict", "tomlkit"} & _modules(
+        ["plan", "-i", str(inventory)]
+    )
 
 
 def test_what_help_says_without_loading_it_is_so() -> None:

@@ -635,7 +635,7 @@ def test_a_record_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None
     for text in ("{", "[]", '{"x": 1}', '{"x": {"y": 1}}'):
         file = done.files[OURS].model_copy(update={"text": text})
         found = compare(Config(), spec, done.model_copy(update={"files": done.files | {OURS: file}}), original=True)
-        assert f"{OURS} cannot be read" in found.error
+        assert f"{OURS}, the record of gpuready's changes, cannot be read" in found.error
 
 
 def test_config_toml_is_read_again_before_it_is_merged() -> None:

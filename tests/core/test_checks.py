@@ -620,7 +620,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("cdi.stale", "warn", state(files={CDI: file(H200_CDI)}, cdi_missing=("/dev/nvidiactl",)), {}, "no NVIDIA driver"),
     ("cdi.shadow", "skip", state(), {}, "no CDI spec"),
     ("cdi.shadow", "pass", state(files={CDI: file(H200_CDI)}), {}, "no device is defined twice"),
-    ("cdi.shadow", "warn", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), {}, "without a word"),
+    ("cdi.shadow", "warn", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), {}, "silently wins"),
     (
         "cdi.shadow",
         "fail",

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
     "restart: drained drains for no reboot": (
         Rebooting(), {**DRAINED, "reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot",
     ),
-    "allowed is the limit": (Engine(), {}, FREE, Disruption.none, LESS, "class reload, --allow-disruption is none"),
+    "allowed is the limit": (Engine(), {}, FREE, Disruption.none, LESS, "class reload, and --allow-disruption is none"),
     "the image does not count": (
         Engine(), {"ignore": ["registry:5000/team/pytorch"]}, BUSY, Disruption.restart, ALL, "",
     ),

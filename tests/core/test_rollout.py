@@ -188,7 +188,7 @@ def test_a_host_whose_turn_never_came() -> None:
     whole = run("apply", host("a", "failed", error=DOES_NOT), left)
     assert exit_code(whole) == 1 and exit_code(run("apply", left)) == 6
     shown = human(whole, 1)
-    assert "docker: not attempted on b" in shown and "b: not begun: a went wrong" in shown and "NOT ATTEMPTED" in shown
+    assert "docker: not attempted on b" in shown and "b: not begun: a failed" in shown and "NOT ATTEMPTED" in shown
 
 
 def test_batches_are_shown_where_there_are_several() -> None:

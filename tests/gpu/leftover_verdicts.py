@@ -43,7 +43,7 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
     ("devices.config", "skip", NONE, {}, "no NVIDIA driver is loaded"),
     ("devices.config", "pass", node(READY), {}, "as the spec says"),
     ("devices.config", "fail", node(), {}, "devices.missing"),
-    ("driver.nodes", "warn", node(READY, leftovers={"misnumbered": ["/dev/nvidia-uvm"]}), {}, "another number"),
+    ("driver.nodes", "warn", node(READY, leftovers={"misnumbered": ["/dev/nvidia-uvm"]}), {}, "major number"),
     *((id, "skip", NONE, {}, "no nvidia module") for id in (
         "driver.firmware", "driver.charlinks", "driver.persistenced", "driver.companions", "driver.peers",
         "driver.processes",

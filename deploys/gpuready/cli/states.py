@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from gpuready.core.errors import GpureadyError
 from gpuready.core.files import read_file, read_stream, reason
-from gpuready.report.result import SCHEMA
+from gpuready.report.run import SCHEMA
 from gpuready.state.model import NodeState
 
 

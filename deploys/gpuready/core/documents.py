@@ -12,11 +12,12 @@ import json
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import tomlkit
-import yaml
-from tomlkit.exceptions import TOMLKitError
+if TYPE_CHECKING:  # each parser is imported where it is used: the texts of checks need none
+    import tomlkit
+    import yaml
+
 
 T = TypeVar("T")
 #: Characters of one document. All files in a probe have 2 MB together. A value may use 70 times the memory of its text.
@@ -32,8 +33,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class DocumentError(ValueError):
@@ -59,10 +58,12 @@ def read_yaml(text: str) -> Any:
 
     Anchors, aliases and merge keys are refused: a short text could expand to a very large value.
     """
+    import yaml
+
     _bounded(text, MOST_YAML)
     reader = _YamlReader()
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
             reader.take(event)
     except yaml.MarkedYAMLError as e:
         where = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
@@ -82,6 +83,8 @@ class _YamlReader:
 
     def take(self, event: yaml.Event) -> None:
         """Process the next event."""
+        import yaml
+
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _at(event, "anchors and aliases are not accepted")
         if isinstance(event, yaml.ScalarEvent):
@@ -122,7 +125,10 @@ def _at(event: yaml.Event, problem: str) -> DocumentError:
 
 def read_toml(text: str) -> tomlkit.TOMLDocument:
     """Parse TOML and keep comments and order; ten times slower than :func:`toml_values`."""
-    return _toml(text, tomlkit.parse)
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    return _toml(text, tomlkit.parse, TOMLKitError)
 
 
 def toml_values(text: str) -> dict[str, Any]:
@@ -130,8 +136,9 @@ def toml_values(text: str) -> dict[str, Any]:
     return _toml(text, tomllib.loads)
 
 
-def _toml(text: str, parse: Callable[[str], T]) -> T:
+def _toml(text: str, parse: Callable[[str], T], *more: type[Exception]) -> T:
     _bounded(text, MOST_TOML)
+    refused: tuple[type[Exception], ...] = (*more, ValueError, TypeError, KeyError, AttributeError)
     values = sum(map(text.count, "[,={"))
     if values > MOST_TOML_VALUES:
         raise DocumentError(f"it has about {values} values, and at most {MOST_TOML_VALUES} are read")
@@ -143,7 +150,7 @@ def _toml(text: str, parse: Callable[[str], T]) -> T:
         raise DocumentError(f"it is not UTF-8 (line {line}, character {e.start})") from None
     except RecursionError:
         raise DocumentError("it is nested too deeply") from None
-    except (TOMLKitError, ValueError, TypeError, KeyError, AttributeError) as e:
+    except refused as e:
         raise DocumentError(" ".join(str(e).split()) or type(e).__name__) from None
 
 

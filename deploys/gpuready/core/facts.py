@@ -9,9 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Facts(BaseModel):
-    """Base of all facts: frozen, without unknown fields."""
+    """Base of all facts: frozen, without unknown fields.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    pydantic builds the validator of a model when the first value needs it, because most verbs read no node. So that a
+    default value needs none, it is ``Model.model_construct()``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Unknown(Facts):

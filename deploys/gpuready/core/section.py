@@ -8,9 +8,12 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Section(BaseModel):
-    """A mapping in the spec. Null means empty, as when all keys under a heading are commented out."""
+    """A mapping in the spec. Null means empty, as when all keys under a heading are commented out.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    As with :class:`~gpuready.core.facts.Facts`, a default value is ``Model.model_construct()``, which builds nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

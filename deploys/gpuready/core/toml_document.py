@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import InlineTable
-
 from gpuready.core.documents import DocumentError, read_toml, toml_values
 
 Path = tuple[str, ...]
@@ -57,6 +53,9 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
             above = at(before, path[:depth])
             if above is not None and not isinstance(above, dict):
                 raise TomlError(f"{_shown(path[:depth])} is not a table")
+    import tomlkit  # slow to import: only where a file changes
+    from tomlkit.exceptions import TOMLKitError
+
     document = _parse(text, read_toml)
     try:
         for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):
@@ -81,6 +80,9 @@ def _shown(path: Path) -> str:
 
 
 def _put(document: Any, path: Path, value: Any) -> None:
+    import tomlkit
+    from tomlkit.items import InlineTable
+
     here = document
     for depth, key in enumerate(path[:-1], 1):
         if key not in here:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gpuready.spec.verify import Thresholds
 
 DATA = Path(__file__).parent / "data"
@@ -27,6 +25,8 @@ class Action:
 @functools.cache
 def load(name: str) -> dict[str, Any]:
     """Read one file, by its name without ``.yaml``."""
+    import yaml
+
     found: dict[str, Any] = yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
     return found
 

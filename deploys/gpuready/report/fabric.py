@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpuready.core.host_list import hostlist
 from gpuready.report.mask import mask_text
@@ -11,7 +12,9 @@ from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, count, lines, printable
 from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.verdict import Finding
+
+if TYPE_CHECKING:
+    from gpuready.tools.fabric.verdict import Finding
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.run import FabricRun
-from gpuready.tools.fabric.verdict import Finding
+
+if TYPE_CHECKING:
+    from gpuready.tools.fabric.run import FabricRun
+    from gpuready.tools.fabric.verdict import Finding
 
 #: The worst first.
 STATUSES = ("fail", "unknown", "skip", "pass")

@@ -27,15 +27,13 @@ from gpuready.report.coverage import gpu_checks, level, run_level
 from gpuready.report.exitcode import ORDER
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.nccl import NcclAnswer
-from gpuready.report.run import INTERRUPTED, OUTCOMES, VERBS, ComponentRun, HostRun, Run
+from gpuready.report.run import INTERRUPTED, OUTCOMES, SCHEMA, VERBS, ComponentRun, HostRun, Run
 from gpuready.state.model import NodeState, Unknown
 from gpuready.tools.attach.status import STATES
 from gpuready.tools.compat.answer import Answer as Prediction
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.fabric.verdict import Finding as Measured
-
-SCHEMA = "gpuready/result/1"
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Part(BaseModel):
     """A mapping of the document. Strict on what we write: no other keys."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", from_attributes=True, populate_by_name=True
+        frozen=True, extra="forbid", from_attributes=True, populate_by_name=True, defer_build=True
     )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need non
     from gpuready.tools.fabric.run import FabricRun
     from gpuready.tools.run_args.arguments import Argument
 
+#: The id of the result document.
+SCHEMA = "gpuready/result/1"
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
 #: Verbs, as they stand in the result document.

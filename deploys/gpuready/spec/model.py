@@ -75,7 +75,7 @@ class Hardware(Section):
     """Text that every GPU's product name must contain, such as H200."""
     nvswitch: Literal["auto"] | bool = "auto"
     """Whether NVSwitch connects the GPUs, so that a fabric manager is needed."""
-    rdma: HardwareRdma = HardwareRdma()
+    rdma: HardwareRdma = HardwareRdma.model_construct()
     """RDMA ports."""
 
     @property
@@ -160,40 +160,40 @@ class Verify(Section):
     """The python of a PyTorch environment on the node; as its owner, verify multiplies and reduces on the GPU."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failing checks to accept."""
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = Thresholds.model_construct()
     """Limits of the fabric tests and of GPUs."""
 
 
 class NodeSpec(Section):
     """The expected state of a node; the first value of each key is its default."""
 
-    hardware: Hardware = Hardware()
+    hardware: Hardware = Hardware.model_construct()
     """The hardware that the node must have."""
-    owners: Owners = Owners()
+    owners: Owners = Owners.model_construct()
     """Who manages each part."""
-    toolkit: Toolkit = Toolkit()
+    toolkit: Toolkit = Toolkit.model_construct()
     """The NVIDIA Container Toolkit."""
-    driver: Driver = Driver()
+    driver: Driver = Driver.model_construct()
     """The kernel driver."""
     ldso: Literal["auto"] | Off | LdsoDirectories = "auto"
     """Driver libraries in the linker cache: auto finds them, off changes nothing, a list gives the directories."""
     memlock: Literal["auto", "unlimited", "unmanaged"] = "auto"
     """Locked memory of logins, containers and Slurm jobs: auto is unlimited only on nodes with an RDMA port."""
-    runtimes: Runtimes = Runtimes()
+    runtimes: Runtimes = Runtimes.model_construct()
     """The container engines."""
-    rdma: Rdma = Rdma()
+    rdma: Rdma = Rdma.model_construct()
     """The RDMA stack."""
-    nccl: Nccl = Nccl()
+    nccl: Nccl = Nccl.model_construct()
     """NCCL."""
-    monitoring: Monitoring = Monitoring()
+    monitoring: Monitoring = Monitoring.model_construct()
     """What the node reports to a monitoring system."""
-    reconverge: Reconverge = Reconverge()
+    reconverge: Reconverge = Reconverge.model_construct()
     """Actions after a driver update."""
     torch_wheels: TorchWheels = Field(default=(), strict=False)
     """Python wheels on this machine, such as your own PyTorch, and their environments on the node."""
-    maintenance: Maintenance = Maintenance()
+    maintenance: Maintenance = Maintenance.model_construct()
     """The disruptions that are allowed, and when."""
     images: Images = Field(default=(), strict=False)
     """Images that run on the node, by reference or as {ref, cuda}; verify checks that each of them can run."""
-    verify: Verify = Verify()
+    verify: Verify = Verify.model_construct()
     """How deep verify tests."""

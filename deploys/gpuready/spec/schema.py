@@ -7,11 +7,15 @@ release does not support yet are left out. It is Draft 7, which those servers su
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import json
-import textwrap
+import sys
 from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
 
 from gpuready.core.section import Section
 from gpuready.spec.model import NodeSpec
@@ -30,9 +34,15 @@ _VARIABLES: dict[str, Schema] = {
 }
 
 
+class _Generator(GenerateJsonSchema):
+    def encode_default(self, dft: Any) -> Any:
+        """Encode plain values without a validator for each; the default of a section is that of its keys."""
+        return None if isinstance(dft, Section) else to_jsonable_python(dft)
+
+
 def inventory_schema() -> Schema:
     """The schema of an inventory file: groups, whose variables hold the ``gpuready:`` block."""
-    spec = NodeSpec.model_json_schema()
+    spec = NodeSpec.model_json_schema(schema_generator=_Generator)
     defs: dict[str, Schema] = {**spec.pop("$defs"), "NodeSpec": spec}
     for model in _sections(Section):
         if model.__name__ in defs:
@@ -96,13 +106,17 @@ def _describe(properties: Schema, model: type[Section]) -> None:
 
     pydantic's use_attribute_docstrings does the same, but it makes every run of gpuready about 40 ms slower.
     """
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    assert isinstance(body, ast.ClassDef)
-    for field, text in itertools.pairwise(body.body):
+    for field, text in itertools.pairwise(_classes(model.__module__)[model.__name__].body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
             schema = properties[field.target.id]
             schema["description"] = inspect.cleandoc(ast.literal_eval(text.value))
             properties[field.target.id] = dict(sorted(schema.items()))
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _plain(field: Schema, descriptions: dict[str, str]) -> Schema:

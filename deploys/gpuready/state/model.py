@@ -109,7 +109,7 @@ class NodeState(Facts):
 
     format: int = 1
     masked: bool = False
-    os: OS = OS()
+    os: OS = OS.model_construct()
     kernel: str = ""
     machine: str = ""
     boot_id: str = ""
@@ -136,10 +136,10 @@ class NodeState(Facts):
     crio: Cri | Unknown | None = None
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
-    driver: Driver = Driver()
-    boots: Boots = Boots()
-    leftovers: Leftovers = Leftovers()
-    linker: Linker | Unknown = Linker()
+    driver: Driver = Driver.model_construct()
+    boots: Boots = Boots.model_construct()
+    leftovers: Leftovers = Leftovers.model_construct()
+    linker: Linker | Unknown = Linker.model_construct()
     rdma: dict[str, str] = Field(default_factory=dict)
     rdma_stuck: str = ""
     abandoned: tuple[str, ...] = ()

@@ -11,18 +11,16 @@ import ipaddress
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from gpuready.core.facts import Facts
 
 
 def _interface(text: str) -> str:
     return str(ipaddress.ip_interface(text))
 
 
-class NetDevice(_Model):
+class NetDevice(Facts):
     """One network device. ``kind``: the kernel's DEVTYPE, empty for a plain device. ``lower``: the devices below it.
 
     ``speed``: in Mbit/s, None if the device does not report it. ``addresses``: in CIDR form with their host part.
@@ -36,7 +34,7 @@ class NetDevice(_Model):
     lower: tuple[str, ...] = ()
 
 
-class Network(_Model):
+class Network(Facts):
     """Network devices by name. ``default``: those with a default route. ``ssh``: the node's address in this session.
 
     ``rdma``: RDMA device -> the network devices of the same hardware, from sysfs.

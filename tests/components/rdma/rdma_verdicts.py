@@ -59,8 +59,8 @@ VERDICTS: list[Row] = [
     ("rdma.netns", "skip", _node(files=_files(ours="0")), _mode("exclusive"), "it will be exclusive"),
     ("rdma.netns", "skip", _node("ib_core_loaded"), {}, "knows no netns_mode"),
     ("rdma.netns", "pass", _node(mode="N"), _mode("exclusive"), "mode is exclusive"),
-    ("rdma.netns", "pass", _node(mode="Y", rdma=port(), netns=("sleep (pid 1)",)), {}, "shared runs"),
-    ("rdma.netns", "fail", _node(mode="Y"), _mode("exclusive"), "shared runs, exclusive is wanted"),
+    ("rdma.netns", "pass", _node(mode="Y", rdma=port(), netns=("sleep (pid 1)",)), {}, "mode is shared"),
+    ("rdma.netns", "fail", _node(mode="Y"), _mode("exclusive"), "mode is shared, expected exclusive"),
     ("rdma.netns", "warn", _node(mode="N", rdma=port(), netns=("sleep (pid 1)",)), {}, "containers see no RDMA device"),
     # rdma.conflict
     ("rdma.conflict", "skip", _node(mode="Y"), {}, "nothing sets"),

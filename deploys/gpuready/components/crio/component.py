@@ -16,8 +16,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import tomlkit
-
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.core import ledger, toml_document
@@ -111,6 +109,8 @@ class Crio(Component):
         if want and back not in want:
             found = files.effective(state)
             like, table = found.base()
+            import tomlkit
+
             # As nvidia-ctk would see it if CRI-O had no drop-ins: nothing but the runtime that nvidia is like.
             given = {"crio": {"runtime": {"default_runtime": like, "runtimes": {like: dict(table)}}}} if like else {}
             summary = "nvidia-ctk runtime configure, on a copy"

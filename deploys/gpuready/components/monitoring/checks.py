@@ -13,7 +13,6 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unit, Unknown
 
 _OFF = "monitoring.rdma_exporter: off"
-_NONE = Unit(load="not-found", active="inactive")
 
 
 def _exporter(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -22,12 +21,13 @@ def _exporter(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip(_OFF)
     if isinstance(state.units, Unknown):
         return unread(state.units)
-    unit = state.units.get(SOCKET if mode == "service" else TIMER, _NONE)
+    none = Unit(load="not-found", active="inactive")
+    unit = state.units.get(SOCKET if mode == "service" else TIMER, none)
     if unit.active != "active":
         return fail(f"{SOCKET if mode == 'service' else TIMER} is {unit.active}")
     if mode == "service":
         return passed(f"listens on {unit.listen.removesuffix(' (Stream)')}")
-    writer = state.units.get(WRITER, _NONE)
+    writer = state.units.get(WRITER, none)
     age = state.uptime - writer.changed_us // 1_000_000
     if writer.active == "failed" or age > 4 * INTERVAL:
         return fail(f"{WRITER} {'failed' if writer.active == 'failed' else f'last ran {age} s ago'}")

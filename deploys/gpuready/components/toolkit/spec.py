@@ -51,7 +51,7 @@ class Toolkit(Section):
     """The upstream version, X.Y.Z."""
     hold: bool = True
     """Hold the packages, so that no upgrade changes them."""
-    repo: Repository = Repository()
+    repo: Repository = Repository.model_construct()
     """The apt repository of the packages."""
     floor_exception: FloorException | None = None
     """Required for a version below the security floor."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gpuready.components.wheels import archive, fit, record
-from gpuready.components.wheels.archive import Needs, Wheel, WheelError
+from gpuready.components.wheels import fit, record
 from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
@@ -21,6 +21,9 @@ from gpuready.core.component import Applies, Change, Component, Disruption, NotC
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
+
+if TYPE_CHECKING:
+    from gpuready.components.wheels.archive import Needs, Wheel
 
 #: Seconds: bytes are waited for one by one while they flow, and this is for hashing them; pip also compiles.
 _COPY, _INSTALL = 900, 3600
@@ -150,16 +153,20 @@ def asked(spec: NodeSpec, state: NodeState) -> tuple[tuple[str, dict[str, tuple[
 
 
 def _wheel(one: TorchWheel) -> Wheel:
+    from gpuready.components.wheels import archive  # zip files and packaging: only where the spec names a wheel
+
     try:
         return archive.read(one.wheel)
-    except WheelError as e:
+    except archive.WheelError as e:
         raise NotComparable(str(e)) from None
 
 
 def _needs(one: TorchWheel) -> Needs:
+    from gpuready.components.wheels import archive
+
     try:
         return archive.needs(one.wheel)
-    except WheelError as e:
+    except archive.WheelError as e:
         raise NotComparable(str(e)) from None
 
 

@@ -7,8 +7,8 @@ no CUDA libraries along, so what its ELF files need is held against what the env
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from gpuready.components.wheels.archive import Needs, Wheel
 from gpuready.components.wheels.state import Environment
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image
@@ -16,6 +16,9 @@ from gpuready.cuda.host import gpus_of
 from gpuready.cuda.predict import predict
 from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.state.model import NodeState
+
+if TYPE_CHECKING:
+    from gpuready.components.wheels.archive import Needs, Wheel
 
 #: The driver's own, which a check of its own looks after (libcuda.ldcache).
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so\.1$")

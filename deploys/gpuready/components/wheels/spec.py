@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pydantic import AfterValidator, Field
 
 from gpuready.core.fields import Allowed, LocalFile
@@ -14,6 +13,8 @@ from gpuready.core.section import Section
 
 
 def _wheel(value: str) -> str:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
     try:
         parse_wheel_filename(PurePosixPath(value).name)
     except InvalidWheelFilename:
@@ -58,6 +59,8 @@ class TorchWheel(Section):
     @property
     def name(self) -> str:
         """The distribution's normalised name."""
+        from packaging.utils import parse_wheel_filename
+
         return str(parse_wheel_filename(self.file)[0])
 
 

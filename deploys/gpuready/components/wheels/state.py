@@ -9,29 +9,26 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from gpuready.core.documents import read_json
+from gpuready.core.facts import Facts
 
 
-class Installed(BaseModel):
+class Installed(Facts):
     """A distribution in an environment; ``sha256`` is the wheel's that pip installed, empty where pip does not say."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str
     sha256: str = ""
 
 
-class Environment(BaseModel):
+class Environment(Facts):
     """An environment: ``trouble`` is why it cannot be used, and then nothing else counts.
 
     ``tag``: the interpreter's own. ``tags``: of those that were asked about, what it takes. ``found``: of the libraries
     that were asked about, what is there. ``users``: processes that use it. ``installed``: by normalised name.
     ``versions``: the newest symbol versions of its C and C++ libraries (GLIBC, GLIBCXX, CXXABI).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     trouble: str = ""
     python: str = ""

@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from gpuready.core.facts import Facts
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Module(_Model):
+class Module(Facts):
     """The driver's main module in /lib/modules for one kernel. ``signer`` is empty for an unsigned module."""
 
     kernel: str
@@ -26,7 +22,7 @@ class Module(_Model):
     open: bool = False
 
 
-class Boots(_Model):
+class Boots(Facts):
     """What a boot depends on.
 
     ``kernels``: the kernels in /boot. ``installed``: the kernels that have modules. ``nouveau_for``: the kernels that

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import re
 
-from pydantic import BaseModel, ConfigDict
+from gpuready.core.facts import Facts
 
 
-class Event(BaseModel):
+class Event(Facts):
     """One kind of event. ``number`` is an SXid if ``switch``, else an Xid.
 
     ``seconds``: when the last of the ``count`` events occurred, in seconds after boot.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     device: str
@@ -30,10 +28,8 @@ class Event(BaseModel):
     text: str = ""
 
 
-class KernelLog(BaseModel):
+class KernelLog(Facts):
     """``since``: from when on the log is complete, in seconds after boot; None if it has no times."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     since: int | None = None
     events: tuple[Event, ...] = ()

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from gpuready.core.facts import Facts
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Holder(_Model):
+class Holder(Facts):
     """A process that still uses a deleted library of the driver. ``cgroup`` identifies its container."""
 
     pid: int
@@ -27,7 +23,7 @@ class Holder(_Model):
         return found[1] if found else ""
 
 
-class Leftovers(_Model):
+class Leftovers(Facts):
     """Everything that the update left stale. ``unread``: why the holders are unknown.
 
     ``unlinked``: device nodes without a link in /dev/char. ``misnumbered``: device nodes whose number is not that of

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_interface
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from gpuready.core.facts import Facts
 
 #: Per-interface settings that decide whether RoCE works on an interface, as FAMILY.KEY below /proc/sys/net.
 SYSCTLS = (
@@ -26,14 +28,12 @@ _HANDLED = {"dst", "gateway", "via", "dev", "flags", "type", "metrics", "uid", *
 _TOKEN = re.compile(r"[A-Za-z0-9_.:/@%+-]+")
 
 
-class Interface(BaseModel):
+class Interface(Facts):
     """One interface. ``addresses`` and ``routes``: the arguments of ``ip address replace`` and ``ip route replace``.
 
     ``kind``: as in rtnetlink (veth, macvlan, ...), empty for hardware. ``place``: the device behind it. ``leased``:
     addresses that expire without renewal. ``lost``: attributes of routes that cannot be kept.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[^\s/\"'\\]{1,15}$")
     up: bool = False

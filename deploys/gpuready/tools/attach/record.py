@@ -5,20 +5,17 @@ Each is one file in :data:`FOLDER`, written before the first move: after an inte
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
+from gpuready.core.facts import Facts
 from gpuready.tools.attach.netdev import Interface
 
 FOLDER = "/var/lib/gpuready/attached"
 
 
-class Record(BaseModel):
+class Record(Facts):
     """One device, one interface, or both. ``netns`` is the inode of the namespace, valid only in the boot ``boot``.
 
     ``before``: the interface as it was on the host. ``clock``: when it was attached, in seconds since 1970.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = 1
     device: str = ""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
-from gpuready.tools.fabric.run import FabricRun
-from gpuready.tools.fabric.verdict import Finding
+
+if TYPE_CHECKING:  # the texts of the checks are in the catalogue of every verb
+    from gpuready.tools.fabric.run import FabricRun
+    from gpuready.tools.fabric.verdict import Finding
 
 
 def _of_pairs(spec: NodeSpec, state: NodeState) -> Verdict:
