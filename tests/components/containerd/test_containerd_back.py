@@ -181,4 +181,5 @@ def test_a_record_that_is_lost_stops_both_ways() -> None:
     spec, _, state = applied(node(RUNC))
     lost = state.model_copy(update={"files": state.files | {OURS: state.files[OURS].model_copy(update={"text": "{"})}})
     for back in (False, True):
-        assert f"{OURS} cannot be read" in compare(Containerd(), spec, lost, original=back).error
+        error = compare(Containerd(), spec, lost, original=back).error
+        assert f"{OURS}, the record of gpuready's changes, cannot be read" in error
