@@ -231,7 +231,7 @@ def early_close(session: Exec) -> None:
     session.leave()
 
 
-@trick("without a word")
+@trick("without a message")
 def no_word(session: Exec) -> None:
     session.leave()
 

@@ -66,17 +66,17 @@ _UNASKED = (
 @click.option(
     "--stack",
     type=click.Choice(STACKS),
-    help="What is done with an image's libcuda: cuda-compat-mode of config.toml, hook in CDI and jit-cdi, "
-    "none without containers. Default: what the toolkit does by itself.",
+    help="How the host treats the libcuda of an image: a cuda-compat-mode of config.toml, `hook` for CDI and jit-cdi, "
+    "`none` without containers. Default: as the toolkit does by itself.",
 )
-@click.option("--toolkit", metavar="VERSION", help="Of the NVIDIA Container Toolkit. Default: a current one.")
+@click.option("--toolkit", metavar="VERSION", help="Version of the NVIDIA Container Toolkit. Default: a current one.")
 @click.option(
     "--image",
     multiple=True,
     metavar="REF|ARCHIVE",
-    help="docker save's archive; an OCI layout (a directory or a tar); a reference, as Docker, containerd or "
-    "podman of every host (without -i: of this machine) has it, never pulled; docker://REF, of which skopeo asks the "
-    "registry for the configuration alone. Repeatable. Default: images of the spec.",
+    help="An archive of docker save; an OCI layout (directory or tar); an image that Docker, containerd or podman has "
+    "on every host (without -i: on this machine), never pulled; or docker://REF: skopeo asks the registry for its "
+    "configuration only. Repeatable. Default: images of the spec.",
 )
 @probe_options
 @STATE

@@ -68,7 +68,7 @@ def component(
         stays = yield from drain.end(host, spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays
-            outcome.error = ConvergeError(message, remedy="let the work back by hand, and run again")
+            outcome.error = ConvergeError(message, remedy="bring the node back into service, then run again")
     if outcome.error:
         yield Failed(outcome.error)
 

@@ -219,10 +219,10 @@ def _cause(text: str) -> str:
 
 def _login_remedy(to: Connection, hops: list[str]) -> str:
     if to.key and _encrypted(str(Path(to.key).expanduser())):
-        return f"{to.key} is encrypted, and nothing is asked for: ssh-add it to the agent"
+        return f"{to.key} is encrypted, and gpuready asks for no passphrase: ssh-add {to.key}"
     if hops:
         return "a jump host takes its user and key from ~/.ssh/config, or from the file that -F names"
-    return f"are the user and the key right? ssh -v {to.user + '@' if to.user else ''}{to.address} tells more"
+    return f"check the user and the key; ssh -v {to.user + '@' if to.user else ''}{to.address} shows details"
 
 
 def _known_name(to: Connection) -> str:

@@ -73,7 +73,7 @@ def _let_back(spec: NodeSpec, error: GpureadyError | Pending | None) -> drain.Re
     if not stays:
         return error
     told = f"{error}; {stays}" if isinstance(error, GpureadyError) else stays
-    return ConvergeError(told, remedy="let the work back by hand, and run again")
+    return ConvergeError(told, remedy="bring the node back into service, then run again")
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ class RebootCommand(PyinfraCommand):
 
     def _reboot(self, host: Host) -> None:
         if isinstance(host.connector, LocalConnector):
-            raise Pending(f"until somebody reboots this machine: over {LOCAL} the reboot would end gpuready itself")
+            raise Pending(f"until you reboot this machine: gpuready runs on it ({LOCAL}) and would end itself")
         before, began = node_state(host).boot_id, time.monotonic()
         script = OrderReboot(ignored_containers.words(self.spec))
-        _tell(host, "is a reboot all right?")
+        _tell(host, "may the node reboot?")
         try:
             reply = run_step(host, Step("reboot", script, timeout=300))
         except ResultUnknown:  # it may be on its way: boot_id tells
@@ -148,13 +148,13 @@ def _await(host: Host, before: str, limit: int) -> str:
         if now and now != before and _services(host):
             return now
         if now == before:
-            seen = "the system from before still answers"
+            seen = "the old system still answers"
         if time.monotonic() > end:
             break
         gevent.sleep(_PAUSE)
     if now == before:
-        told = f"the node was told to reboot, and {limit} s later {seen}"
-        raise ConvergeError(told, remedy="what holds it up? systemctl list-jobs there")
+        told = f"the node has not rebooted within {limit} s: {seen}"
+        raise ConvergeError(told, remedy="systemctl list-jobs on the node shows what blocks the reboot")
     told = f"the node did not come back within {limit} s of its reboot; last seen: {seen}"
     raise UnreachableError(told, remedy="look at its console; maintenance.reboot_timeout says how long it may take")
 

@@ -333,5 +333,5 @@ def _refusal(text: str) -> UnreachableError:
     if "not in the sudoers" in text or "may not run sudo" in text or "not allowed to" in text:
         return UnreachableError("the login user may not use sudo", remedy="give it NOPASSWD in sudoers")
     if not text:
-        return ConnectionLost("the node closed the session without a word", remedy=_AGAIN)
+        return ConnectionLost("the node closed the session without a message", remedy=_AGAIN)
     return UnreachableError(f"no root shell: {text}")
