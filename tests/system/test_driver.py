@@ -165,7 +165,7 @@ def test_one_version_is_installed_in_one_transaction(node: Node) -> None:
     said = problem(install(version="580.95.05"))
     assert "driver 580.95.05 (open) is not available" in said and "the repositories have 551.10, 551.20" in said
     machine.run("touch /usr/bin/nvidia-uninstall; chmod 755 /usr/bin/nvidia-uninstall")
-    assert "drivers are not mixed: nvidia-uninstall" in problem(install())
+    assert "does not mix drivers: nvidia-uninstall" in problem(install())
     machine.run("rm /usr/bin/nvidia-uninstall")
     assert node.packages() == before and not [f for f in FILES if (machine.root / f[1:]).exists()]
 
