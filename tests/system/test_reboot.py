@@ -63,7 +63,7 @@ def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]
 
 def test_what_stands_in_the_way_is_asked_on_the_node(node: Node) -> None:
     before = node.sh(BOOT_ID)
-    node.waits(node.apply(), "for a reboot", "maintenance: {reboot: idle}", "--allow-disruption reboot")
+    node.waits(node.apply(), "for permission to reboot", "maintenance: {reboot: idle}", "--allow-disruption reboot")
     node.waits(node.apply(*CONSENT), "set maintenance: {reboot: idle} (or drained) in the spec")
     result = node.apply(*CONSENT, reboot="idle")
     assert result.code == 1 and "the kernel that would boot" in problem(result), result.explain()

@@ -115,7 +115,7 @@ def test_beside_a_container_the_switch_waits_and_without_it_it_is_done(node: Nod
     assert found["disruption"] == "reboot", plan.explain()
     assert any("sleep (pid" in note and "EBUSY" in note for note in found["notes"]), plan.explain()
     result = node.run("apply", mode="shared")
-    node.waits(result, "for a reboot", "maintenance: {reboot: idle}", "--allow-disruption reboot")
+    node.waits(result, "permission to reboot", "maintenance: {reboot: idle}", "--allow-disruption reboot")
     assert (node.mode(), node.sh(f"tail -n 1 {CONF}")) == ("N", "options ib_core netns_mode=1")
     node.waits(
         node.run("apply", *CONSENT, mode="shared", reboot="idle"), "until idle: class reboot", "train (busybox:lab)"
@@ -163,7 +163,7 @@ def test_a_reboot_brings_it_about(node: Node) -> None:
 
 def test_the_way_back_ends_with_a_reboot_of_its_own(node: Node) -> None:
     result = node.run("remove")
-    node.waits(result, "for a reboot")
+    node.waits(result, "permission to reboot")
     assert node.sh(f"test ! -e {CONF} && cat {MODE}") == "N"
     before = node.sh("cat /proc/sys/kernel/random/boot_id")
     book = "/var/tmp/book"
