@@ -1,4 +1,4 @@
-"""./dev test: what the README promises; with ``--all`` every test, as in CI.
+"""./dev test: what README and docs promise; with ``--all`` every test, as in CI.
 
 Where no test machine can run, the tests without one; in CI that is a failure, never a silent skip.
 """

@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.command import exits
+
+__all__ = ["exits"]
+
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda number, frame: None)  # children get the default back, this process stays deaf

@@ -1,29 +1,34 @@
 """./dev demo: the main job, on a machine that did not exist a minute ago.
 
-Boots a test machine, shows the plan, converges, converges again (nothing to do), verifies, and takes it away.
+Boots a test machine, shows the plan, converges, converges again (nothing to do), verifies, and takes it away. Where no
+test machine can run (no root, macOS, a container without privileges), it plans this machine and verifies a recorded
+H200 node instead; both only read.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.lab.host import LabError
 from tests.lab.lab import Lab, available
 
 _GPUREADY = str(Path(sys.executable).parent / "gpuready")
-_WITHOUT = (
-    "without it, './dev test' still runs the unit tests, and 'gpuready plan -i user@host,' works on a host of yours"
-)
+_REPORT = Path(tempfile.gettempdir()) / "gpuready-demo.html"
+_RECORDED = Path(__file__).parent / "data/h200-mounted-driver/state.json"
 
 
 def main() -> int:
     """The demo's exit code: 0 when every step was as it should be."""
     why = available()
     if why:
-        print(f"demo: no test machines here: {why}; {_WITHOUT}", file=sys.stderr)
-        return 1
+        with tempfile.TemporaryDirectory() as directory:
+            return _read_only(Path(directory), why)
     print("demo: preparing the test machine (minutes the first time, nothing later)", file=sys.stderr)
     lab = Lab()
     try:
@@ -40,14 +45,39 @@ def main() -> int:
 def _show(file: Path) -> int:
     print(file.read_text("utf-8"), flush=True)
     for words in (["plan"], ["apply", "--yes"], ["apply", "--yes"], ["verify"]):
-        print(f"$ gpuready {' '.join(words)} -i demo.yaml", flush=True)
-        done = subprocess.run([_GPUREADY, *words, "-i", file.name], cwd=file.parent, check=False)
-        print(flush=True)
-        if done.returncode:
-            print(f"demo: exit {done.returncode}", file=sys.stderr)
-            return done.returncode
+        if code := _run(file.parent, [*words, "-i", file.name]):
+            print(f"demo: exit {code}", file=sys.stderr)
+            return code
     print("demo: converged, converged again with nothing to do, verified")
     return 0
+
+
+def _read_only(directory: Path, why: str) -> int:
+    """Plan this machine, which needs Linux and root or sudo, and verify the recorded node."""
+    _write(directory / "recorded.yaml", {"hosts": {"h200": {"gpuready": {"hardware": {"gpus": 1}}}}})
+    gpus = "auto" if Path("/dev/nvidiactl").exists() else "none"
+    _write(directory / "here.yaml", {"vars": {"gpuready": {"hardware": {"gpus": gpus}}}})
+    planned = _run(directory, ["plan", "-i", "here.yaml", "-i", "@local"]) == 0
+    shutil.copy(_RECORDED, directory / "h200.json")
+    # The recorded node has its packages from a test repository.
+    code = _run(directory, ["verify", "-i", "recorded.yaml", "--state", "h200.json", "--skip", "repository",
+                            "--output", "human", "--output", f"html:{_REPORT}"])  # fmt: skip
+    missing = "apply" if planned else "apply and a plan of this machine"
+    print(f"demo: verified a recorded H200 node; its report is {_REPORT}", file=sys.stderr)
+    print(f"demo: not shown: {missing}, because {why}", file=sys.stderr)
+    return code
+
+
+def _write(file: Path, group: dict[str, object]) -> None:
+    file.write_text(json.dumps({"all": group}) + "\n", "utf-8")
+    print(f"{file.name}: {file.read_text('utf-8')}", flush=True)
+
+
+def _run(directory: Path, words: Sequence[str]) -> int:
+    print(f"$ gpuready {' '.join(words)}", flush=True)
+    code = subprocess.run([_GPUREADY, *words], cwd=directory, check=False).returncode
+    print(flush=True)
+    return code
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for pat
 NUMBERS = {"limit"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
 LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
+LISTS |= {"gate"}
 TRIPLES = {"puts", "files"}
 PAIRS = {"drops", "environments"}
 
@@ -33,16 +35,17 @@ def included(name: str) -> set[str]:
 PARTS = {name for name in SCRIPTS if "{# Part" in (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")}
 
 
-def variables(name: str) -> set[str]:
+@functools.cache
+def variables(name: str) -> frozenset[str]:
     """The variables that a template and its includes take."""
     environment = jinja2.Environment()
     environment.filters["b64"] = str
     source = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
-    found = meta.find_undeclared_variables(environment.parse(source))
+    found = set(meta.find_undeclared_variables(environment.parse(source)))
     for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
         set_here = set(re.findall(r"{% set (\w+) =", source))
         found |= variables(part) - set_here
-    return found
+    return frozenset(found)
 
 
 def values(name: str, value: str) -> dict[str, Any]:
@@ -75,10 +78,13 @@ def empty(name: str) -> dict[str, Any]:
     return {k: type(v)() if k in asked else v for k, v in values(name, "value").items()}
 
 
-def renderings(value: str) -> Iterator[tuple[str, str]]:
-    """All scripts with ``value`` in every place, as (name, text)."""
+@functools.cache
+def renderings(value: str) -> Mapping[str, str]:
+    """All scripts with ``value`` in every place, by name."""
+    found = {}
     for name in SCRIPTS:
         given = values(name, value)
-        yield name, resources.script(name, **given)
+        found[name] = resources.script(name, **given)
         if "survives" in given:
-            yield f"{name} (cut off)", resources.script(name, **(given | {"survives": False}))
+            found[f"{name} (cut off)"] = resources.script(name, **(given | {"survives": False}))
+    return found

@@ -18,7 +18,15 @@ BLOCKS = [
     (re.findall(r"^`([\w./-]+)`", above, re.M)[-1:], language, text)
     for above, language, text in re.findall(r"(.*?)^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
 ]
-COPIED = ("deploys", "templates", "tests/components", "tests/network", "tests/data", "tests/conftest.py")
+COPIED = (
+    "deploys",
+    "templates",
+    "tests/components",
+    "tests/network",
+    "tests/data",
+    "tests/command.py",
+    "tests/conftest.py",
+)
 
 
 def insert(text: str, diff: str) -> str:

@@ -1,22 +1,295 @@
-"""Pages name only files that exist: their relative links, and paths of this repository between backticks."""
+"""The pages are true: files and anchors that they name exist, commands parse, those that need no host run as shown."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
+import yaml
 
-ROOT = Path(__file__).parents[1]
-PAGES = [page for folder in (".", "docs", "tests/components", ".github") for page in ROOT.glob(f"{folder}/*.md")]
-LINK = re.compile(r"\]\((?!https?:|#|\.\./)([^)#]+)")
+from docs import site
+from gpuready.catalogue import BY_ID
+from gpuready.cli.app import VERBS, gpuready, run
+from gpuready.core.errors import UsageError
+from gpuready.inventory.hosts import load
+from gpuready.messages.find import TABLE
+from tests.pages import BLOCK, PAGES, ROOT, Command, commands, matches
+
+REFERENCE = site.reference()
 PATH = re.compile(r"`((?:deploys|docs|inventories|templates|tests)/[\w./-]+\.(?:j2|json|md|py|sh|yaml))`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+# --- what a page names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_what_a_page_names_exists(page: Path) -> None:
     text = page.read_text("utf-8")
-    links = {page.parent / name for name in LINK.findall(text)}
     made = page.name == "adding-a-component.md"  # a test of its own follows it
-    paths = set() if made else {ROOT / name for name in PATH.findall(text)}
-    assert {path.relative_to(ROOT).as_posix() for path in links | paths if not path.exists()} == set()
+    paths = set() if made else set(PATH.findall(text))
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
+    links = [(found[1], found[2] or "") for found in site.LINK.finditer(BLOCK.sub("", text))]
+    assert [target + anchor for target, anchor in links if not leads_somewhere(page, target, anchor)] == []
+    own = re.findall(r"\]\((#[^)]+)\)", BLOCK.sub("", text))
+    assert [anchor for anchor in own if anchor[1:] not in anchors(text)] == []
+
+
+def leads_somewhere(page: Path, target: str, anchor: str) -> bool:
+    """On GitHub, or, for the reference, in the site."""
+    if target.startswith("../blob/HEAD/"):  # GitHub's form for templates
+        return (ROOT / target.removeprefix("../blob/HEAD/")).exists()
+    path = os.path.relpath(page.parent / target, ROOT)
+    text = REFERENCE.get(path.removeprefix("docs/"))
+    if text is None:
+        if not (ROOT / path).is_file():
+            return False
+        text = (ROOT / path).read_text("utf-8") if path.endswith(".md") else ""
+    return not anchor or anchor[1:] in anchors(text)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    heads = re.findall(r"^#+ (.*?)(?: \{ #([\w-]+) \})?$", BLOCK.sub("", text), re.M)
+    return {given or re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head, given in heads}
+
+
+@pytest.mark.parametrize("page", REFERENCE)
+def test_links_of_the_reference_lead_somewhere(page: str) -> None:
+    text = BLOCK.sub("", REFERENCE[page])
+    links = [(found[1], found[2] or "") for found in site.LINK.finditer(text)]
+    links += [(Path(page).name, anchor) for anchor in re.findall(r"\]\((#[^)]+)\)", text)]
+    assert [link for link in links if not leads_somewhere(ROOT / "docs" / page, *link)] == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def places(entry: Any) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        return [place for below in (entry.values() if isinstance(entry, dict) else entry) for place in places(below)]
+
+    text = re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text("utf-8"))
+    shown = places(yaml.safe_load(text)["nav"])
+    there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    generated = {path for path in REFERENCE if "/checks/" not in path}  # docs/site.py adds those of the checks
+    assert {place for place in shown if place not in site.repository_files()} == there | generated
+    assert len(shown) == len(set(shown))
+
+
+def test_the_site_gets_each_file_that_a_page_links_to() -> None:
+    outside = {path: place for place, path in site.repository_files().items()}
+    assert outside["README.md"] == "index.md"
+    text = "[a](../../deploys/gpuready/node.py) [b](../../README.md#install) [c](driver.md#hold)\n```sh\n](x.md)\n```\n"
+    assert site.relinked(text, "docs/guides/ci.md", "guides/ci.md", outside) == (
+        "[a](../repository/deploys/gpuready/node.py) [b](../index.md#install) [c](driver.md#hold)\n"
+        "```sh\n](x.md)\n```\n"
+    )
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
+
+
+def test_the_picture_of_a_plan_is_current() -> None:
+    shown = site.words_of(site.PICTURE.read_text("utf-8"))
+    assert shown == re.sub(r"\s", "", site.plan()), "run .venv/bin/python -m docs.site"
+    assert "http" not in re.sub(r'xmlns="[^"]*"|<!--.*?-->', "", site.PICTURE.read_text("utf-8"))
+
+
+def test_the_manual_page_is_current_and_well_formed() -> None:
+    """Commands and options, as click's versions word a few things differently."""
+    text = site.MANUAL.read_text("utf-8")
+    assert _marked(text) == _marked(site.manual()), "run .venv/bin/python -m docs.site"
+    assert {f"gpuready {name}".replace("-", "\\-") for name in VERBS} <= set(
+        re.findall(r"^\.SS (gpuready \S+)", text, re.M)
+    )
+    if shutil.which("groff"):
+        done = subprocess.run(
+            ["groff", "-man", "-ww", "-Tutf8"], input=text, capture_output=True, text=True, check=True
+        )
+        assert done.stderr == "" and "--allow-disruption" in re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
+
+
+def _marked(manual: str) -> list[str]:
+    return re.findall(r"^\.SS .*|(?<=^\.TP\n)\S+?[, ]", manual, re.M)
+
+
+# --- its commands
+
+
+COMMANDS = [command for page in PAGES for command in commands(page) if page.name != "adding-a-component.md"]
+OURS = [command for command in COMMANDS if command.line.split()[0] == "gpuready"]
+OFFLINE = [command for command in OURS if command.offline]
+
+
+def shortened(command: Command) -> str:
+    return f"{command.page.stem}-{' '.join(command.argv)[:60]}"
+
+
+@pytest.mark.parametrize("command", OURS, ids=shortened)
+def test_a_command_exists_with_its_options(command: Command) -> None:
+    parse(gpuready, "gpuready", command.argv)
+
+
+def parse(command: click.Command, called: str, argv: list[str], parent: click.Context | None = None) -> None:
+    """Raises a click error for what does not exist; nothing runs."""
+    if not isinstance(command, click.Group):
+        with command.make_context(called, list(argv), parent):
+            return
+    if argv in (["--version"], ["--help"]):
+        return
+    here = click.Context(command, parent, info_name=called, **command.context_settings)
+    below = command.get_command(here, argv[0])
+    assert below is not None, argv
+    parse(below, argv[0], argv[1:], here)
+
+
+@pytest.mark.parametrize("words", [["plan", "--no-such"], ["rdma", "move"], ["render", "nagios"], ["fabric", "x"]])
+def test_a_wrong_command_is_found(words: list[str]) -> None:
+    with pytest.raises((click.UsageError, UsageError, AssertionError)):
+        parse(gpuready, "gpuready", words)
+
+
+def test_what_counts_as_shown() -> None:
+    out = "plan: 1 host\n\ngpu01  ok  12 checks  0.4 s\nOK\n"
+    assert matches("plan: 1 host\n...\nOK\n", out) and matches("plan: ...\n...\n", out) and matches("", out)
+    assert not matches("plan: 1 host\nOK\n", out) and not matches("...\nready\n", out)
+    assert matches("...\ngpu01 ok  3 checks  1.7 s\nOK\n", out, like=True)
+    assert not matches("...\ngpu02  ok  12 checks  0.4 s\nOK\n", out, like=True)
+    assert not matches("...\ngpu01  failed  12 checks  0.4 s\nOK\n", out, like=True)
+
+
+@pytest.mark.parametrize("command", OFFLINE, ids=shortened)
+def test_a_command_without_a_host_runs_as_shown(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"hardware": {"gpus": 8}, "verify": {"image": "registry.example.com/train:1.4"}}
+    spec |= {"monitoring": {"rdma_exporter": "service", "listen": "0.0.0.0:9879"}}
+    hosts: dict[str, object] = {"gpu01.example.com": {}, "job": {}}
+    (tmp_path / "inventory.yaml").write_text(json.dumps({"all": {"hosts": hosts, "vars": {"gpuready": spec}}}))
+    recorded = json.loads((ROOT / "tests/data/h200-mounted-driver/state.json").read_text("utf-8"))
+    states = {host: {"state": recorded} for host in hosts}
+    for document, result in (("before.json", "differs.json"), ("after.json", "failed.json")):
+        (tmp_path / document).symlink_to(ROOT / "tests/data/results" / result)
+    (tmp_path / "states.json").write_text(json.dumps({"schema": "gpuready/result/1", "hosts": states}))
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    monkeypatch.chdir(tmp_path)
+    code = run(command.argv)
+    out = capsys.readouterr().out
+    assert code in ((0, 3) if command.argv[0] in ("compat", "verify") else (0,)), out
+    assert out.strip()
+    assert matches(command.shown, out), out
+
+
+def test_commands_of_dev_exist() -> None:
+    usage = set(re.findall(r"^\./dev (\w+)", (ROOT / "dev").read_text("utf-8"), re.M))
+    named = {found for page in PAGES for found in re.findall(r"[`$#] ?\./dev ([a-z]+)", page.read_text("utf-8"))}
+    assert named <= usage
+
+
+def test_ansible_converts_an_ini_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs/guides/migrating.md"
+    (line,) = [each.line for each in commands(page) if each.line.startswith("ansible-inventory")]
+    spec = next(text for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "yaml")
+    (tmp_path / "config/group_vars").mkdir(parents=True)
+    (tmp_path / "config/inventory").write_text("[slurm-node]\ngpu[01:02]\n[slurm-node:vars]\nansible_user=ops\n")
+    (tmp_path / "config/group_vars/slurm-node.yml").write_text(spec)
+    monkeypatch.chdir(tmp_path)
+    program = Path(sys.executable).parent / "ansible-inventory"
+    subprocess.run([program, *shlex.split(line)[1:]], check=True, capture_output=True)
+    hosts = load(["inventory.yaml"]).chosen
+    assert [(host.name, host.spec.hardware.gpus) for host in hosts] == [("gpu01", 8), ("gpu02", 8)]
+    assert [host.connection.user for host in hosts] == ["ops", "ops"]
+
+
+def test_a_script_makes_an_inventory_of_a_programs_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs/guides/new-vms.md").read_text("utf-8")
+    (script,) = [text for language, text in BLOCK.findall(text) if language == "sh"]
+    for name, content in (("hosts.sh", script), ("aws", '#!/bin/sh\necho \'["10.0.0.7","10.0.0.8"]\'\n')):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    hosts = load([str(tmp_path / "hosts.sh")], allow_exec=True).chosen
+    assert [(host.name, host.spec.hardware.gpus) for host in hosts] == [("10.0.0.7", 8), ("10.0.0.8", 8)]
+
+
+def test_pipelines_of_the_guide_run_commands_that_exist() -> None:
+    page = (ROOT / "docs/guides/ci.md").read_text("utf-8")
+    steps, jobs = [yaml.safe_load(text) for language, text in BLOCK.findall(page) if language == "yml"]
+    for line in (steps[0]["run"], jobs["gpu-nodes"]["script"]):
+        parse(gpuready, "gpuready", shlex.split(line)[1:])
+    assert steps[1]["with"]["path"] in steps[0]["run"]
+    assert jobs["gpu-nodes"]["artifacts"]["reports"]["codequality"] in jobs["gpu-nodes"]["script"]
+
+
+def test_ini_of_a_page_is_an_inventory(tmp_path: Path) -> None:
+    page = (ROOT / "docs/guides/inventory.md").read_text("utf-8")
+    (text,) = [text for language, text in BLOCK.findall(page) if language == "ini"]
+    (tmp_path / "hosts").write_text(text)
+    hosts = load([str(tmp_path / "hosts")], check_ids=BY_ID).chosen
+    assert [(host.name, host.spec.hardware.gpus, host.connection.user) for host in hosts] == [
+        ("gpu01.example.com", "auto", "ops"),
+        ("gpu02.example.com", "auto", "ops"),
+        ("gpu03.example.com", 4, "ops"),
+    ]
+
+
+def test_the_reference_lists_the_messages_of_each_check() -> None:
+    for message in TABLE:
+        for check in message.checks:
+            page = REFERENCE[f"reference/checks/{check.partition('.')[0]}.md"]
+            section = page.partition(f"## {check} ")[2].partition("\n## ")[0]
+            assert f"- `{message.title}`\n" in section, (check, message.title)
+
+
+def test_python_of_a_guide_imports_what_exists() -> None:
+    guides = [page for page in PAGES if page.parent.name == "guides"]
+    blocks = [
+        text for page in guides for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "python"
+    ]
+    imports = [line for text in blocks for line in text.splitlines() if line.startswith("from ")]
+    assert imports
+    subprocess.run([sys.executable, "-c", "\n".join(imports)], check=True)
+
+
+# --- its inventories
+
+
+def documents() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        blocks = [text for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "yaml"]
+        if page.name != "adding-a-component.md" and page.parent.name != "components":
+            found += [(f"{page.stem}-{i}", text) for i, text in enumerate(blocks)]
+    return found
+
+
+DOCUMENTS = documents()
+
+
+@pytest.mark.parametrize("text", [text for _, text in DOCUMENTS], ids=[label for label, _ in DOCUMENTS])
+def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_PASSWORD", "secret")
+    value = yaml.safe_load(text)
+    if "all" not in value:
+        spec = value.get("gpuready", value)
+        text = yaml.safe_dump({"all": {"hosts": {"gpu01": {}}, "vars": {"gpuready": spec, "rack": "r1"}}})
+    path = tmp_path / "inventory.yaml"
+    path.write_text(text)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "torch-2.2.1-cp310-cp310-linux_x86_64.whl").touch()
+    assert load([str(path)], check_ids=BY_ID).chosen

@@ -23,16 +23,18 @@ MAY_IMPORT = {
     "PART.spec": "core",
     "PART.state": "core",
     "gpu.facts": "core",
-    "cuda.tables": "",
+    "cuda.tables": "core",
+    "gpu.thresholds": "core spec",
     "spec": "core PART.spec cuda.tables",
     "state": "core PART.spec PART.state gpu.facts",
     "inventory": "core spec",
     "cuda": "core state cuda.tables",
     "network": "core spec state",
-    "gpu": "core spec state gpu.facts cuda cuda.tables",
-    "components": "core spec state cuda cuda.tables network PART.spec PART.state",
+    "gpu": "core spec state gpu.facts gpu.thresholds cuda cuda.tables",
+    "components": "core spec state cuda cuda.tables gpu.thresholds network PART.spec PART.state",
     "tools": "core spec state inventory cuda cuda.tables network gpu gpu.facts components PART.spec PART.state",
     "binaries": "",
+    "messages": "gpu gpu.thresholds",
     "report": "core spec state inventory cuda cuda.tables network gpu gpu.facts tools",
     "operations": "core spec PART.spec state PART.state inventory cuda cuda.tables network gpu gpu.facts components "
     "tools report binaries",
@@ -40,7 +42,7 @@ MAY_IMPORT = {
     "node": "core components",
     "engine": "core spec state inventory network gpu components tools report operations node catalogue",
     "cli": "core spec PART.spec state inventory cuda cuda.tables network gpu components tools report operations "
-    "node catalogue engine",
+    "node catalogue engine messages",
 }
 
 
@@ -83,11 +85,15 @@ def layer(name: str) -> str:
         return f"PART.{parts[-1]}"
     if parts[:2] == ["gpu", "facts"]:
         return "gpu.facts"
-    if name in ("cuda.tables", "cuda.versions"):
-        return "cuda.tables"
-    if name == "operations.door":  # what pyinfra itself is given to run
+    if name in ("cuda.tables", "gpu.thresholds"):
+        return name
+    if name in ("operations.door", "pyinfra"):  # what pyinfra itself is given to run
         return "engine"
-    return "engine" if parts[0] in ("engine", "evaluate", "fabric_engine", "attach_engine") else parts[0]
+    if name == "__main__":
+        return "cli"
+    return (
+        "engine" if parts[0] in ("engine", "evaluate", "fabric_engine", "attach_engine", "stress_engine") else parts[0]
+    )
 
 
 def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:

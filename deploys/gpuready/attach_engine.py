@@ -1,6 +1,6 @@
 """Run ``gpuready rdma`` on hosts: one exec reads the node, a step moves the device, one exec confirms it.
 
-This is not a component: an attachment follows a container, not the inventory. Everything else is the engine's.
+This is not a component: an attachment follows a container, not the inventory.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class AttachEngine(Engine):
             netdev=asked.netdev,
             sysctls=SYSCTLS,
         )
-        look = read(run_script(host, script, max(TIMEOUT, self.options.probe_timeout)))
+        look = read(run_script(host, script, max(TIMEOUT, self.options.probe_timeout), "read containers"))
         run.attached = attached(look, self.entries[host.name].spec.nccl)
         return look
 

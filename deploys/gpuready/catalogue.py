@@ -6,15 +6,31 @@ from gpuready.components.crio import checks as crio
 from gpuready.components.docker import checks as docker
 from gpuready.components.driver import boot_checks, package_checks
 from gpuready.components.driver import checks as driver
+from gpuready.components.gate import checks as gate
 from gpuready.components.memlock import checks as memlock
 from gpuready.components.monitoring import checks as monitoring
 from gpuready.components.nccl import checks as nccl
 from gpuready.components.rdma import checks as rdma
 from gpuready.components.reconverge import checks as reconverge
+from gpuready.components.repository import checks as repository
+from gpuready.components.toolkit import checks as toolkit
 from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
 from gpuready.core.config_checks import config_checks
-from gpuready.gpu import gpus, leftovers, libcuda, memory, node, nvlink, nvswitch, settings, torch_smoke, visible, xids
+from gpuready.gpu import (
+    gpus,
+    leftovers,
+    libcuda,
+    memory,
+    node,
+    nvlink,
+    nvswitch,
+    settings,
+    stress,
+    torch_smoke,
+    visible,
+    xids,
+)
 from gpuready.node import NODE
 from gpuready.tools.compat import checks as images
 from gpuready.tools.fabric import checks as fabric
@@ -37,6 +53,8 @@ CATALOGUE = (
     *torch_smoke.CHECKS,
     *toolkit_config.CHECKS,
     *cdi.CHECKS,
+    *toolkit.CHECKS,
+    *repository.CHECKS,
     *docker.CHECKS,
     *visible.INSIDE,
     *images.CHECKS,
@@ -48,9 +66,10 @@ CATALOGUE = (
     *rdma.CHECKS,
     *wheels.CHECKS,
     *reconverge.CHECKS,
+    *gate.CHECKS,
 )
 """Every check of this release."""
 
 
-BY_ID = {check.id: check for check in (*CATALOGUE, *fabric.CHECKS)}
-"""All checks by id, with the checks of pairs of hosts that ``gpuready fabric`` runs."""
+BY_ID = {check.id: check for check in (*CATALOGUE, *stress.CHECKS, *fabric.CHECKS)}
+"""All checks by id, with those under load (``verify --level stress``) and of pairs of hosts (``gpuready fabric``)."""

@@ -6,13 +6,9 @@ and not from pyinfra, which with no_wait exits 0 even if an operation failed.
 
 from __future__ import annotations
 
-from gevent import monkey
+import gpuready.operations.startup  # noqa: F401
 
-from gpuready.operations.entry_points import read_once
-
-with read_once():
-    monkey.patch_all()
-
+# isort: split
 import contextlib
 import logging
 import os
@@ -32,22 +28,36 @@ from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra_cli.util import load_func
 
+from gpuready import __version__
+from gpuready.core.compare import Plan
 from gpuready.core.component import Disruption
 from gpuready.core.errors import EngineError, GpureadyError, UnreachableError
 from gpuready.core.rollout import Member, Rollout
 from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.inventory.hosts import HostEntry
+from gpuready.node import BACK, NODE
 from gpuready.operations import component, lock, ssh
 from gpuready.operations.active import read_images, run_active
 from gpuready.operations.connection import explain, forget_host_keys, host_data
 from gpuready.operations.door import converge, withdraw
 from gpuready.operations.interrupts import signals_to_main
-from gpuready.operations.node_state import PROBE_TIMEOUT, SELECTED, SPEC, forget, node_state, settled_state
+from gpuready.operations.node_state import (
+    PROBE_TIMEOUT,
+    SELECTED,
+    SPEC,
+    forget,
+    host_plan,
+    node_state,
+    probed,
+    settled_state,
+)
+from gpuready.operations.observer import Observer, observe, timed
 from gpuready.operations.outcome import outcomes, rebooted
 from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import EXECS, hang_up, is_up
-from gpuready.report.run import HostRun, Run
+from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state import probe
+from gpuready.tools.status.record import outcome, record
 
 #: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
 Progress = Callable[[str, str], None]
@@ -74,10 +84,11 @@ class Options:
     """``batch`` and ``max_fail`` have the form of the command line (:mod:`gpuready.core.rollout`)."""
     back: bool = False
     """Restore the state before gpuready instead of applying the spec (``remove``)."""
+    observer: Observer | None = None
 
 
 #: Verbs that never change a node: each host's connection is closed as soon as the host is done.
-_READING = ("plan", "probe", "verify", "compat")
+_READING = ("plan", "probe", "verify", "compat", "status")
 
 
 class Engine:
@@ -88,7 +99,7 @@ class Engine:
         self.options, self.progress = options, progress
         self.run = Run(options.verb, [HostRun(entry.name, notes=list(entry.notes)) for entry in entries])
         self._runs = {run.name: run for run in self.run.hosts}
-        self._read = node_state
+        self._read = probed if options.verb == "status" else node_state
         _quiet()
         hosts = [
             (
@@ -157,7 +168,8 @@ class Engine:
             finally:
                 self.run.seconds = time.monotonic() - began
                 try:
-                    self._close()
+                    for host in self._hosts(self.entries):
+                        _let_go(host)
                 except KeyboardInterrupt:  # the result is already complete
                     self.run.interrupted = True
         return self.run
@@ -197,14 +209,17 @@ class Engine:
 
     def _connect(self, host: Host) -> None:
         self.progress(host.name, "connect")
-        limit = gevent.Timeout(CONNECT_LIMIT)
+        observe(host, self.options.observer)
+        host.connector_data[PROGRESS] = self.progress
+        seconds = CONNECT_LIMIT + max(0, (self.entries[host.name].connection.timeout or 0) - CONNECT_TIMEOUT)
+        limit = gevent.Timeout(seconds)
         try:
-            with limit:
+            with limit, timed(host, "connect"):
                 ssh.connect(host)
         except gevent.Timeout as e:
             if e is not limit:
                 raise
-            raise UnreachableError(f"no SSH session within {CONNECT_LIMIT} s") from None
+            raise UnreachableError(f"no SSH session within {seconds} s") from None
         except Exception as e:  # a hostile peer can make paramiko raise anything
             raise explain(self.entries[host.name], e) from None
         host.connected = True
@@ -214,10 +229,10 @@ class Engine:
         run = self._runs[host.name]
         self._connect(host)
         self.progress(host.name, "probe")
-        host.connector_data[PROGRESS] = self.progress
-        run.saw(self._read(host), self.entries[host.name].spec)
-        self._compare(run)
-        self._judge(run)
+        plan = self._plan(host)
+        run.saw(plan.state, plan.spec)
+        compared(run, plan, self.options.allowed, verb=self.options.verb)
+        judged(run, plan)
 
     def _examine(self, host: Host) -> None:
         run = self._runs[host.name]
@@ -227,14 +242,12 @@ class Engine:
             self.progress(host.name, "check")
             ask = read_images if self.options.verb == "compat" else run_active
             run.state = ask(host, run.state, self.entries[host.name].spec)
-            self._judge(run)
+            judged(run, self._plan(host))
 
-    def _compare(self, run: HostRun) -> None:
-        spec, options = self.entries[run.name].spec, self.options
-        compared(run, spec, options.selected, options.allowed, verb=options.verb, back=options.back)
-
-    def _judge(self, run: HostRun) -> None:
-        judged(run, self.entries[run.name].spec, self.options.selected, back=self.options.back)
+    def _plan(self, host: Host) -> Plan:
+        """Return the host's plan. It is made from a new probe if the state is not known or was changed."""
+        back = self.options.back
+        return host_plan(host, self._read(host), BACK if back else NODE, original=back)
 
     def _roll_out(self, members: list[Member]) -> None:
         """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
@@ -287,11 +300,13 @@ class Engine:
         began = time.monotonic()
         run_ops(self.state, no_wait=True)
         for host in hosts:
-            lock.release(host)
             self._runs[host.name].seconds += time.monotonic() - began
 
     def _confirm(self, host: Host) -> None:
-        """Copy the outcomes of the operations. If something changed, probe again and run the active checks."""
+        """Copy the outcomes of the operations. If something changed, probe again and run the active checks.
+
+        Unless the node was rebooted, its lock is still held: no other run changes it before the record is written.
+        """
         run = self._runs[host.name]
         done = outcomes(host)
         for boot in rebooted(host):
@@ -308,14 +323,17 @@ class Engine:
             self.progress(host.name, "check")
             forget(host)
             try:
-                run.state = self._read(host)
-                if not self.options.back:
-                    run.state = run_active(host, run.state, self.entries[host.name].spec)
+                plan = self._plan(host)
+                run.state = plan.state
+                look_back(plan, touched)
+                if not plan.original:
+                    run.state = run_active(host, plan.state, plan.spec, self._record(run, plan))
             except GpureadyError as e:  # an earlier failure is the cause
                 failed = failed or e
             else:
-                self._judge(run)
-                look_back(run, self.entries[host.name].spec, touched, back=self.options.back)
+                judged(run, plan)
+                if "record" in run.state.active:
+                    run.notes.append("the record of this apply could not be written: is /var full or read-only?")
             failed = failed or next((c.error for c in run.components if c.error is not None), None)
         elif not done and failed is None:
             failed = EngineError("no operation ran on this host")
@@ -326,13 +344,27 @@ class Engine:
         else:
             run.outcome = "changed"
 
-    def _close(self) -> None:
-        for host in self._hosts(self.entries):
-            _let_go(host)
+    def _record(self, run: HostRun, plan: Plan) -> str:
+        """Return the record that this apply leaves on the node."""
+        results = [
+            (
+                item.found.name,
+                outcome(item.found, changed=item.changed, pending=_waits(item), failed=item.error is not None),
+            )
+            for item in run.components
+        ]
+        return record(
+            plan.spec, plan.state, results, by=lock.controller(), gpuready=__version__,
+            partial=self.options.selected is not None,
+        )  # fmt: skip
+
+
+def _waits(item: ComponentRun) -> bool:
+    """Tell whether a difference stays: it waits, or the operation was dropped after another one failed."""
+    return bool(item.pending) or (bool(item.found.diff) and not item.attempted)
 
 
 def _let_go(host: Host) -> None:
-    """Release the node's lock, then close the connection."""
     lock.release(host)
     hang_up(host)
 
@@ -359,7 +391,8 @@ def _quiet() -> None:
 
 
 def execute(entries: Sequence[HostEntry], options: Options, progress: Progress) -> Run:
-    """Run ``options.verb`` (plan, apply, verify, probe, compat) over the hosts."""
+    """Run ``options.verb`` (plan, apply, verify, probe, status, compat) over the hosts."""
     engine = Engine(entries, options, progress)
-    verbs = {"plan": engine.plan, "probe": engine.plan, "verify": engine.verify, "compat": engine.verify}
-    return verbs.get(options.verb, engine.apply)()
+    if options.verb in ("plan", "probe", "status"):
+        return engine.plan()
+    return engine.verify() if options.verb in ("verify", "compat") else engine.apply()

@@ -7,82 +7,73 @@ from datetime import date
 
 from gpuready.catalogue import CATALOGUE
 from gpuready.core import ledger
-from gpuready.core.check import concerning, run_checks, undecided
-from gpuready.core.compare import compare, unselected
+from gpuready.core.check import concerning, run_checks
+from gpuready.core.compare import Plan
 from gpuready.core.component import Disruption
-from gpuready.core.consent import policy_for, rulings
+from gpuready.core.config_checks import matches
 from gpuready.core.errors import ConvergeError
+from gpuready.core.permission import permissions
 from gpuready.core.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
-from gpuready.node import BACK, NODE
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.spec.model import NodeSpec
+from gpuready.spec.model import DrainByKubectl, DrainCommands
 
 
-def compared(
-    run: HostRun,
-    spec: NodeSpec,
-    selected: frozenset[str] | None,
-    allowed: Disruption,
-    *,
-    verb: str = "plan",
-    back: bool = False,
-) -> None:
-    """Fill in the components, what each waits for, and the outcome. ``back``: compare with the state before gpuready.
+def compared(run: HostRun, plan: Plan, allowed: Disruption, *, verb: str = "plan") -> None:
+    """Fill in the components, what each waits for, and the outcome.
 
     A node that may not be a GPU node is not compared: plan and apply skip it, and verify runs one check, ``gpu.count``.
     """
-    assert run.state is not None
-    run.reason = "" if back else undecided(spec, run.state)
+    spec = plan.spec
+    run.reason = plan.undecided
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
-    if not back:  # for remove, a damaged ledger is an error of the component
-        run.notes += ledger.damaged(run.state)
-    chosen = [item for item in (BACK if back else NODE) if selected is None or item.name in selected]
-    found = {item: compare(item, spec, run.state, original=back) for item in chosen}
-    run.components = [ComponentRun(each) for each in found.values()]
-    ruled = rulings(
-        found, spec, run.state, allowed, back=back, others=unselected(BACK if back else (), spec, run.state, selected)
-    )
-    run.disturbed = any(ruling.disturbs for ruling in ruled.values())
-    if any(ruling.disturbs and policy_for(ruling.kind, spec) == "drained" for ruling in ruled.values()):
-        by = spec.maintenance.drain if isinstance(spec.maintenance.drain, str) else "maintenance.drain.before"
-        run.notes.append(f"the node is drained first, by {by}")
+    if not plan.original:  # for remove, a damaged ledger is an error of the component
+        run.notes += ledger.damaged(plan.state)
+    run.components = [ComponentRun(plan[item]) for item in plan.chosen]
+    permitted = permissions(plan, allowed)
+    run.disturbed = any(each.disruptive for each in permitted.values())
+    if any(each.drains(spec) for each in permitted.values()):
+        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}")
     for item in run.components:
         item.error = ConvergeError(item.found.error) if item.found.error else None
-        item.forecast = ruled[item.found.name].waits if item.found.name in ruled else ""
+        item.forecast = permitted[item.found.name].pending if item.found.name in permitted else ""
     if any(item.found.diff and item.error is None for item in run.components):
         run.outcome = "would_change"
     else:
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
 
 
-def judged(run: HostRun, spec: NodeSpec, selected: frozenset[str] | None = None, *, back: bool = False) -> None:
-    """Fill in the checks. ``remove`` (``back``) has none, because they would ask for what it removes."""
+def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
+    if isinstance(drain, DrainByKubectl):
+        return "kubectl"
+    return drain if isinstance(drain, str) else "maintenance.drain.before"
+
+
+def judged(run: HostRun, plan: Plan) -> None:
+    """Fill in the checks of ``run.state``. ``remove`` has none, because they would ask for what it removes."""
     assert run.state is not None
-    if not back and run.outcome != "skipped":
-        left_out = [item.name for item in NODE if selected is not None and item.name not in selected]
-        active, today = bool(run.state.active), date.today()
+    if not plan.original and run.outcome != "skipped":
         run.checks = list(
             run_checks(
-                concerning(CATALOGUE, spec, run.state),
-                spec,
+                concerning(CATALOGUE, plan.spec, run.state),
+                plan.spec,
                 run.state,
                 run.name,
-                active=active,
-                today=today,
-                left_out=left_out,
+                active=bool(run.state.active),
+                today=date.today(),
+                left_out=[item.name for item in plan.left_out],
+                known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
             )
         )
 
 
-def look_back(run: HostRun, spec: NodeSpec, touched: Sequence[ComponentRun], *, back: bool = False) -> None:
-    """Compare again after the steps. A failed step may have changed something; a successful one must have."""
-    assert run.state is not None
-    by_name = {item.name: item for item in (BACK if back else NODE)}
+def look_back(plan: Plan, touched: Sequence[ComponentRun]) -> None:
+    """Compare the result of the steps. A failed step may have changed something; a successful one must have."""
+    by_name = {item.name: item for item in plan.order}
     for item in touched:
-        again = compare(by_name[item.found.name], spec, run.state, original=back)
+        again = plan[by_name[item.found.name]]
         if item.error is not None or item.pending:
             item.changed = item.changed or again.diff != item.found.diff
             if item.pending and not again.error:
@@ -104,7 +95,6 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list
 
 
 def failing(run: HostRun) -> set[str]:
-    """Return the ids of the failed checks."""
     return {judged.check.id for judged in run.checks if judged.verdict.status == "fail"}
 
 

@@ -1,4 +1,4 @@
-"""Run ``gpuready fabric``: probe all hosts, then test pairs of hosts in rounds.
+"""Run ``gpuready fabric``: probe all hosts, then test pairs of hosts in rounds, then all of them at once (``train``).
 
 The pairs of a round run in parallel, and no host is in two of them. The links of a pair run one after another. So each
 test measures one link alone. The engine holds the lock of each node, so that no other run changes or measures it.
@@ -6,6 +6,7 @@ test measures one link alone. The engine holds the lock of each node, so that no
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -17,21 +18,35 @@ from gpuready.core.check import has_gpu
 from gpuready.core.errors import UnreachableError
 from gpuready.engine import Engine
 from gpuready.network.discovery import Choices, choose
-from gpuready.network.links import Link, links, remarks
+from gpuready.network.links import Link, at_work, links, remarks, tcp_links
+from gpuready.network.nccl_settings import without_rdma
+from gpuready.network.tcp import Wires, choose_wires
 from gpuready.operations import lock
-from gpuready.operations.node_state import node_state
+from gpuready.operations.node_state import settled_state
 from gpuready.operations.pair import run_test
+from gpuready.operations.training import run_training
 from gpuready.operations.transport import EXECS, is_up
 from gpuready.report.run import HostRun, Run
+from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host
-from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, Test, program
 from gpuready.tools.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.tools.fabric.schedule import Pair
 from gpuready.tools.fabric.verdict import Finding, blocked, skipped
 
 
+def _again(test: Test, first: Finding) -> bool:
+    """Whether to run the test in the other direction, too."""
+    if not test.both_ways or first.blocked or first.status == "skip":
+        return False
+    return test.alone or first.status in ("pass", "warn")
+
+
 class FabricEngine(Engine):
     """The engine of ``gpuready fabric``."""
+
+    _wires: Mapping[str, Wires]
+    _nccl_over_tcp = False
 
     def tests(self, wanted: Wanted) -> Run:
         """Probe, pair, test, judge. Nothing on a node changes, and no process stays behind."""
@@ -43,18 +58,24 @@ class FabricEngine(Engine):
 
     def _tests(self, fabric: FabricRun) -> None:
         self._each(self._see, self._hosts(self.entries))
-        rounds = fabric.wanted.pairing.rounds(list(self.entries))
+        rounds = () if fabric.wanted.only_together else fabric.wanted.pairing.rounds(list(self.entries))
         fabric.rounds = len(rounds)
-        chosen = {
-            run.name: choose(run.state, self.entries[run.name].spec.nccl)
-            for run in self.run.hosts
-            if run.state is not None
-        }
+        states = {run.name: run.state for run in self.run.hosts if run.state is not None}
+        specs = {name: self.entries[name].spec for name in states}
+        chosen = {name: choose(state, specs[name].nccl) for name, state in states.items()}
+        rdma = not states or len(without_rdma(states, specs)) < len(states)
+        fabric.wanted = fabric.wanted.for_hosts(WITH_RDMA if rdma else WITHOUT_RDMA)
+        self._nccl_over_tcp = not rdma or fabric.wanted.only_tcp
+        self._wires = choose_wires(states, {name: spec.nccl for name, spec in specs.items()})
         for name, found in chosen.items():
-            self._runs[name].notes += remarks(self._runs[name].state, found)
+            over_tcp = fabric.wanted.only_tcp
+            self._runs[name].notes += at_work(states[name]) if over_tcp else remarks(states[name], found)
         for number, pairs in enumerate(rounds, 1):
             met = {server: client for server, client in pairs if self._ready(fabric, (server, client))}
             self._each(partial(self._meet, fabric, number, met, chosen), self._hosts(met))
+        together = [name for name, run in self._runs.items() if run.outcome == "ok"]
+        if "train" in fabric.wanted.tests and len(together) > 1:
+            self._each(partial(self._train, fabric, self._hosts(together)), self._hosts(together[:1]))
 
     def _stays_open(self, run: HostRun) -> bool:
         return run.outcome == "ok"
@@ -64,7 +85,7 @@ class FabricEngine(Engine):
         self._connect(host)
         lock.hold(host)
         self.progress(host.name, "probe")
-        run.saw(node_state(host), self.entries[host.name].spec)
+        run.saw(settled_state(host), self.entries[host.name].spec)
         run.outcome = "ok"
 
     def _ready(self, fabric: FabricRun, pair: Pair) -> bool:
@@ -78,19 +99,45 @@ class FabricEngine(Engine):
     ) -> None:
         client = met[host.name]
         hosts = host, self.state.inventory.get_host(client)
-        found, alone = links(host.name, chosen[host.name], client, chosen[client])
-        fabric.unpaired += [each for each in alone if each not in fabric.unpaired]
-        for link in found:
-            self._test(fabric, link, hosts, number)
+        fabric.met |= {host.name, client}
+        names = [name for name in fabric.wanted.tests if not TESTS[name].together]
+        over_tcp = tuple(name for name in names if TESTS[name].tcp or (TESTS[name].gpu and self._nccl_over_tcp))
+        over_rdma = tuple(name for name in names if name not in over_tcp)
+        if over_rdma:
+            found, alone = links(host.name, chosen[host.name], client, chosen[client])
+            fabric.unpaired += [each for each in alone if each not in fabric.unpaired]
+            for link in found:
+                self._test(fabric, over_rdma, link, hosts, number)
+        if over_tcp:
+            for link in tcp_links(host.name, self._wires[host.name], client, self._wires[client]):
+                self._test(fabric, over_tcp, link, hosts, number)
         self.progress(client, "ok")
 
-    def _test(self, fabric: FabricRun, link: Link, hosts: tuple[Host, Host], number: int) -> None:
-        """Run all tests over one link. If one direction fails, the other is not tested."""
+    def _train(self, fabric: FabricRun, hosts: list[Host], _: Host) -> None:
+        """Train on all hosts at once."""
+        began = time.monotonic()
+        states = {host.name: state for host in hosts if (state := self._runs[host.name].state) is not None}
+        specs = {name: self.entries[name].spec for name in states}
+        parts, findings = training.planned(states, specs, fabric.wanted.seconds)
+        fabric.met.update(states)
+        if parts:
+            for host in hosts:
+                self.progress(host.name, "train")
+            findings = training.judged(parts, run_training(parts, hosts))
+        seconds = time.monotonic() - began
+        fabric.findings += [replace(finding, seconds=seconds) for finding in findings]
+        for host in hosts:
+            self.progress(host.name, "ok" if self._is_there(host) else "unreachable")
+
+    def _test(
+        self, fabric: FabricRun, names: tuple[str, ...], link: Link, hosts: tuple[Host, Host], number: int
+    ) -> None:
+        """Run these tests over one link. If one direction of a costly test fails, the other is not tested."""
         done: list[Finding] = []
-        for name in fabric.wanted.tests:
+        for name in names:
             test = TESTS[name]
             for ends, nodes in ((link.ends, hosts), (link.ends[::-1], hosts[::-1])):
-                if nodes[0] is hosts[1] and not (test.both_ways and done[-1].status == "pass"):
+                if nodes[0] is hosts[1] and not _again(test, done[-1]):
                     continue
                 for node in nodes:
                     self.progress(node.name, f"{name}, round {number} of {fabric.rounds}")
@@ -100,8 +147,10 @@ class FabricEngine(Engine):
                 elif without_gpu:
                     finding = skipped(test, *ends, f"{', '.join(without_gpu)}: no GPU")
                 else:
-                    limits = self.entries[ends[0].host].spec.verify.thresholds
-                    finding = run_test(test, ends, nodes, limits, fabric.wanted.seconds, write_bw(done))
+                    specs = [self.entries[end.host].spec for end in ends]
+                    tools = program(test, specs[0]), program(test, specs[1])
+                    limits = specs[0].verify.thresholds
+                    finding = run_test(test, ends, nodes, tools, limits, fabric.wanted.seconds, write_bw(done))
                 done.append(finding)
                 fabric.findings.append(replace(finding, round=number))
                 if not all(map(self._is_there, nodes)):
@@ -124,6 +173,8 @@ class FabricEngine(Engine):
             run.execs = self.state.inventory.get_host(run.name).connector_data.get(EXECS, run.execs)
             if run.outcome == "ok":
                 run.checks = judge_host(fabric, run.name, self.entries[run.name].spec, date.today())
-                if not any(fabric.touching(run.name, test) for test in fabric.wanted.tests):
+                if (
+                    run.name not in fabric.met
+                ):  # no other host was reachable; otherwise, what cannot be tested is unknown
                     run.checks = []
                     run.leave_out("none of its pairs could be tested")

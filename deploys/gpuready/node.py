@@ -13,6 +13,7 @@ from gpuready.components.devices.component import Devices
 from gpuready.components.docker.component import Docker
 from gpuready.components.docker_package.component import Engine
 from gpuready.components.driver.component import Driver
+from gpuready.components.gate.component import Gate
 from gpuready.components.ldso.component import Ldso
 from gpuready.components.ledger.component import Ledger
 from gpuready.components.legacy.component import Legacy
@@ -46,6 +47,7 @@ NODE: tuple[Component, ...] = (
     Monitoring(),
     Wheels(),
     Reconverge(),
+    Gate(),
 )
 
 #: The order of ``remove``: the reverse, and finally the ledger, which deletes gpuready's own records.

@@ -7,21 +7,17 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-import jsonschema
 import pytest
 
-from gpuready.cli.app import run
-from gpuready.report.result import result_schema
+from tests.command import VALIDATOR, Exits
 from tests.lab import scale
 
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 HOST = ["compat", "--driver", "450.102.04", "--gpu", "GeForce RTX 2080 Ti"]
 FIELD = [*HOST, "--image-cuda", "11.2.2", "--compat-lib", "460.32.03", "--stack", "mount"]
 
 
-def test_the_case_of_the_field_report(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*FIELD, "--output", "json"]) == 3
-    out, err = capsys.readouterr()
+def test_the_case_of_the_field_report(exits: Exits) -> None:
+    out, err = exits(3, *FIELD, "--output", "json")
     found = json.loads(out)
     VALIDATOR.validate(found)
     assert (found["verdict"], found["certain"], found["libcuda"]) == ("ERROR_804", True, "460.32.03")
@@ -44,49 +40,44 @@ def test_the_case_of_the_field_report(capsys: pytest.CaptureFixture[str]) -> Non
           "575.57.08", "--note", '{"format":1,"CUDA version":"12.9","driver":[570,575]}'], "FORWARD", 0),
     ],
 )  # fmt: skip
-def test_verdicts_and_exit_codes(argv: list[str], verdict: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*argv, "--output", "json"]) == code
-    assert json.loads(capsys.readouterr().out)["verdict"] == verdict
+def test_verdicts_and_exit_codes(argv: list[str], verdict: str, code: int, exits: Exits) -> None:
+    assert exits(code, *argv, "--output", "json").document["verdict"] == verdict
 
 
-def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(FIELD) == 3
-    first, second, *rest = capsys.readouterr().out.splitlines()
+def test_for_people(exits: Exits) -> None:
+    first, second, *rest = exits(3, *FIELD).out.splitlines()
     assert first.startswith("ERROR_804  the image's libcuda 460.32.03 is loaded in place of the driver's 450.102.04")
     assert second.startswith("  fix:     1. upgrade the driver to 460.32.03 or newer")
     assert len(rest) == 3
-    assert run(["compat", "--driver", "535.54.03", "--image-cuda", "12.4", "--compat-lib", "550.54.14"]) == 3
-    assert capsys.readouterr().out.startswith("ERROR_804?  ")
+    told = exits(3, "compat", "--driver", "535.54.03", "--image-cuda", "12.4", "--compat-lib", "550.54.14")
+    assert told.out.startswith("ERROR_804?  ")
 
 
-def test_for_ci(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*FIELD, "--output", "junit"]) == 3
-    suites = ET.fromstring(capsys.readouterr().out)
+def test_for_ci(exits: Exits) -> None:
+    suites = ET.fromstring(exits(3, *FIELD, "--output", "junit").out)
     assert suites.get("failures") == "1"
-    assert run([*HOST, "--image-cuda", "10.2", "--output", "junit"]) == 0
-    assert ET.fromstring(capsys.readouterr().out).get("failures") == "0"
-    assert run([*FIELD, "--output", "jsonl"]) == 3
-    (line,) = capsys.readouterr().out.splitlines()
+    assert ET.fromstring(exits(0, *HOST, "--image-cuda", "10.2", "--output", "junit").out).get("failures") == "0"
+    (line,) = exits(3, *FIELD, "--output", "jsonl").out.splitlines()
     assert json.loads(line)["verdict"] == "ERROR_804"
 
 
 @pytest.mark.parametrize(
     ("more", "message", "instead"),
     [
-        (["--driver", "450"], "--driver 450: no version", "535.104.05"),
-        (["--driver", "latest"], "--driver latest: no version", "a full driver version"),
-        (["--driver", "100.14.11"], "no known driver", "346"),
+        (["--driver", "450"], "--driver 450: not a version", "535.104.05"),
+        (["--driver", "latest"], "--driver latest: not a version", "a full driver version"),
+        (["--driver", "100.14.11"], "not a known driver", "346"),
         (["--image-cuda", "12.7"], "no such CUDA toolkit is known (on 2026-", "12.6, 12.8"),
-        (["--image-cuda", "112"], "--image-cuda 112: no version", "X.Y"),
+        (["--image-cuda", "112"], "--image-cuda 112: not a version", "X.Y"),
         (
             ["--compat-lib", "libcuda.so.460.32.03"],
-            "--compat-lib libcuda.so.460.32.03: no version",
+            "--compat-lib libcuda.so.460.32.03: not a version",
             "full driver version",
         ),
         (["--stack", "ldconfig", "--toolkit", "1.17.3"], "ldconfig needs toolkit 1.17.7 or newer", "--stack mount"),
         (["--stack", "hook", "--toolkit", "1.17.4"], "hook needs toolkit 1.17.5 or newer", "--stack disabled"),
         (["--stack", "disabled", "--toolkit", "1.17.3"], "disabled needs toolkit 1.17.4 or newer", "--stack mount"),
-        (["--toolkit", "1.17"], "--toolkit 1.17: no version", "X.Y.Z"),
+        (["--toolkit", "1.17"], "--toolkit 1.17: not a version", "X.Y.Z"),
         (["--note", "{}"], "--note describes one library, and --compat-lib names none", "--compat-lib"),
         (["--compat-lib", "460.32.03", "--note", "{"], "--note: invalid JSON", "driver"),
         (["--compat-lib", "460.32.03", "--note", '{"driver": "535"}'], "'driver' is not a list of numbers", "[535"),
@@ -100,9 +91,8 @@ def test_for_ci(capsys: pytest.CaptureFixture[str]) -> None:
         (["--stack", "cdi"], "'cdi' is not one of 'none', 'mount', 'ldconfig', 'hook', 'disabled'", "--help"),
     ],
 )
-def test_what_cannot_be_asked(more: list[str], message: str, instead: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*HOST, "--image-cuda", "11.2.2", *more, "--output", "json"]) == 64
-    out, err = capsys.readouterr()
+def test_what_cannot_be_asked(more: list[str], message: str, instead: str, exits: Exits) -> None:
+    out, err = exits(64, *HOST, "--image-cuda", "11.2.2", *more, "--output", "json")
     found = json.loads(out)
     VALIDATOR.validate(found)
     assert message in found["error"]["message"]
@@ -110,25 +100,31 @@ def test_what_cannot_be_asked(more: list[str], message: str, instead: str, capsy
     assert message in err
 
 
-def test_an_empty_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compat", "--driver", "450.102.04", "--gpu", "", "--image-cuda", "11.0"]) == 64
-    assert "--gpu is empty" in capsys.readouterr().err
+def test_an_empty_gpu(exits: Exits) -> None:
+    assert "--gpu is empty" in exits(64, "compat", "--driver", "450.102.04", "--gpu", "", "--image-cuda", "11.0").err
 
 
-def test_a_gate_that_nobody_asks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_gpus_in_one_are_refused(exits: Exits) -> None:
+    told = exits(64, "compat", "--driver", "580.65.06", "--gpu", "A100,H100", "--image-cuda", "13.0")
+    assert "--gpu A100,H100: several GPUs" in told.err
+
+
+def test_what_its_cuda_no_longer_supports_does_not_pass_a_gate(exits: Exits) -> None:
+    told = exits(3, "compat", "--driver", "580.65.06", "--gpu", "Tesla V100", "--image-cuda", "13.0").out
+    assert told.startswith("NO_CODE  CUDA 13 does not support Volta") and "CUDA 12.9 or older -> NATIVE" in told
+
+
+def test_a_gate_that_nobody_asks(exits: Exits) -> None:
     argv = [*HOST, "--image-cuda", "11.0", "--require", "cuda>=12.9"]
-    assert run(argv) == 0
-    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container" in capsys.readouterr().out
-    assert run([*argv, "--stack", "ldconfig"]) == 3
-    out = capsys.readouterr().out
+    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container" in exits(0, *argv).out
+    out = exits(3, *argv, "--stack", "ldconfig").out
     assert out.startswith("REFUSED")
     assert "NVIDIA_REQUIRE_CUDA is ignored" not in out
 
 
 @pytest.mark.parametrize("given", [["--driver", "450.102.04"], ["--image-cuda", "11.2.2"], []])
-def test_what_is_missing_is_named(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compat", *given]) == 64
-    err = capsys.readouterr().err
+def test_what_is_missing_is_named(given: list[str], exits: Exits) -> None:
+    err = exits(64, "compat", *given).err
     assert ("--image-cuda is missing" if given[:1] == ["--driver"] else "--driver is missing") in err
     assert "gpuready compat --driver 535.54.03" in err
 

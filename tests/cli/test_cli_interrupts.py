@@ -67,3 +67,20 @@ def test_an_interrupt_while_the_result_is_written_leaves_it_whole() -> None:
     assert b"interrupt again" in program.stderr.readline()
     out, err = program.communicate(timeout=60)
     assert first + out == b"x" * 1_000_000 and program.returncode == 0 and b"Traceback" not in err
+
+
+#: A run that is interrupted while a callback in C runs, where Python prints the exception and goes on.
+IN_A_CALLBACK = SLOW.replace(
+    "[time.sleep(0.1) for _ in range(1200)]",
+    """
+        import ctypes, signal
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        [time.sleep(0.1) for _ in range(1200)]""",
+)
+
+
+def test_an_interrupt_in_a_callback_of_c_is_not_lost() -> None:
+    program = started(IN_A_CALLBACK)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 130 and b"Traceback" not in err
+    assert json.loads(out)["exit_code"] == 130

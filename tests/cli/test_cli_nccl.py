@@ -17,10 +17,10 @@ from gpuready.cli.app import run
 from gpuready.network import torch
 from gpuready.state.model import Driver, File, NodeState
 from gpuready.state.network import NetDevice, Network
+from tests.command import VALIDATOR, Exits, Said, write_states
 from tests.network.gid_tables import sysfs
-from tests.report.test_report_document import VALIDATOR
 
-Cli = Callable[..., tuple[int, str, str]]
+Cli = Callable[..., Said]
 
 
 def node(
@@ -44,28 +44,25 @@ def node(
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def _cli(states: dict[str, NodeState], *args: str, spec: Any = None) -> tuple[int, str, str]:
+def cli(tmp_path: Path, exits: Exits) -> Cli:
+    def _cli(code: int, states: dict[str, NodeState], *args: str, spec: Any = None) -> Said:
         inventory, recorded = tmp_path / "hosts.yaml", tmp_path / "states.json"
         hosts = {name: {"ansible_host": "127.0.0.1"} for name in states}
         inventory.write_text(
             yaml.safe_dump({"all": {"hosts": hosts, "vars": {"gpuready": spec or {}}}}, sort_keys=False)
         )
-        found = {name: {"state": state.model_dump(mode="json")} for name, state in states.items()}
-        recorded.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": found}))
-        code = run(["nccl", "-i", str(inventory), "--state", str(recorded), *args])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        write_states(recorded, states)
+        return exits(code, "nccl", "-i", str(inventory), "--state", str(recorded), *args)
 
     return _cli
 
 
 def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
-    code, out, err = cli({f"n{number}": node(number) for number in (1, 2, 3)})
-    assert (code, err) == (0, "")
+    out, err = cli(0, {f"n{number}": node(number) for number in (1, 2, 3)})
+    assert err == ""
     assert "settings of n[1-3]\n    NCCL_IB_HCA==mlx5_0:1\n    NCCL_IB_ADDR_RANGE=10.0.0.0/24\n" in out
     assert "    n2  mlx5_0:1  RoCE  GID 3  10.0.0.2 on ens1  100 Gb/s\n" in out
-    assert "note:    n[1-3]: NCCL 2.21 or newer is assumed" in out
+    assert "note:    n[1-3]: assuming NCCL 2.21 or newer" in out
     assert out.endswith("OK, 3 hosts probed\n")
 
 
@@ -80,16 +77,13 @@ def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:
     first = up.model_copy(
         update={"rdma": {**dead, **renamed}, "network": network.model_copy(update={"devices": devices})}
     )
-    code, out, _ = cli({"n1": first, "n2": other}, "--launch", spec={"nccl": {"subnets": ["10.0.0.0/16"]}})
-    assert code == 0, out
+    out = cli(0, {"n1": first, "n2": other}, "--launch", spec={"nccl": {"subnets": ["10.0.0.0/16"]}}).out
     assert "--master-addr 10.0.0.1 " in out and "10.0.1.1 --master-port" not in out
 
 
 def test_the_document_is_valid_and_complete(cli: Cli) -> None:
-    code, out, _ = cli({"n1": node(1), "n2": node(2)}, "--launch", "--output", "json", "--", "train.py", "-x")
-    found = json.loads(out)
-    VALIDATOR.validate(found)
-    assert (code, found["verb"], found["exit_code"]) == (0, "nccl", 0)
+    found = cli(0, {"n1": node(1), "n2": node(2)}, "--launch", "--output", "json", "--", "train.py", "-x").document
+    assert (found["verb"], found["exit_code"]) == ("nccl", 0)
     told = found["hosts"]["n2"]["nccl"]
     assert told["variables"]["NCCL_IB_HCA"] == "=mlx5_0:1"
     (port,) = told["ports"]
@@ -103,8 +97,7 @@ def test_the_document_is_valid_and_complete(cli: Cli) -> None:
 
 @pytest.mark.parametrize("output", ["jsonl", "junit"])
 def test_other_documents_are_whole(cli: Cli, output: str) -> None:
-    code, out, _ = cli({"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"])}, "--output", output)
-    assert code == 3
+    out = cli(3, {"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"])}, "--output", output).out
     if output == "jsonl":
         assert [json.loads(line).get("host") for line in out.splitlines()] == ["n1", "n2", None]
     else:
@@ -113,8 +106,7 @@ def test_other_documents_are_whole(cli: Cli, output: str) -> None:
 
 def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
     states = {"a": node(1), "b": node(2, device="rocep1s0", index=5), "c": node(3, gpus=4)}
-    code, out, _ = cli(states, "--launch", "--master-port", "40000", "--async-error-handling", "1")
-    assert code == 0
+    out = cli(0, states, "--launch", "--master-port", "40000", "--async-error-handling", "1").out
     line = next(each.strip() for each in out.splitlines() if "--node-rank 1" in each)
     assert line == (
         "NCCL_IB_HCA='=rocep1s0:1' NCCL_IB_ADDR_RANGE=10.0.0.0/24 NCCL_IB_ROCE_VERSION_NUM=2 "
@@ -130,7 +122,7 @@ def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
 
 def test_a_line_is_what_a_shell_takes(cli: Cli, tmp_path: Path) -> None:
     spec = {"nccl": {"extra": {"NCCL_X": "a 'b' $c"}}}
-    _, out, _ = cli({"n1": node(1)}, "--launch", "--", "my train.py", "--name", "it's", spec=spec)
+    out = cli(0, {"n1": node(1)}, "--launch", "--", "my train.py", "--name", "it's", spec=spec).out
     line = next(each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
     stand_in = tmp_path / "torchrun"
     stand_in.write_text('#!/bin/sh\nprintf \'%s|\' "$NCCL_IB_HCA" "$NCCL_X" "$@"\n')
@@ -147,7 +139,7 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
     said = (
         "NCCL_IB_HCA==mlx5_0:1\nNCCL_IB_ADDR_RANGE=10.0.0.0/24\nNCCL_IB_ROCE_VERSION_NUM=2\nNCCL_SOCKET_IFNAME==ens1\n"
     )
-    _, out, _ = cli({"n1": node(1, conf=said), "n2": node(2, conf=said.replace("ens1", "ens9"))}, "--launch")
+    out = cli(0, {"n1": node(1, conf=said), "n2": node(2, conf=said.replace("ens1", "ens9"))}, "--launch").out
     first, second = (each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
     assert first.startswith("TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun")
     assert second.startswith("NCCL_IB_HCA='=mlx5_0:1' ")
@@ -156,12 +148,13 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
 
 def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli: Cli) -> None:
     states = {"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"]), "n3": NodeState()}
-    code, out, _ = cli(states, "--launch")
-    assert code == 3
+    out = cli(3, states, "--launch").out
     assert "torchrun --nnodes" not in out
-    assert "FAILED  n2: no RDMA port of this node is the fabric's (mlx5_0:1: its netdev has no address" in out
+    assert (
+        "FAILED  n2: no RDMA port of this node belongs to the fabric (mlx5_0:1: its netdev has only link-local" in out
+    )
     assert "FAILED  n3: there is no RDMA device on this node" in out
-    assert "no launch lines: each rank is needed" in out
+    assert "no torchrun lines: every host must take part" in out
 
 
 @pytest.mark.parametrize(
@@ -178,14 +171,13 @@ def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli:
     ],
 )
 def test_no_line_without_its_facts(cli: Cli, state: NodeState, spec: Any, args: tuple[str, ...], part: str) -> None:
-    code, out, _ = cli({"n1": state}, "--launch", *args, spec=spec)
-    assert (code, part in out, "torchrun --nnodes" in out) == (3, True, False), out
+    out = cli(3, {"n1": state}, "--launch", *args, spec=spec).out
+    assert part in out and "torchrun --nnodes" not in out
 
 
 def test_what_is_said_takes_the_place_of_facts(cli: Cli) -> None:
     state = node(1, gpus=0, layer="InfiniBand", gids=["0 fe80::1 v1 -"])
-    code, out, _ = cli({"n1": state}, "--launch", "--nproc-per-node", "2", "--master-addr", "gpu01.example.com")
-    assert code == 0
+    out = cli(0, {"n1": state}, "--launch", "--nproc-per-node", "2", "--master-addr", "gpu01.example.com").out
     assert "--nproc-per-node 2 --master-addr gpu01.example.com --master-port 29500" in out
 
 
@@ -197,7 +189,7 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
         "network": other.network.model_copy(update={"devices": far}),
         "rdma": sysfs("mlx5_0", "1", gids=["3 10.9.0.2 v2 ens1"]),
     })  # fmt: skip
-    _, out, _ = cli({"n1": node(1), "n2": moved}, "--launch")
+    out = cli(0, {"n1": node(1), "n2": moved}, "--launch").out
     assert "n2: its fabric (10.9.0.0/24) does not contain the master address 10.0.0.1: it needs a route" in out
 
 
@@ -223,7 +215,7 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
 )
 def test_only_the_variables(cli: Cli, form: str, text: str) -> None:
     spec = {"nccl": {"version": "2.18.5", "extra": {"NCCL_X": "a b"}}}
-    assert cli({"n1": node(1), "n2": node(2)}, "--format", form, spec=spec) == (0, text, "")
+    assert cli(0, {"n1": node(1), "n2": node(2)}, "--format", form, spec=spec) == (text, "")
     if form == "k8s":
         assert yaml.safe_load(text)[0] == {"name": "NCCL_IB_HCA", "value": "=mlx5_0:1"}
     if form == "env":
@@ -233,8 +225,7 @@ def test_only_the_variables(cli: Cli, form: str, text: str) -> None:
 
 def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_path: Path) -> None:
     states = {"a": node(1), "b": node(2, device="irdma0"), "c": NodeState()}
-    code, out, err = cli(states, "--format", "conf", "--output", f"json:{tmp_path / 'out.json'}")
-    assert code == 3
+    out, err = cli(3, states, "--format", "conf", "--output", f"json:{tmp_path / 'out.json'}")
     assert out.startswith("# a\nNCCL_IB_HCA==mlx5_0:1\n")
     assert "\n# b\nNCCL_IB_HCA==irdma0:1\n" in out
     assert "error: c: there is no RDMA device on this node" in err
@@ -254,12 +245,56 @@ def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_p
     ],
 )
 def test_usage(cli: Cli, args: tuple[str, ...], part: str) -> None:
-    code, _, err = cli({"n1": node(1)}, *args)
-    assert (code, part in err) == (64, True), err
+    assert part in cli(64, {"n1": node(1)}, *args).err
+
+
+def plain(number: int, **device: Any) -> NodeState:
+    """A node without RDMA: a management network of its own rack, and the network of the cluster."""
+    devices = {
+        "eno1": NetDevice(addresses=(f"192.0.{number}.9/24",), driver="igb"),
+        "ens1": NetDevice(addresses=(f"10.0.0.{number}/24",), speed=25000, mtu=9000, driver="mlx5_core", **device),
+        "docker0": NetDevice(kind="bridge", addresses=("172.17.0.1/16",)),
+    }
+    return NodeState(
+        network=Network(devices=devices, default=("eno1",)),
+        driver=Driver(gpus=("0000:01:00.0",), module_version="580.159.04"),
+    )
+
+
+def test_without_rdma_the_settings_are_for_tcp(cli: Cli) -> None:
+    out, err = cli(0, {"n1": plain(1), "n2": plain(2)}, "--launch", "--", "train.py")
+    assert err == ""
+    assert "settings of n[1-2]\n    NCCL_SOCKET_IFNAME==ens1\n    GLOO_SOCKET_IFNAME=ens1\n" in out
+    assert "interfaces for TCP\n    n1  ens1 10.0.0.1/24  25 Gb/s\n    n2  ens1 10.0.0.2/24  25 Gb/s\n" in out
+    assert "note:    n[1-2]: NCCL over TCP: there is no RDMA device on this node" in out
+    assert (
+        "NCCL_SOCKET_IFNAME='=ens1' GLOO_SOCKET_IFNAME=ens1 TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun --nnodes 2 "
+        "--node-rank 1 --nproc-per-node 1 --master-addr 10.0.0.1 --master-port 29500 train.py\n"
+    ) in out
+    assert cli(0, {"n1": plain(1), "n2": plain(2)}, "--format", "conf").out == "NCCL_SOCKET_IFNAME==ens1\n"
+    assert "export GLOO_SOCKET_IFNAME=ens1\n" in cli(0, {"n1": plain(1), "n2": plain(2)}, "--format", "env").out
+
+
+def test_the_document_of_tcp(cli: Cli) -> None:
+    found = cli(0, {"n1": plain(1), "n2": plain(2)}, "--launch", "--output", "json").document
+    told = found["hosts"]["n2"]["nccl"]
+    wire = {"netdev": "ens1", "address": "10.0.0.2/24", "line_gbps": 25.0, "mtu": 9000}
+    assert (told["wires"], told["environment"]) == ([wire], {"GLOO_SOCKET_IFNAME": "ens1"})
+    assert (told["variables"], told["ports"]) == ({"NCCL_SOCKET_IFNAME": "=ens1"}, [])
+    assert told["launch"]["environment"]["GLOO_SOCKET_IFNAME"] == "ens1"
+
+
+def test_an_interface_that_is_not_certain_is_an_error(cli: Cli) -> None:
+    out = cli(3, {"n1": plain(1)}, "--launch").out
+    assert "torchrun --nnodes" not in out
+    assert "several interfaces could carry NCCL over TCP (eno1 192.0.1.9/24, ens1 10.0.0.1/24): name one network" in (
+        " ".join(out.split())
+    )
+    cli(0, {"n1": plain(1)}, spec={"nccl": {"interfaces": ["ens1"]}})
 
 
 def test_a_host_without_a_state_is_not_attempted(cli: Cli, tmp_path: Path) -> None:
-    cli({"n1": node(1), "n2": node(2)})
+    cli(0, {"n1": node(1), "n2": node(2)})
     states = json.loads((tmp_path / "states.json").read_text())
     del states["hosts"]["n2"]
     (tmp_path / "states.json").write_text(json.dumps(states))

@@ -15,12 +15,23 @@ import click
 import pytest
 
 from gpuready.cli.app import run
+from gpuready.core.check import Judged, Level, passed, skip
+from gpuready.operations.observer import Event
 from gpuready.report.run import ComponentRun, Run
+from tests.command import Exits
 from tests.lab import scale
-from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, host
+from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, host
 from tests.report.test_report_runs import run as run_of
 
 Play = Callable[[str], Run]
+#: What the engine observes: scripts of two hosts at the same time.
+EVENTS = (
+    Event("lab1", "connect", 0.1),
+    Event("lab1", "probe", 0.25, 20_000, 3_000),
+    Event("laboratory2", "probe", 0.5, 20_000, 4_000),
+    Event("lab1", "lock", 1.0, 10, 20),
+    Event("lab1", "step docker", 2.0, 500, 60),
+)
 
 
 class Engine(types.ModuleType):
@@ -38,6 +49,9 @@ class Engine(types.ModuleType):
         """One run."""
         self.asked.append(options)
         progress("lab1", "connect")
+        if options.observer is not None:
+            for event in EVENTS:
+                options.observer(event)
         return self._play(options.verb)
 
 
@@ -88,12 +102,11 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 
 def test_apply_shows_the_plan_and_goes_on_after_yes(
-    hosts: str, played: Callable[[Play], Engine], answer: Answer, capsys: pytest.CaptureFixture[str]
+    hosts: str, played: Callable[[Play], Engine], answer: Answer, exits: Exits
 ) -> None:
     engine = played(differing)
     answer(True)
-    assert run(["apply", "-i", hosts, "--allow-disruption", "reload"]) == 0
-    told = capsys.readouterr()
+    told = exits(0, "apply", "-i", hosts, "--allow-disruption", "reload")
     assert [asked.verb for asked in engine.asked] == ["plan", "apply"]
     assert engine.asked[1].allowed.name == "reload"
     assert "docker: would change on lab1" in told.err
@@ -101,12 +114,11 @@ def test_apply_shows_the_plan_and_goes_on_after_yes(
 
 
 def test_apply_changes_nothing_after_no(
-    hosts: str, played: Callable[[Play], Engine], answer: Answer, capsys: pytest.CaptureFixture[str]
+    hosts: str, played: Callable[[Play], Engine], answer: Answer, exits: Exits
 ) -> None:
     engine = played(differing)
     answer(False)
-    assert run(["apply", "-i", hosts, "--output", "json"]) == 7
-    found = json.loads(capsys.readouterr().out)
+    found = exits(7, "apply", "-i", hosts, "--output", "json").document
     assert [asked.verb for asked in engine.asked] == ["plan"]
     component = found["hosts"]["lab1"]["components"][0]
     assert (found["verb"], component["pending"], component["changed"]) == ("apply", True, False)
@@ -117,7 +129,7 @@ def test_what_was_shown_before_the_question_is_not_shown_again(
     hosts: str,
     played: Callable[[Play], Engine],
     answer: Answer,
-    capsys: pytest.CaptureFixture[str],
+    exits: Exits,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Unless the result goes somewhere else, where it has to stand alone."""
@@ -125,20 +137,16 @@ def test_what_was_shown_before_the_question_is_not_shown_again(
     answer(False)
     for terminal in (True, False):
         monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)  # noqa: B023
-        assert run(["apply", "-i", hosts, "--color", "never"]) == 7
-        told = capsys.readouterr()
+        told = exits(7, "apply", "-i", hosts, "--color", "never")
         assert told.err.count("docker.live-restore: ") == 1
         assert told.out.count("docker.live-restore: ") == (0 if terminal else 1)
-        assert "PENDING: 1 host: 1 pending" in told.out
+        assert told.out.endswith("\nnothing was changed: declined; 1 host: 1 declined; exit 7\n")
 
 
-def test_ctrl_c_at_the_question(
-    hosts: str, played: Callable[[Play], Engine], answer: Answer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_at_the_question(hosts: str, played: Callable[[Play], Engine], answer: Answer, exits: Exits) -> None:
     played(differing)
     answer(click.Abort)
-    assert run(["apply", "-i", hosts, "--output", "json"]) == 130
-    found = json.loads(capsys.readouterr().out)
+    found = exits(130, "apply", "-i", hosts, "--output", "json").document
     assert found["error"]["kind"] == "interrupted" and "lab1" in found["hosts"]
 
 
@@ -150,12 +158,10 @@ def test_nothing_to_change_asks_nothing(hosts: str, played: Callable[[Play], Eng
 
 
 @pytest.mark.parametrize("way", ["--dry-run", "--yes"])
-def test_remove_speaks_of_what_was_chosen(
-    way: str, hosts: str, played: Callable[[Play], Engine], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Callable[[Play], Engine], exits: Exits) -> None:
     played(lambda verb: run_of(verb, host("lab1", "ok", checks=())))
-    assert run(["remove", "-i", hosts, "--only", "wheels", way]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "OK, 1 host without gpuready's wheels"
+    told = exits(0, "remove", "-i", hosts, "--only", "wheels", way)
+    assert told.out.splitlines()[-1] == "OK, 1 host without gpuready's wheels"
 
 
 def test_yes_applies_at_once(hosts: str, played: Callable[[Play], Engine]) -> None:
@@ -168,6 +174,39 @@ def test_yes_applies_at_once(hosts: str, played: Callable[[Play], Engine]) -> No
     assert (engine.asked[1].batch, engine.asked[1].max_fail) == ("1,25%", "10%")
 
 
+SMOKE = check("docker.smoke", passed("a new container runs"), level=Level.smoke)
+UNTOUCHED = check("docker.smoke", skip("no Docker on this node"), level=Level.smoke)
+
+
+@pytest.mark.parametrize(
+    ("checks", "words", "note"),
+    [
+        (
+            [LDCACHE, UNTOUCHED],
+            ["--level", "smoke"],
+            "no container was started, because the spec names no verify.image",
+        ),
+        ([LDCACHE, UNTOUCHED], ["--level", "smoke", "-e", "verify.image=app:1"], "no Docker on this node"),
+        ([LDCACHE], ["--level", "smoke", "-e", "verify.image=app:1"], "its checks need the second script"),
+        ([LDCACHE, SMOKE], ["--level", "smoke"], ""),
+        ([LDCACHE, UNTOUCHED], [], ""),
+    ],
+)
+def test_a_level_at_which_nothing_was_tested_is_a_note(
+    checks: list[Judged],
+    words: list[str],
+    note: str,
+    hosts: str,
+    played: Callable[[Play], Engine],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    played(lambda verb: run_of(verb, host("lab1", checks=tuple(checks))))
+    assert run(["verify", "-i", hosts, *words, "--output", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["hosts"]["lab1"]["notes"]
+    assert len(notes) == bool(note)
+    assert all(text.startswith(f"nothing was tested at level smoke: {note}") for text in notes)
+
+
 def test_options_reach_the_engine(hosts: str, played: Callable[[Play], Engine]) -> None:
     engine = played(lambda verb: run_of(verb, host("lab1")))
     assert run(["verify", "-i", hosts, "--passive"]) == 0
@@ -177,31 +216,58 @@ def test_options_reach_the_engine(hosts: str, played: Callable[[Play], Engine]) 
     assert "docker" not in engine.asked[-1].selected and "toolkit" in engine.asked[-1].selected
 
 
+@pytest.mark.parametrize("flags", [["-v"], ["-vv"], ["--verbose", "--parallel", "2"]])
+def test_verbose_names_scripts_on_stderr(
+    flags: list[str], hosts: str, played: Callable[[Play], Engine], exits: Exits
+) -> None:
+    played(lambda verb: run_of(verb, host("lab1")))
+    Path(hosts).write_text("all: {hosts: {lab1: {gpuready: {}}, laboratory2: {gpuready: {}}}}\n")
+    told = exits(0, "plan", "-i", hosts, *flags, "--output", "json")
+    json.loads(told.out)
+    rows = [line.partition("] ")[2] for line in told.err.splitlines()]
+    if flags == ["-vv"]:
+        assert rows[1:3] == [
+            "lab1         connect: 0.10 s",
+            "lab1         probe: 0.25 s, 20000 bytes sent, 3000 received",
+        ]
+        assert rows[-2] == "lab1         in all 2 scripts: 2.25 s, 20510 bytes sent, 3080 received"
+    else:
+        assert rows[1:] == [
+            "lab1         probe: 0.25 s",
+            "laboratory2  probe: 0.50 s",
+            "lab1         step docker: 2.00 s",
+            "lab1         in all 2 scripts: 2.25 s",
+            "laboratory2  in all 1 script: 0.50 s",
+        ]
+
+
+def test_without_verbose_nothing_observes(hosts: str, played: Callable[[Play], Engine]) -> None:
+    engine = played(lambda verb: run_of(verb, host("lab1")))
+    assert run(["plan", "-i", hosts]) == 0
+    assert engine.asked[0].observer is None
+
+
 def test_detailed_exitcode(hosts: str, played: Callable[[Play], Engine]) -> None:
     played(differing)
     assert run(["plan", "-i", hosts]) == 0
     assert run(["plan", "-i", hosts, "--detailed-exitcode"]) == 2
 
 
-def test_probe_is_json_and_judges_nothing(
-    hosts: str, played: Callable[[Play], Engine], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_probe_is_json_and_judges_nothing(hosts: str, played: Callable[[Play], Engine], exits: Exits) -> None:
     played(differing)
-    assert run(["probe", "-i", hosts]) == 0
-    one = json.loads(capsys.readouterr().out)["hosts"]["lab1"]
+    one = json.loads(exits(0, "probe", "-i", hosts).out)["hosts"]["lab1"]
     assert (one["outcome"], one["components"], one["checks"]) == ("ok", [], [])
     assert one["state"]["masked"] and one["state"]["kernel"] == STATE.kernel
 
 
 def test_an_engine_that_is_interrupted_before_it_begins(
-    hosts: str, played: Callable[[Play], Engine], capsys: pytest.CaptureFixture[str]
+    hosts: str, played: Callable[[Play], Engine], exits: Exits
 ) -> None:
     def interrupt(verb: str) -> Run:
         raise KeyboardInterrupt
 
     played(interrupt)
-    assert run(["plan", "-i", hosts, "--output", "json"]) == 130
-    assert json.loads(capsys.readouterr().out)["hosts"]["lab1"]["outcome"] == "not_attempted"
+    assert exits(130, "plan", "-i", hosts, "--output", "json").document["hosts"]["lab1"]["outcome"] == "not_attempted"
 
 
 @pytest.mark.fault("interrupt")

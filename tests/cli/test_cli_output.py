@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
 import json
 import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
 import threading
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.live import Live
 
 from gpuready.cli.output import Target, deliver, use_color
 from gpuready.cli.progress import HEARTBEAT, Plain, Terminal
@@ -52,6 +62,20 @@ def test_plain_progress_is_a_line_a_change_and_a_heartbeat() -> None:
     assert HEARTBEAT == 30
 
 
+def test_a_log_line_stays_above_the_live_ones() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60)
+    with Live(console=console, auto_refresh=False) as live:
+        terminal = Terminal(live, ["gpu01"])
+        terminal.report("gpu01", "probe")
+        terminal.tick()
+        terminal.log("gpu01  step \x1b[31mdocker\nproxy=http://me:hunter2@proxy/: 1.00 s")
+        terminal.tick()
+    told = out.getvalue()
+    assert "step \\x1b[31mdocker\\nproxy=" in told and "hunter2" not in told
+    assert told.index("docker") < told.rindex("gpu01  probe")
+
+
 def test_the_terminal_shows_few_lines() -> None:
     clock = Clock()
     terminal = Terminal(None, [f"gpu{n:02}" for n in range(64)], clock)  # type: ignore[arg-type]
@@ -61,9 +85,67 @@ def test_the_terminal_shows_few_lines() -> None:
         terminal.report(f"gpu{n:02}", "ok")
     clock.now += 3
     lines = terminal.lines()
-    assert len(lines) == 21
+    assert len(lines) == 22
     assert lines[0] == "gpu10  probe  3 s"
-    assert lines[-1] == "10 more probe, 24 more waiting, 10 ok"
+    assert lines[-2:] == ["10 more at work: 10 probe", "30 at work, 10 ok, 24 waiting; 64 hosts"]
+
+
+def test_hosts_that_wait_take_no_line_from_those_at_work() -> None:
+    """They have waited longest, but nothing happens there."""
+    clock = Clock()
+    terminal = Terminal(None, [f"gpu{n:03}" for n in range(500)], clock)  # type: ignore[arg-type]
+    clock.now += 60
+    for n in range(400, 403):
+        terminal.report(f"gpu{n}", "apply")
+    assert terminal.lines() == [
+        "gpu400  apply  0 s", "gpu401  apply  0 s", "gpu402  apply  0 s", "3 at work, 497 waiting; 500 hosts",
+    ]  # fmt: skip
+
+
+def test_a_secret_is_masked_before_its_line_is_cut() -> None:
+    terminal = Terminal(None, ["gpu01"])  # type: ignore[arg-type]
+    terminal.report("gpu01", f"fetch {'x' * 30} https://joe:s3cret-{'y' * 50}@repo/")
+    assert "s3cret" not in "".join(terminal.lines()) and "https://***" in "".join(terminal.lines())
+
+
+DRAWN = """
+import contextlib, sys
+from gpuready.cli.progress import _terminal
+names = [f"gpu{n:03}.rack{n % 7}.a-very-long-name.example.org" for n in range(500)]
+with contextlib.ExitStack() as stack:
+    terminal = _terminal(names, "auto", stack)
+    for number in range(0, 500, 20):
+        for name in names[number : number + 20]:
+            terminal.report(name, f"install nvidia-container-toolkit 1.20.0-1 and {number % 60} more packages " * 2)
+        for name in names[max(0, number - 60) : number - 40]:
+            terminal.report(name, "changed" if number % 40 else "failed")
+        terminal.tick()
+"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (40, 10)])
+def test_500_hosts_fit_the_terminal_that_there_is(width: int, height: int) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with subprocess.Popen([sys.executable, "-c", DRAWN], stdin=theirs, stdout=theirs, stderr=theirs,
+                          env={**environment, "TERM": "xterm"}) as program:  # fmt: skip
+        os.close(theirs)
+        drawn = b""
+        with contextlib.suppress(OSError):  # the last one has closed it
+            while part := os.read(ours, 65536):
+                drawn += part
+        assert program.wait(60) == 0, drawn[-2000:]
+    os.close(ours)
+    # rich goes up line by line to draw anew: what lies between is one frame
+    frames = re.split(r"\r?(?:\x1b\[1A\x1b\[2K|\x1b\[2K)+", drawn.decode())
+    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame).strip("\r\n").split("\r\n") for frame in frames]
+    full = [frame for frame in lines if len(frame) > 3]
+    assert len(full) > 20
+    for frame in full:
+        assert len(frame) < height and max(map(len, frame)) <= width, frame
+        assert re.match("[0-9]+ at work, ", frame[-1]) and (width < 80 or frame[-1].endswith("; 500 hosts"))
+    assert "failed" in full[-1][-1] and (width < 80 or "changed" in full[-1][-1]) and "more at work: " in full[-1][-2]
 
 
 def test_a_file_keeps_its_mode_and_appears_whole(tmp_path: Path) -> None:
@@ -89,7 +171,7 @@ def test_a_pipe_is_written_to_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_goes_away_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert deliver(sample("converged"), [Target("json", tmp_path / "gone" / "r.json")]) == 64
+    assert deliver(sample("converged"), [Target("json", tmp_path / "gone" / "r.json")]) == 74
     assert "was not written" in capsys.readouterr().err
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import paramiko
 import pytest
 from paramiko.hostkeys import HostKeys
@@ -16,6 +17,7 @@ from gpuready.cli.hostkey import target
 from gpuready.core.errors import UnreachableError
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
+from tests.command import Exits
 
 OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"
 
@@ -74,17 +76,34 @@ def hosts(tmp_path: Path, server: Server, known: Path, monkeypatch: pytest.Monke
     return str(path)
 
 
-def test_a_new_key_is_shown_and_stored_once(
-    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["trust", "-i", hosts, "--yes"]) == 0
-    told = capsys.readouterr().out
+def test_a_new_key_is_shown_and_stored_once(hosts: str, server: Server, known: Path, exits: Exits) -> None:
+    told = exits(0, "trust", "-i", hosts, "--yes").out
     assert f"gpu01  new      {server.name}  ecdsa-sha2-nistp256 {server.key.fingerprint}" in told
     assert told.endswith("1 key stored\n")
     assert known.read_text() == server.line
     assert known.stat().st_mode & 0o777 == 0o600 and known.parent.stat().st_mode & 0o777 == 0o700
-    assert run(["trust", "-i", hosts, "--yes"]) == 0
-    assert "known" in capsys.readouterr().out and known.read_text() == server.line
+    assert "known" in exits(0, "trust", "-i", hosts, "--yes").out and known.read_text() == server.line
+
+
+def test_without_a_terminal_the_keys_are_shown_and_not_stored(
+    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trust", "-i", hosts]) == 64
+    told = capsys.readouterr()
+    assert f"gpu02  new      {server.name}  ecdsa-sha2-nistp256 {server.key.fingerprint}" in told.out
+    assert "needs --yes" in told.err and "ssh-keygen -lf" in told.err and not known.exists()
+    known.parent.mkdir()
+    known.write_text(server.line)
+    assert run(["trust", "-i", hosts]) == 0  # nothing to ask
+
+
+def test_after_no_nothing_is_stored(
+    hosts: str, known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda *text, **options: False)
+    assert run(["trust", "-i", hosts]) == 7
+    assert capsys.readouterr().out.endswith("\nno key was stored\n") and not known.exists()
 
 
 def test_a_hashed_name_is_recognised(hosts: str, server: Server, known: Path) -> None:
@@ -97,15 +116,14 @@ def test_a_hashed_name_is_recognised(hosts: str, server: Server, known: Path) ->
 
 @pytest.mark.fault("host-key-changed")
 def test_a_changed_key_is_refused_and_replaced_only_when_asked(
-    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
+    hosts: str, server: Server, known: Path, exits: Exits
 ) -> None:
     known.parent.mkdir()
     marker = "@cert-authority * ssh-ed25519 AAAA\n"
     before = f"# mine\n{OTHER}{server.line.replace(server.name, 'friend,' + server.name)}{marker}"
     known.write_text(before)
     server.key = paramiko.ECDSAKey.generate()
-    assert run(["trust", "-i", hosts, "--yes"]) == 4
-    told = capsys.readouterr()
+    told = exits(4, "trust", "-i", hosts, "--yes")
     assert "CHANGED" in told.out and "nothing was stored" in told.err and known.read_text() == before
     assert run(["trust", "-i", hosts, "--yes", "--replace"]) == 0
     assert known.read_text() == before.replace("friend," + server.name, "friend") + server.line
@@ -126,11 +144,10 @@ def test_a_file_without_a_last_newline(tmp_path: Path) -> None:
     assert path.read_text() == f"{OTHER}h {key.get_name()} {key.get_base64()}\n"
 
 
-def test_unreachable_is_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_is_4(tmp_path: Path, exits: Exits) -> None:
     path = tmp_path / "hosts.yaml"
     path.write_text("all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
-    assert run(["trust", "-i", str(path), "--yes"]) == 4
-    assert "lab1  UNREACHABLE" in capsys.readouterr().out
+    assert "lab1  UNREACHABLE" in exits(4, "trust", "-i", str(path), "--yes").out
 
 
 def test_where_to_ask_follows_the_ssh_configuration(tmp_path: Path) -> None:

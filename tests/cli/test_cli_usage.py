@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,9 +21,9 @@ from gpuready.node import NODE
 from gpuready.report.exitcode import MEANING
 from gpuready.report.result import result_schema
 from gpuready.state import probe
+from tests.command import VALIDATOR, Exits
 from tests.lab import scale
 
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
@@ -55,13 +56,24 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["plan"], "no inventory: -i is missing"),
     (["verify"], "no inventory: -i is missing"),
     (["probe"], "no inventory: -i is missing"),
+    (["stress", "-i", "HOSTS", "--passive"], "--level stress needs the nodes: leave out --passive"),
     (["apply", "--yes"], "no inventory: -i is missing"),
     (["trust", "--yes"], "no inventory: -i is missing"),
     (["plan", "--bogus"], "--bogus"),
     (["--bogus", "plan"], "--bogus"),
     (["plan", "surplus", "-i", "HOSTS"], "surplus"),
+    (["plan", "hosts.yaml"], "did you mean: gpuready plan -i hosts.yaml"),
+    (["verify", "-i", "a b.yaml", "c.yaml", "d.yaml"], "gpuready verify -i 'a b.yaml' -i c.yaml -i d.yaml"),
+    (["example", "ddp", "hosts.yaml"], "did you mean: gpuready example ddp -i hosts.yaml"),
+    (["nccl", "hosts.yaml"], "no inventory: -i is missing"),
+    (["example", "ddp", "--launch", "hosts"], "gpuready example ddp -i hosts.yaml"),
+    (["example"], "gpuready example --help"),
+    (["rdma", "attach"], "gpuready rdma attach --help"),
+    (["init", "a.yaml", "b.yaml"], "gpuready init --help"),
+    (["init", "--host"], "gpuready init --help"),
+    (["-i", "HOSTS", "plan"], "options stand after the command: gpuready plan -i hosts.yaml"),
     (["pln", "-i", "HOSTS"], "did you mean 'plan'?"),
-    (["status", "-i", "HOSTS"], "not yet in this release"),
+    (["status"], "no inventory: -i is missing"),
     (["fabric"], "no inventory: -i is missing"),
     (["fabric", "-i", "HOSTS", "--pairs", "some"], "--pairs some"),
     (["fabric", "-i", "HOSTS", "--tests", "rpign"], "did you mean 'rping'?"),
@@ -69,7 +81,6 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["plan", "-i", "HOSTS", "--only", "dokcer"], "did you mean 'docker'?"),
     (["plan", "-i", "HOSTS", "--skip", "kernel"], "no component 'kernel'"),
     (["plan", "-i", "HOSTS", "--only", "docker", "--skip", "docker"], "leave no component"),
-    (["plan", "-i", "HOSTS", "--output", "html"], "not yet in this release"),
     (["plan", "-i", "HOSTS", "--output", "jsn"], "did you mean 'json'?"),
     (["plan", "-i", "HOSTS", "--output", "junit:/nonexistent/r.xml"], "cannot write"),
     (["plan", "-i", "HOSTS", "--output", "junit:/"], "it is a directory"),
@@ -85,7 +96,6 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["plan", "-i", "HOSTS", "--batch", "half"], "--batch half: not a batch size"),
     (["apply", "-i", "HOSTS", "--yes", "--max-fail", "-1"], "--max-fail -1: not a number of hosts"),
     (["plan", "-i", "HOSTS", "--max-fail", "1"], "--max-fail"),
-    (["trust", "-i", "HOSTS"], "needs --yes"),
     (["rdma"], "Missing command"),
     (["rdma", "list"], "no inventory: -i is missing"),
     (["rdma", "move", "lab1", "-i", "HOSTS"], "move"),
@@ -99,23 +109,22 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--engine", "lxc", "--netdev", "d"], "docker"),
     (["rdma", "detach", "lab1", "-i", "HOSTS", "--yes"], "--container NAME, --device DEV or --netdev IF"),
     (["rdma", "detach", "lab1", "-i", "HOSTS", "--device", "mlx5_0"], "needs --yes"),
+    (["render"], "gpuready render --help"),
+    (["render", "nagios"], "nagios"),
+    (["render", "prometheus"], "gpuready render prometheus -i hosts.yaml"),
+    (["rdma", "list", "--list-hosts"], "gpuready rdma list -i hosts.yaml"),
     (["explain", "libcuda.ldcach"], "did you mean 'libcuda.ldcache'?"),
     (["schema", "reslt"], "result"),
 )
 
 
 @pytest.mark.parametrize(("argv", "words"), USAGE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_usage_errors_are_64_and_valid_json(
-    argv: list[str], words: str, inventory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage_errors_are_64_and_valid_json(argv: list[str], words: str, inventory: Path, exits: Exits) -> None:
     argv = [str(inventory) if word == "HOSTS" else word for word in argv]
-    assert run(argv) == 64
-    told = capsys.readouterr()
+    told = exits(64, *argv)
     assert words in told.err and told.err.startswith("error: ") and "Traceback" not in told.err
     assert told.out == "" or argv[0] == "probe" or "jsonl" in argv
-    assert run([*argv, "--output=json"]) == 64
-    found = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
+    found = exits(64, *argv, "--output=json").document
     assert found["error"]["kind"] == "usage" and found["exit_code"] == 64 and found["hosts"] == {}
 
 
@@ -129,15 +138,11 @@ BAD_INVENTORIES = (
 
 @pytest.mark.parametrize(("text", "words"), BAD_INVENTORIES)
 @pytest.mark.parametrize("verb", ["plan", "verify", "probe", "apply"])
-def test_bad_inventories_are_5(
-    verb: str, text: str, words: str, inventory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_inventories_are_5(verb: str, text: str, words: str, inventory: Path, exits: Exits) -> None:
     inventory.write_text(text)
-    code = run([verb, "-i", str(inventory), "--output", "json", *(["--yes"] if verb == "apply" else [])])
-    told = capsys.readouterr()
-    found = json.loads(told.out)
-    VALIDATOR.validate(found)
-    assert (code, found["exit_code"], found["verb"]) == (5, 5, verb)
+    told = exits(5, verb, "-i", str(inventory), "--output", "json", *(["--yes"] if verb == "apply" else []))
+    found = told.document
+    assert (found["exit_code"], found["verb"]) == (5, verb)
     assert words in found["error"]["message"] and words in told.err
 
 
@@ -146,11 +151,11 @@ def test_nothing_matched_is_5(inventory: Path) -> None:
     assert run(["plan", "-i", str(inventory.with_name("other.yaml"))]) == 5
 
 
-def test_errors_reach_every_output(inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_reach_every_output(inventory: Path, tmp_path: Path, exits: Exits) -> None:
     inventory.write_text(BAD_INVENTORIES[0][0])
     forms = ("json", "jsonl", "junit", "human")
-    assert run(["verify", "-i", str(inventory), *(f"--output={form}:{tmp_path}/r.{form}" for form in forms)]) == 5
-    assert capsys.readouterr().out == ""
+    told = exits(5, "verify", "-i", str(inventory), *(f"--output={form}:{tmp_path}/r.{form}" for form in forms))
+    assert told.out == ""
     VALIDATOR.validate(json.loads((tmp_path / "r.json").read_text()))
     for form in forms:
         assert "gpuz" in (tmp_path / f"r.{form}").read_text()
@@ -166,44 +171,35 @@ def test_unreachable_is_4(inventory: Path, tmp_path: Path) -> None:
 
 
 def test_a_bug_of_ours_is_70_with_its_traceback_on_stderr_only(
-    inventory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    inventory: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpuready.cli.request.load", lambda *sources, **options: 1 / 0)
-    assert run(["plan", "-i", str(inventory), "--output", "json"]) == 70
-    told = capsys.readouterr()
-    found = json.loads(told.out)
-    VALIDATOR.validate(found)
+    told = exits(70, "plan", "-i", str(inventory), "--output", "json")
+    found = told.document
     assert found["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
     assert "Traceback" in told.err
 
 
-def test_ctrl_c_before_anything_began(
-    inventory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_before_anything_began(inventory: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*sources: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("gpuready.cli.request.load", interrupt)
-    assert run(["verify", "-i", str(inventory), "--output", "json"]) == 130
-    found = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
+    found = exits(130, "verify", "-i", str(inventory), "--output", "json").document
     assert (found["verb"], found["error"]["kind"]) == ("verify", "interrupted")
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_help_shows_examples_and_where_the_exit_codes_are(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([verb, "--help"]) == 0
-    text = capsys.readouterr().out
+def test_help_shows_examples_and_where_the_exit_codes_are(verb: str, exits: Exits) -> None:
+    text = exits(0, verb, "--help").out
     assert f"\n    gpuready {verb} " in text or verb == "schema"
     assert text.endswith("\n  Exit codes: gpuready --help\n") and "130" not in text
 
 
-def test_help_lists_every_verb_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--help"]) == 0
-    text = capsys.readouterr().out
+def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
+    text = exits(0, "--help").out
     assert all(f"\n  {verb}  " in text for verb in VERBS)
     assert all(f"\n  {code}  " in text for code in MEANING)
-    assert "status" not in text
 
 
 def _modules(argv: list[str]) -> set[str]:
@@ -279,24 +275,37 @@ def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
     assert lost.returncode == 4 and "not written to stdout" in lost.stderr and "Traceback" not in lost.stderr
 
 
-def test_explain_lists_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain"]) == 0
-    listed = capsys.readouterr().out
+def test_explain_lists_and_explains(exits: Exits) -> None:
+    listed = exits(0, "explain").out
     for name in (*BY_ID, *(item.name for item in NODE)):
         assert f"  {name} " in listed
     for name in BY_ID:
-        assert run(["explain", name]) == 0
-        told = capsys.readouterr().out
+        told = exits(0, "explain", name).out
         assert all(f"\n  {word}" in told for word in ("cause", "confirm", "fix"))
-    assert run(["explain", "docker"]) == 0
-    assert "gpuready apply -i INVENTORY --only docker" in capsys.readouterr().out
+    assert "gpuready apply -i INVENTORY --only docker" in exits(0, "explain", "docker").out
 
 
-def test_schemas_are_schemas(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["schema", "result"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(result_schema()))
-    assert run(["schema"]) == 0
-    jsonschema.Draft7Validator.check_schema(json.loads(capsys.readouterr().out))
+def test_a_word_lists_its_checks_sorted_and_bounded(exits: Exits) -> None:
+    told = exits(0, "explain", "gpu").out
+    own, others = (re.findall(r"(?m)^  (\S+)  ", part) for part in told.split("Other checks that mention gpu"))
+    assert own == sorted(id for id in BY_ID if id.startswith("gpu.")) and others == sorted(others)
+    assert len(others) == 12 and re.search("\n  and [0-9]+ more\n", told)
+    assert "\n  cause " in exits(0, "explain", "nccl", "torch").out
+
+
+@pytest.mark.parametrize("form", ["html", "svg", "csv", "human"])
+def test_a_refused_command_prints_no_picture_on_stdout(
+    form: str, inventory: Path, tmp_path: Path, exits: Exits
+) -> None:
+    argv = ["fabric", "-i", str(inventory), "--limit", "nobody"]
+    told = exits(5, *argv, "--output", form)
+    assert told.out == "" and told.err.startswith("error: --limit nobody")
+    assert exits(5, *argv, "--output", f"{form}:{tmp_path / 'r'}").out == "" and (tmp_path / "r").read_text()
+
+
+def test_schemas_are_schemas(exits: Exits) -> None:
+    assert json.loads(exits(0, "schema", "result").out) == json.loads(json.dumps(result_schema()))
+    jsonschema.Draft7Validator.check_schema(json.loads(exits(0, "schema").out))
 
 
 @pytest.mark.fault("closed-streams")

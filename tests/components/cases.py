@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from gpuready.components.containerd.unit import UNIT
+from gpuready.components.containerd.files import UNIT
 from gpuready.components.monitoring import component as monitoring
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
@@ -20,7 +21,7 @@ DATA = HERE.parent / "data"
 KEYS = DATA / "openpgp"
 WHEELS = DATA / "wheels"
 DAEMON_JSON = "/etc/docker/daemon.json"
-WORDS = {"spec", "state", "diff", "disruption", "hits", "notes", "error", "not_applies"}
+WORDS = {"spec", "state", "like", "diff", "disruption", "hits", "notes", "error", "not_applies"}
 WORDS |= {"steps", "writes", "removes", "stays_open", "staged", "fetches"}
 
 
@@ -57,9 +58,8 @@ for _each in (_Loader, _Fast):
     _each.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """One YAML file."""
-    text = path.read_text(encoding="utf-8")
+def read(text: str) -> dict[str, Any]:
+    """One YAML text."""
     found: dict[str, Any] = yaml.load(text, _Loader if "\\udc" in text else _Fast) or {}
     return found
 
@@ -69,10 +69,20 @@ def cases() -> list[Case]:
     found = []
     for folder in sorted(p for p in HERE.iterdir() if p.is_dir() and not p.name.startswith("__")):
         shared = folder / "common.yaml"
-        common = read(shared) if shared.is_file() else {}
+        head = shared.read_text(encoding="utf-8") if shared.is_file() else ""
         for path in sorted(folder.glob("*.yaml")):
             if path.name != "common.yaml":
-                found += [Case(folder.name, path.stem, t, _over(common, data)) for t, data in read(path).items()]
+                titles = read(f"{head}\n{path.read_text(encoding='utf-8')}")  # one text, so that its anchors are known
+                common = {word: titles.pop(word, {}) for word in ("spec", "state")}
+                disruption = titles.pop("disruption", "none")
+                titles.pop("shared", None)
+                for title, data in titles.items():
+                    usual = disruption if data.get("diff") and "error" not in data else "none"
+                    base = common
+                    if "like" in data:
+                        (other,) = (case for case in found if case.title == data["like"] and case.file == path.stem)
+                        base = {word: other.data[word] for word in ("spec", "state")}
+                    found.append(Case(folder.name, path.stem, title, _over({**base, "disruption": usual}, data)))
     return found
 
 
@@ -87,6 +97,12 @@ def _over(base: Any, top: Any) -> Any:
         else:
             merged[key] = _over(base.get(key), value)
     return merged
+
+
+def node_of(component: str, spec: dict[str, Any], state: dict[str, Any]) -> tuple[NodeSpec, NodeState]:
+    """A spec and a state in the words of a case, for a test in Python."""
+    case = Case(component, "here", "", {"spec": spec, "state": state})
+    return spec_of(case), state_of(case)
 
 
 def spec_of(case: Case) -> NodeSpec:
@@ -104,6 +120,15 @@ def state_of(case: Case) -> NodeState:
     """The case's state, shortcuts spelled out."""
     given = dict(case.data.get("state", {}))
     files = {path: _file(value) for path, value in (given.pop("files", None) or {}).items() if value is not None}
+    if "loaded" in given:
+        document = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}, **given.pop("loaded")}
+        given.setdefault("daemon_json", json.dumps(document))
+        engine = {
+            "runtimes": {"nvidia": "nvidia-container-runtime"},
+            "live_restore": document.get("live-restore", False),
+        }
+        engine["default_runtime"] = document.get("default-runtime", "runc")
+        given["docker"] = _over(engine, given.get("docker") or {})
     if "daemon_json" in given:
         files[DAEMON_JSON] = _file(given.pop("daemon_json"))
     if "exporter" in given:

@@ -15,30 +15,34 @@ from typing import Any, TypeVar
 import tomlkit
 
 from gpuready.components.cdi.component import CdiGenerate
-from gpuready.components.containerd.component import ContainerdInstall, ContainerdStage, ContainerdValidate
+from gpuready.components.containerd.component import ContainerdInstall, ContainerdValidate
 from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
-from gpuready.components.crio.component import BINARY, CrioInstall, CrioStage
 from gpuready.components.crio.component import UNIT as CRIO
+from gpuready.components.crio.component import CrioInstall
 from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
-from gpuready.components.docker.transaction import DockerInstall, DockerStage
+from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.driver.component import Hold
+from gpuready.components.gate.component import SCRIPT as GATE
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS, SetExporter
 from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
 from gpuready.components.toolkit.component import ToolkitInstall
 from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRead
 from gpuready.core import json_document
+from gpuready.core.compare import compare
 from gpuready.core.component import Component
-from gpuready.core.ledger import WriteFiles
+from gpuready.core.ledger import Restore, WriteFiles
+from gpuready.core.nvidia_ctk import Configure
 from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.docker_daemon import CONFIG
 from gpuready.state.linker import library_version
 from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.toolkit_config import RUNTIME_PATH
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
@@ -98,17 +102,32 @@ def close(
         return closed
 
 
+def converged(component: Component, spec: NodeSpec, state: NodeState) -> Closed:
+    """What the steps to the spec do."""
+    return close(component, spec, state, compare(component, spec, state).diff)
+
+
+def applied_to(component: Component, spec: NodeSpec, state: NodeState) -> NodeState:
+    """The state after ``apply``."""
+    return after(component, spec, state, converged(component, spec, state))
+
+
+def with_text(state: NodeState, path: str, text: str) -> NodeState:
+    """The same with another text in a file that is there."""
+    return state.model_copy(update={"files": state.files | {path: state.files[path].model_copy(update={"text": text})}})
+
+
 def _answer(step: Step, state: NodeState, staged: str) -> str:
     """What a node prints for an engine's step; ``staged`` is nvidia-ctk's daemon.json."""
     match step.args:
-        case DockerStage():
+        case Configure(engine="docker"):
             return staged
-        case ContainerdStage():
+        case Configure(engine="containerd"):
             return STAGED_CONTAINERD
+        case Configure(engine="crio", given=given):
+            return _crio_staged(given.decode())
         case ContainerdValidate(path=path, content=content):
             return _dumped(state, {path: _text(content)})
-        case CrioStage(given=given):
-            return _crio_staged(given)
         case ConfigRead(path=path) if path in state.files:
             return base64.b64encode(state.files[path].data).decode()
         case _:
@@ -154,7 +173,7 @@ def _crio_staged(given: str) -> str:
     """What nvidia-ctk makes of a crio.conf: the default runtime's table under its own name, with its own path."""
     runtime = tomlkit.parse(given).unwrap().get("crio", {}).get("runtime", {})
     table = runtime.get("runtimes", {}).get(runtime.get("default_runtime"), {})
-    nvidia = {**table, "runtime_path": BINARY, "runtime_type": "oci"}
+    nvidia = {**table, "runtime_path": RUNTIME_PATH, "runtime_type": "oci"}
     return tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": nvidia}}}})
 
 
@@ -179,7 +198,13 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or _file("", state)
         secret = any(isinstance(step.args, WriteFiles) and step.args.secret == path for step in closed.steps)
-        files[path] = _file(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
+        files[path] = _file(text, state).model_copy(
+            update={"mode": 0o755 if path == GATE else 0o600 if secret else 0o644}
+        )
+    back = [
+        f"{KEPT}{file.path}." for step in closed.steps if isinstance(step.args, Restore) for file in step.args.files
+    ]
+    files = {path: file for path, file in files.items() if not path.startswith(tuple(back))}  # their records go
     for path, text in closed.records.items():
         files.pop(path, None)
         files |= {path: _file(text, state)} if text else {}

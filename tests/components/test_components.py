@@ -33,32 +33,36 @@ def plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def found_for(case: Case) -> Comparison:
-    return compare(COMPONENTS[case.component], spec_of(case), state_of(case))
-
-
-def closed_for(case: Case, found: Comparison) -> Closed:
-    key = (KEYS / case.data["fetches"]).read_bytes() if "fetches" in case.data else b""
-    staged = case.data.get("staged", STAGED)
-    return close(COMPONENTS[case.component], spec_of(case), state_of(case), found.diff, staged, key)
-
-
 def test_each_component_has_its_folder_and_none_is_left_over() -> None:
     assert {case.component for case in CASES} == set(COMPONENTS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case_uses_known_words_only(case: Case) -> None:
-    assert not set(case.data) - WORDS
+def test_case(case: Case) -> None:
+    assert not set(case.data) - WORDS, "words that README.md does not explain"
     assert set(case.data) & {"diff", "error", "not_applies"}, "it expects nothing"
+    component, spec, state = COMPONENTS[case.component], spec_of(case), state_of(case)
+    found = compare(component, spec, state)
+    check_comparison(case.data, found)
+    if (
+        found.diff
+        and not found.error
+        and ("stays_open" not in case.data or {"steps", "writes", "removes"} & set(case.data))
+    ):
+        key = (KEYS / case.data["fetches"]).read_bytes() if "fetches" in case.data else b""
+        closed = close(component, spec, state, found.diff, case.data.get("staged", STAGED), key)
+        check_steps(case.data, closed)
+        if "stays_open" not in case.data:
+            left = compare(component, spec, after(component, spec, state, closed))
+            assert (left.diff, left.error) == ((), ""), "a second run would find something to change"
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_comparison(case: Case) -> None:
-    want, found = case.data, found_for(case)
+def check_comparison(want: dict[str, Any], found: Comparison) -> None:
+    """The difference, and what it means to the node's users."""
     if "not_applies" in want:
         assert not found.applies
         assert want["not_applies"] in found.reason
+        assert (found.diff, found.hits, found.disruption.name) == ((), (), "none")
         return
     assert found.applies, found.reason
     if "error" in want:
@@ -67,20 +71,17 @@ def test_comparison(case: Case) -> None:
         assert found.error == ""
     if "diff" in want or not found.error:
         assert {c.key: [plain(c.actual), plain(c.expected)] for c in found.diff} == want["diff"]
-    assert found.disruption.name == want.get("disruption", "none")
+    else:
+        assert found.diff == ()
+    assert found.disruption.name == want["disruption"]
     assert list(found.hits) == want.get("hits", [])
     notes = want.get("notes", [])
     assert len(found.notes) == len(notes), found.notes
     assert all(part in note for part, note in zip(notes, found.notes, strict=True)), found.notes
 
 
-CLOSABLE = [case for case in CASES if case.data.get("diff") and "error" not in case.data]
-
-
-@pytest.mark.parametrize("case", [c for c in CLOSABLE if {"steps", "writes", "removes"} & set(c.data)], ids=str)
-def test_steps(case: Case) -> None:
-    want, found = case.data, found_for(case)
-    closed = closed_for(case, found)
+def check_steps(want: dict[str, Any], closed: Closed) -> None:
+    """The steps that close the difference, and the files that they write and remove."""
     if "steps" in want:
         assert [step.name for step in closed.steps] == want["steps"]
     if "writes" in want or "removes" in want:
@@ -92,17 +93,3 @@ def test_steps(case: Case) -> None:
             assert written.encode() == (KEYS / content["key"]).read_bytes()
         else:
             assert (json.loads(written) if isinstance(content, dict) else written) == content
-
-
-@pytest.mark.parametrize("case", [c for c in CLOSABLE if "stays_open" not in c.data], ids=str)
-def test_what_is_closed_stays_closed(case: Case) -> None:
-    component, spec, state = COMPONENTS[case.component], spec_of(case), state_of(case)
-    found = found_for(case)
-    left = compare(component, spec, after(component, spec, state, closed_for(case, found)))
-    assert (left.diff, left.error) == ((), "")
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if not case.data.get("diff")], ids=str)
-def test_without_a_difference_nobody_is_disturbed(case: Case) -> None:
-    found = found_for(case)
-    assert (found.diff, found.hits, found.disruption.name) == ((), (), "none")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
-from gpuready.components.docker.transaction import DockerInstall, DockerStage
+from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.ldso.component import Ldso, UpdateLinker
 from gpuready.components.repository.component import KEYRING, FetchKey, Repository
 from gpuready.components.toolkit.component import Toolkit
@@ -29,11 +29,12 @@ from gpuready.core.compare import Comparison, compare
 from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.core.ledger import Put, WriteFiles
+from gpuready.core.nvidia_ctk import Configure
 from gpuready.core.step import Reply, Step
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
-from tests.components.cases import KEYS, Case, spec_of, state_of
-from tests.components.closing import Closed, after, close
+from tests.components.cases import KEYS, node_of
+from tests.components.closing import Closed, after, applied_to, close, converged, with_text
 
 ED25519 = "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
 DOCKER: dict[str, Any] = {
@@ -47,14 +48,13 @@ DOCKER: dict[str, Any] = {
 
 
 def built(spec: dict[str, Any], state: dict[str, Any], component: str = "docker") -> tuple[NodeSpec, NodeState]:
-    case = Case(component, "here", "", {"spec": spec, "state": state})
-    return spec_of(case), state_of(case)
+    return node_of(component, spec, state)
 
 
 def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
     given = {k: v for k, v in DOCKER.items() if k != "daemon_json" or "files" not in state} | state
     node_spec, node_state = built({"runtimes": {"docker": spec or {}}}, given)
-    return close(Docker(), node_spec, node_state, compare(Docker(), node_spec, node_state).diff)
+    return converged(Docker(), node_spec, node_state)
 
 
 # --- docker: what nvidia-ctk is given, and what becomes of its answer -----------------------------------------
@@ -72,7 +72,7 @@ def docker(spec: dict[str, Any] | None = None, **state: Any) -> Closed:
     ],
 )
 def test_nvidia_ctk_gets_the_users_file_or_an_empty_one(daemon_json: str, given: bytes) -> None:
-    assert docker(daemon_json=daemon_json).args(DockerStage).given == given
+    assert docker(daemon_json=daemon_json).args(Configure).given == given
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nvidia_ctk_gets_the_users_file_or_an_empty_one(daemon_json: str, given:
         '{"runtimes": {"nvidia": {"path": "\udcff"}}}',
     ],
 )
-def test_an_answer_of_nvidia_ctk_without_a_path_ends_before_anything_is_written(answer: str) -> None:
+def test_an_answer_of_nvidia_ctk_without_a_path_changes_nothing(answer: str) -> None:
     spec, state = built({}, DOCKER | {"daemon_json": "{}"})
     steps = Docker().converge(compare(Docker(), spec, state).diff, spec, state)
     assert next(steps).name == "docker-stage"
@@ -99,7 +99,7 @@ def test_an_answer_of_nvidia_ctk_without_a_path_ends_before_anything_is_written(
         steps.send(Reply(0, answer))
 
 
-def test_of_nvidia_ctks_document_only_the_path_is_taken() -> None:
+def test_only_the_path_is_taken_from_nvidia_ctks_answer() -> None:
     spec, state = built(
         {}, DOCKER | {"daemon_json": '{"features": {"cdi": true, "buildkit": false}, "n": 9007199254740993}'}
     )
@@ -127,7 +127,7 @@ def test_a_stopped_engine_is_neither_reloaded_nor_started() -> None:
     assert not args.reload and not args.restart
 
 
-def test_cdi_alone_that_only_has_to_be_taken_over_is_a_restart_without_a_reload() -> None:
+def test_cdi_that_is_already_in_the_file_needs_a_restart_and_no_reload() -> None:
     text = DOCKER["daemon_json"].replace("}}", '}}, "features": {"cdi": true}')
     args = docker({"cdi": True}, daemon_json=text).args(DockerInstall)
     assert (args.reload, args.restart, args.content, args.cdi) == (False, True, b"", "true")
@@ -157,7 +157,7 @@ def test_the_new_file_is_validated_with_the_flags_of_the_engine(flags: list[str]
     assert shlex.split(found[1]) == kept
 
 
-def test_what_needs_no_restart_is_closed_first() -> None:
+def test_changes_without_a_restart_come_first() -> None:
     spec, state = built({"runtimes": {"docker": {"cdi": True, "default_runtime": True}}}, DOCKER)
     found = compare(Docker(), spec, state)
     first, second = Docker().groups(found.diff)
@@ -186,14 +186,14 @@ def test_what_needs_no_restart_is_closed_first() -> None:
         ),
     ],
 )
-def test_the_way_back_names_what_a_missing_key_would_leave_as_it_is(daemon_json: str, undo: dict[str, Any]) -> None:
+def test_the_rollback_names_the_defaults_of_missing_keys(daemon_json: str, undo: dict[str, Any]) -> None:
     before = {"default_runtime": undo["default-runtime"], "live_restore": False}
     closed = docker({"default_runtime": True, "shm_size": "1g"}, daemon_json=daemon_json, docker=before)
     assert json.loads(closed.args(DockerInstall).undo) == undo | {"default-shm-size": "67108864"}
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: bool) -> None:
+def test_a_rollback_by_restart_keeps_containers_alive(before: bool) -> None:
     engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
     closed = docker({"cdi": True, "live_restore": before}, daemon_json='{"debug": true}', docker=engine)
     args = closed.args(DockerInstall)
@@ -201,7 +201,7 @@ def test_a_restart_that_must_be_undone_keeps_containers_alive_meanwhile(before: 
     assert json.loads(args.quiet) == {"debug": True, "live-restore": before}
 
 
-def test_the_way_back_leaves_alone_what_a_flag_says() -> None:
+def test_the_rollback_leaves_out_what_a_flag_sets() -> None:
     closed = docker({"cdi": True}, daemon_json='{"debug": true}', dockerd_flags=["--live-restore"])
     args = closed.args(DockerInstall)
     assert json.loads(args.alive) == json.loads(args.quiet) == {"debug": True}
@@ -220,19 +220,24 @@ def removed(state: NodeState) -> tuple[NodeState, Closed]:
     return after(Docker(), spec, state, closed), closed
 
 
-@pytest.mark.parametrize("text", [None, "", "\ufeff{}", "{}", '{ "debug":true }',
-    '{"live-restore": false, "features": {"x": true}}',
-    '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}',
-    '{"default-shm-size": "2G", "features": {}}'])  # fmt: skip
-@pytest.mark.parametrize("wanted", [{}, ALL])
-def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: str | None, wanted: Any) -> None:
+def applied(wanted: dict[str, Any], text: str | None) -> tuple[NodeSpec, NodeState, NodeState]:
+    """A node with that daemon.json, before and after apply."""
     given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({} if text is None else {"daemon_json": text})
     document = json.loads((text or "").removeprefix("\ufeff") or "{}")
     engine: dict[str, Any] = {"runtimes": {n: r["path"] for n, r in document.get("runtimes", {}).items()}}
     engine |= {"default_runtime": document.get("default-runtime", "runc"), "live_restore": False}
     spec, before = built({"runtimes": {"docker": wanted}}, given | {"docker": engine})
+    return spec, before, applied_to(Docker(), spec, before)
+
+
+@pytest.mark.parametrize("text", [None, "", "\ufeff{}", "{}", '{ "debug":true }',
+    '{"live-restore": false, "features": {"x": true}}',
+    '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}',
+    '{"default-shm-size": "2G", "features": {}}'])  # fmt: skip
+@pytest.mark.parametrize("wanted", [{}, ALL])
+def test_remove_restores_the_file_and_the_engine(text: str | None, wanted: Any) -> None:
+    spec, before, state = applied(wanted, text)
     assert Docker().original(spec, before) == {}
-    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
     assert compare(Docker(), spec, state).diff == ()
     left, closed = removed(state)
     assert (left.files[PATH].text if PATH in left.files else None) == text
@@ -242,37 +247,21 @@ def test_what_is_removed_leaves_the_very_file_and_the_engine_as_they_were(text: 
     assert json.loads(closed.args(DockerInstall).content)["live-restore"] is False
 
 
-def test_what_the_user_changed_since_stays() -> None:
+def test_remove_keeps_what_the_user_changed() -> None:
     spec, before = built({"runtimes": {"docker": ALL}}, DOCKER | {"daemon_json": "{}", "docker": {}})
-    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
+    state = applied_to(Docker(), spec, before)
     edited = json.loads(state.files[PATH].text) | {"default-shm-size": "16g", "debug": True, "default-runtime": "runc"}
     edited["runtimes"]["nvidia"]["runtimeArgs"] = ["--x"]
-    file = state.files[PATH].model_copy(update={"text": json.dumps(edited)})
-    left, _ = removed(state.model_copy(update={"files": {**state.files, PATH: file}}))
+    left, _ = removed(with_text(state, PATH, json.dumps(edited)))
     assert json.loads(left.files[PATH].text) == {"debug": True, "default-shm-size": "16g", "default-runtime": "runc"}
 
 
-def test_what_the_user_built_on_it_since_stands_in_the_way() -> None:
+def test_remove_stops_where_the_user_depends_on_the_runtime() -> None:
     spec, before = built({}, DOCKER | {"daemon_json": "{}", "docker": {}})
-    state = after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff))
+    state = applied_to(Docker(), spec, before)
     edited = json.loads(state.files[PATH].text) | {"default-runtime": "nvidia"}
-    file = state.files[PATH].model_copy(update={"text": json.dumps(edited)})
-    with pytest.raises(ConvergeError, match="default-runtime is 'nvidia', which runtimes does not name"):
-        removed(state.model_copy(update={"files": {**state.files, PATH: file}}))
-
-
-def applied(wanted: dict[str, Any], text: str | None) -> tuple[NodeSpec, NodeState, NodeState]:
-    """A node with that daemon.json, before and after apply."""
-    given = {k: v for k, v in DOCKER.items() if k != "daemon_json"} | ({"daemon_json": text} if text else {})
-    document = json.loads(text or "{}")
-    engine: dict[str, Any] = {"runtimes": {n: r["path"] for n, r in document.get("runtimes", {}).items()}}
-    engine |= {"default_runtime": document.get("default-runtime", "runc"), "live_restore": False}
-    spec, before = built({"runtimes": {"docker": wanted}}, given | {"docker": engine})
-    return (
-        spec,
-        before,
-        after(Docker(), spec, before, close(Docker(), spec, before, compare(Docker(), spec, before).diff)),
-    )
+    with pytest.raises(ConvergeError, match="default-runtime is 'nvidia', which is not in runtimes"):
+        removed(with_text(state, PATH, json.dumps(edited)))
 
 
 def with_files(state: NodeState, **texts: str | None) -> NodeState:
@@ -290,7 +279,7 @@ def with_files(state: NodeState, **texts: str | None) -> NodeState:
     '{"runtimes": {"nvidia": {"path": "/opt/x"}, "crun": {"path": "crun"}}, "default-runtime": "crun"}'])  # fmt: skip
 @pytest.mark.parametrize("wanted", [{}, {"default_runtime": True, "live_restore": True, "cdi": True}])
 @pytest.mark.parametrize("cut", ["before the file", "before the reload", "before the last words", "before the record"])
-def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: dict[str, Any], cut: str) -> None:
+def test_an_interrupted_remove_is_finished(text: str | None, wanted: dict[str, Any], cut: str) -> None:
     spec, before, state = applied(wanted, text)
     done, closed = removed(state)
     args = closed.args(DockerInstall)
@@ -310,21 +299,21 @@ def test_a_way_back_that_was_cut_is_gone_to_its_end(text: str | None, wanted: di
     assert not compare(Docker(), spec, left, original=True).diff
 
 
-def test_an_apply_that_was_cut_is_taken_back() -> None:
+def test_an_interrupted_apply_can_be_removed() -> None:
     spec, before, state = applied(ALL, "{}")
     ours = state.files["/var/lib/gpuready/docker.ours"].text
     half = with_files(state, ours=None, next=ours).model_copy(update={"docker": before.docker})
     left, _ = removed(half)
     assert left.files[PATH].text == "{}"
-    again = after(Docker(), spec, half, close(Docker(), spec, half, compare(Docker(), spec, half).diff))
+    again = applied_to(Docker(), spec, half)
     assert removed(again)[0].docker == before.docker
 
 
-def test_an_apply_after_a_way_back_that_was_cut_records_what_is_there() -> None:
+def test_an_apply_after_an_interrupted_remove_records_the_file() -> None:
     """The engine was restarted with another flag meanwhile, so there is something to load and nothing to write."""
     spec, before, state = applied({"default_runtime": True}, "{}")
     half = with_files(state, next="{}\n").model_copy(update={"docker": before.docker})
-    args = close(Docker(), spec, half, compare(Docker(), spec, half).diff).args(DockerInstall)
+    args = converged(Docker(), spec, half).args(DockerInstall)
     assert (args.content, args.forget) == (b"", False)
     assert json.loads(args.record) == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
 
@@ -356,7 +345,7 @@ def test_what_a_later_restart_takes_back_stays_on_record() -> None:
         ({"ours": '{"live-re'}, "docker.ours, the record .* cannot be read"),
     ],
 )
-def test_what_cannot_be_read_is_not_taken_for_nothing_of_ours(change: dict[str, Any], why: str) -> None:
+def test_an_unreadable_file_or_engine_stops_remove(change: dict[str, Any], why: str) -> None:
     spec, _, state = applied({}, "{}")
     texts = {k: v for k, v in change.items() if k in ("daemon", "ours")}
     state = with_files(state, **texts).model_copy(update={k: v for k, v in change.items() if k not in texts})
@@ -364,7 +353,7 @@ def test_what_cannot_be_read_is_not_taken_for_nothing_of_ours(change: dict[str, 
     assert found.applies and re.search(why, found.error), found
 
 
-def test_a_lost_original_stands_in_the_way() -> None:
+def test_a_lost_original_stops_remove() -> None:
     spec, _, state = applied({}, "{}")
     files = {path: file for path, file in state.files.items() if "/backup/" not in path}
     found = compare(Docker(), spec, state.model_copy(update={"files": files}), original=True)
@@ -375,7 +364,7 @@ def test_a_lost_original_stands_in_the_way() -> None:
     ('{"runtimes": {"nvidia": {"path": "/opt/x"}}}', ("/opt/x",)), ("{}", ())])  # fmt: skip
 def test_the_engine_has_to_answer_with_the_path_that_comes_back(text: str, paths: tuple[str, ...]) -> None:
     spec, before, state = applied({}, text)
-    args = close(Docker(), spec, before, compare(Docker(), spec, before).diff).args(DockerInstall)
+    args = converged(Docker(), spec, before).args(DockerInstall)
     assert args.runtime_paths == ("nvidia-container-runtime", "/usr/bin/nvidia-container-runtime")
     assert removed(state)[1].args(DockerInstall).runtime_paths == paths
 
@@ -517,7 +506,7 @@ def test_all_files_are_compared_before_the_first_is_written() -> None:
 
 def test_the_toolkits_packages_go_in_one_transaction() -> None:
     spec, state = built({"toolkit": {"version": "1.19.1"}}, {}, "toolkit")
-    (step,) = close(Toolkit(), spec, state, compare(Toolkit(), spec, state).diff).steps
+    (step,) = converged(Toolkit(), spec, state).steps
     (line,) = [line for line in step.script.splitlines() if "--force-confdef" in line]
     assert re.findall(r"\S+=1\.19\.1-1", line) == [
         "nvidia-container-toolkit=1.19.1-1",
@@ -540,13 +529,13 @@ def test_holds_alone_call_no_apt_get() -> None:
         "1.20.0-1",
     )
     spec, state = built({}, {"packages": packages}, "toolkit")
-    closed = close(Toolkit(), spec, state, compare(Toolkit(), spec, state).diff)
+    closed = converged(Toolkit(), spec, state)
     assert "apt_get" not in closed.script("toolkit")
 
 
 def test_ldso_names_the_directories_that_must_exist() -> None:
     spec, state = built({"ldso": ["/a/lib64", "/b/lib"]}, {}, "ldso")
-    closed = close(Ldso(), spec, state, compare(Ldso(), spec, state).diff)
+    closed = converged(Ldso(), spec, state)
     assert closed.args(UpdateLinker).dirs == ("/a/lib64", "/b/lib")
 
 
@@ -575,31 +564,30 @@ def unconfigured(state: NodeState) -> NodeState:
         "accept-nvidia-visible-devices-envvar-when-unprivileged = true\ndisable-require = false\n",
     ],
 )
-def test_config_toml_is_what_it_was_when_all_is_removed(text: str) -> None:
+def test_remove_restores_config_toml(text: str) -> None:
     spec, state = configured(text, mode="cdi", cuda_compat_mode="hook", hardened=True)
-    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    done = applied_to(Config(), spec, state)
     assert compare(Config(), spec, done).diff == ()
     assert toml_document.read(unconfigured(done).files[CONFIG_TOML].text) == toml_document.read(text)
     edited = done.files[CONFIG_TOML].text.replace('"cdi"', '"jit-cdi"')
-    file = done.files[CONFIG_TOML].model_copy(update={"text": edited})
-    left = unconfigured(done.model_copy(update={"files": {**done.files, CONFIG_TOML: file}}))
+    left = unconfigured(with_text(done, CONFIG_TOML, edited))
     assert toml_document.read(left.files[CONFIG_TOML].text)["nvidia-container-runtime"]["mode"] == "jit-cdi"
 
 
-def test_a_config_toml_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
+def test_an_unreadable_config_toml_stops_remove() -> None:
     spec, state = configured("# only this\n", mode="cdi")
-    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
-    file = done.files[CONFIG_TOML].model_copy(update={"text": done.files[CONFIG_TOML].text + "runtimes = [,]\n"})
-    found = compare(Config(), spec, done.model_copy(update={"files": done.files | {CONFIG_TOML: file}}), original=True)
-    assert CONFIG_TOML in found.error and "mend it by hand" in found.error
-    never = compare(Config(), spec, state.model_copy(update={"files": {CONFIG_TOML: file}}), original=True)
+    done = applied_to(Config(), spec, state)
+    broken = with_text(done, CONFIG_TOML, done.files[CONFIG_TOML].text + "runtimes = [,]\n")
+    found = compare(Config(), spec, broken, original=True)
+    assert CONFIG_TOML in found.error and "fix it by hand" in found.error
+    never = compare(Config(), spec, with_text(state, CONFIG_TOML, broken.files[CONFIG_TOML].text), original=True)
     assert (never.applies, never.error) == (False, "")
 
 
-def test_a_way_back_that_fails_forgets_nothing(tmp_path: Path) -> None:
+def test_a_failed_remove_keeps_its_record(tmp_path: Path) -> None:
     """The step itself, on a file that somebody edits at the last moment; /var and /etc lie elsewhere."""
     spec, state = configured("# only this\n", mode="cdi")
-    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    done = applied_to(Config(), spec, state)
     found = compare(Config(), spec, done, original=True)
     script = close(Config(), spec, done, found.diff).script("config")
     for place in ("/var/lib/gpuready", "/etc/nvidia-container-runtime"):
@@ -613,28 +601,26 @@ def test_a_way_back_that_fails_forgets_nothing(tmp_path: Path) -> None:
         return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False).stderr
 
     assert "changed since the plan was made" in run()
-    known = done.files[OURS].model_copy(update={"text": record.read_text()})
-    again = compare(Config(), spec, done.model_copy(update={"files": done.files | {OURS: known}}), original=True)
+    again = compare(Config(), spec, with_text(done, OURS, record.read_text()), original=True)
     assert again.diff == found.diff != ()
     file.write_text(done.files[CONFIG_TOML].text)
     assert (run(), file.read_text().rstrip(), record.exists()) == ("", "# only this", False)
 
 
-def test_a_value_that_is_exchanged_for_another_stays_ours_until_that_is_done() -> None:
+def test_a_value_stays_on_record_until_it_is_replaced() -> None:
     spec, state = configured("# only this\n", mode="cdi")
-    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    done = applied_to(Config(), spec, state)
     other = NodeSpec.model_validate({"toolkit": {"mode": "legacy"}})
-    between = close(Config(), other, done, compare(Config(), other, done).diff).args(ConfigInstall).between
-    cut = done.model_copy(update={"files": done.files | {OURS: done.files[OURS].model_copy(update={"text": between})}})
+    between = converged(Config(), other, done).args(ConfigInstall).between
+    cut = with_text(done, OURS, between)
     assert compare(Config(), spec, cut, original=True).diff == compare(Config(), spec, done, original=True).diff != ()
 
 
-def test_a_record_that_cannot_be_read_is_no_proof_that_nothing_is_ours() -> None:
+def test_an_unreadable_record_stops_remove() -> None:
     spec, state = configured("# only this\n", mode="cdi")
-    done = after(Config(), spec, state, close(Config(), spec, state, compare(Config(), spec, state).diff))
+    done = applied_to(Config(), spec, state)
     for text in ("{", "[]", '{"x": 1}', '{"x": {"y": 1}}'):
-        file = done.files[OURS].model_copy(update={"text": text})
-        found = compare(Config(), spec, done.model_copy(update={"files": done.files | {OURS: file}}), original=True)
+        found = compare(Config(), spec, with_text(done, OURS, text), original=True)
         assert f"{OURS}, the record of gpuready's changes, cannot be read" in found.error
 
 
@@ -738,20 +724,20 @@ def test_no_cdi_spec_of_another_driver_comes_back(
     found = removed_cdi(driver, {ETC: was, RUN: None}, [RUN], files=files)
     assert {c.key.removeprefix("cdi.files."): c.expected for c in found.diff} == back
     outdated = bool(back) and ETC not in back
-    assert [f"{ETC} from before was of driver {was}" in note for note in found.notes] == [True] * outdated
+    assert [f"the original {ETC} is for driver {was}" in note for note in found.notes] == [True] * outdated
 
 
-def test_the_only_cdi_spec_of_a_toolkit_that_stays_stays_too() -> None:
+def test_remove_keeps_the_only_cdi_spec_while_the_toolkit_stays() -> None:
     assert not removed_cdi("580.159.04", {RUN: None}, [RUN]).diff
     other = removed_cdi("580.159.04", {RUN: None}, [RUN, "/etc/cdi/mine.yaml"])
     assert [(c.key, c.expected) for c in other.diff] == [(f"cdi.files.{RUN}", None)]
 
 
-def test_old_specs_go_aside_by_their_hash_and_only_after_the_fresh_one_is_there() -> None:
+def test_old_cdi_specs_are_moved_only_after_the_new_one_exists() -> None:
     text = (KEYS.parent / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
     state = {"module": "580.159.04", "files": {"/etc/cdi/nvidia.yaml": text, "/etc/cdi/old one.yaml": text}}
     spec, node = built({}, state, "cdi")
-    closed = close(Cdi(), spec, node, compare(Cdi(), spec, node).diff)
+    closed = converged(Cdi(), spec, node)
     args, script = closed.args(CdiGenerate), closed.script("cdi")
     assert args.target == "/etc/cdi/nvidia.yaml"
     assert args.shadows == (f"{hashlib.sha256(text.encode()).hexdigest()}:/etc/cdi/old one.yaml",)

@@ -13,9 +13,10 @@ from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, has_gpu, passed, run_checks, skip, unknown, warn
 from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Cri, Docker, Driver, File, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.state.model import Cri, Docker, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerd.containerdmodel import cri, dump
 from tests.components.driver import driver_verdicts
+from tests.components.gate import gate_verdicts
 from tests.components.monitoring import monitoring_verdicts
 from tests.components.nccl import nccl_verdicts
 from tests.components.rdma import rdma_verdicts
@@ -24,6 +25,8 @@ from tests.components.wheels import wheel_verdicts
 from tests.gpu import gpu_verdicts, leftover_verdicts, nvlink_verdicts, torch_verdicts, visible_verdicts
 from tests.state.probe_answers import DRIVER, LIB64, h200, recorded
 from tests.tools.compat import image_verdicts
+from tests.verdicts import Row, fails, is_unknown, passes, row, skips, warns
+from tests.verdicts import root_file as file
 
 TODAY = date(2026, 11, 21)
 GPU = "0000:00:06.0 0x030200 0x2335"
@@ -42,8 +45,28 @@ def state(driver: Mapping[str, Any] | None = None, **fields: Any) -> NodeState:
     return NodeState(driver=Driver(**(driver or {})), **fields)
 
 
-def file(text: str) -> File:
-    return File(text=text, mode=0o644, uid=0, gid=0, mtime=1)
+def package(version: str) -> Package:
+    return Package(version=version, arch="amd64")
+
+
+def answered(question: str, out: str, rc: int = 0) -> dict[str, Any]:
+    """What one question of the second exec printed."""
+    return {question: {"rc": rc, "out": out}}
+
+
+def cuda(out: str, rc: int = 0) -> NodeState:
+    """A node with its driver loaded, after cuInit was called."""
+    return state(LOADED, active=answered("cuda", out, rc))
+
+
+def apt(out: str, rc: int = 0) -> NodeState:
+    """A node whose apt was asked for the toolkit's candidate."""
+    return state(active=answered("apt", out, rc))
+
+
+def smoked(out: str, rc: int = 0, pci: tuple[str, ...] = ()) -> NodeState:
+    """A node whose Docker ran the smoke container."""
+    return state({"pci": pci}, docker=NVIDIA, active=answered("smoke", out, rc))
 
 
 def one(id: str, node: NodeState, node_spec: NodeSpec | None = None) -> Verdict:
@@ -91,6 +114,8 @@ def test_what_the_first_release_promises() -> None:
 # --- each verdict ---------------------------------------------------------------------------------------------
 
 CONF = "/etc/ld.so.conf.d/x.conf"
+DEFAULT = {"runtimes": {"docker": {"default_runtime": True}}}
+MIRROR = {"toolkit": {"repo": {"url": "https://mirror.example/deb"}}}
 DISTRO = {"runtimes": {"docker": {"install": "distro"}}}
 CRIO = {
     "/etc/crio/crio.conf": file('[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n')
@@ -164,170 +189,105 @@ APT_KNOWS = (
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
 )
 
-OLD_TOOLKIT = {"nvidia-container-toolkit": Package(version="1.17.8-1", arch="amd64")}
+OLD_TOOLKIT = {"nvidia-container-toolkit": package("1.17.8-1")}
 IMAGE = {"owners": {"toolkit": "image"}}
 
 TOML = "/etc/nvidia-container-runtime/config.toml"
 CDI = "/var/run/cdi/nvidia.yaml"
 H200_CDI = (Path(__file__).parents[1] / "data" / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
-PODMAN = {"podman": Package(version="5.4.2+ds1-2", arch="amd64")}
+SPEC = {CDI: file(H200_CDI)}
+PODMAN = {"podman": package("5.4.2+ds1-2")}
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
+VERDICTS: list[Row] = [
     *rdma_verdicts.VERDICTS,
     # node.reboot
-    ("node.reboot", "pass", state(), {}, "no reboot"),
-    ("node.reboot", "warn", state(reboot_required=True), {}, "/run/reboot-required"),
+    passes("node.reboot", "no reboot"),
+    warns("node.reboot", "/run/reboot-required", state(reboot_required=True)),
     # driver.loaded
-    ("driver.loaded", "pass", state(LOADED), {}, DRIVER),
-    ("driver.loaded", "pass", state({"proc_version": "570.86.15"}), {}, "570.86.15"),
-    ("driver.loaded", "fail", state({"pci": (GPU,)}), {}, "no nvidia module"),
-    ("driver.loaded", "fail", state({"pci": ("0000:01:00.0 0x030000 0x1234",)}), {}, "no nvidia module"),
-    ("driver.loaded", "skip", state(), {}, "no NVIDIA GPU"),
-    ("driver.loaded", "skip", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)}), {}, "no NVIDIA GPU"),
-    ("driver.loaded", "skip", state({"pci": (GPU,)}), {"hardware": {"gpus": "none"}}, "hardware.gpus: none"),
+    passes("driver.loaded", DRIVER, state(LOADED)),
+    passes("driver.loaded", "570.86.15", state({"proc_version": "570.86.15"})),
+    fails("driver.loaded", "no nvidia module", state({"pci": (GPU,)})),
+    fails("driver.loaded", "no nvidia module", state({"pci": ("0000:01:00.0 0x030000 0x1234",)})),
+    skips("driver.loaded", "no NVIDIA GPU"),
+    skips("driver.loaded", "no NVIDIA GPU", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)})),
+    skips("driver.loaded", "hardware.gpus: none", state({"pci": (GPU,)}), {"hardware": {"gpus": "none"}}),
     # driver.match
-    ("driver.match", "skip", state(), {}, "no nvidia module"),
-    ("driver.match", "unknown", state(LOADED, linker=UNREADABLE), {}, "could not be read"),
-    ("driver.match", "pass", state(LOADED, linker=linker(LIB, libs={LIB: REAL})), {}, DRIVER),
-    ("driver.match", "pass", state(LOADED, linker=linker()), {}, DRIVER),
-    (
+    skips("driver.match", "no nvidia module"),
+    is_unknown("driver.match", "could not be read", state(LOADED, linker=UNREADABLE)),
+    passes("driver.match", DRIVER, state(LOADED, linker=linker(LIB, libs={LIB: REAL}))),
+    passes("driver.match", DRIVER, state(LOADED, linker=linker())),
+    fails(
         "driver.match",
-        "fail",
+        "libraries have another version",
         state(LOADED, linker=linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"})),
-        {},
-        "libraries are not",
     ),
-    (
+    fails(
         "driver.match",
-        "fail",
+        "libraries have another version",
         state(LOADED, linker=Linker(cache={"libnvidia-ml.so.1": ("/l/libnvidia-ml.so.550.54.15",)})),
-        {},
-        "libraries are not",
     ),
-    (
-        "driver.match",
-        "warn",
-        state(LOADED | {"on_disk_version": "590.1.2"}, linker=linker()),
-        {},
-        "next boot loads 590.1.2",
-    ),
+    warns("driver.match", "next boot loads 590.1.2", state(LOADED | {"on_disk_version": "590.1.2"}, linker=linker())),
     # gpu.count
-    ("gpu.count", "pass", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 2}}, "2"),
-    ("gpu.count", "fail", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 8}}, "2 of 8"),
-    ("gpu.count", "fail", state(), {"hardware": {"gpus": 1}}, "0 of 1"),
-    ("gpu.count", "fail", state({"smi": '<gpu id="a">', "gpus": ("a", "b")}), {"hardware": {"gpus": 2}}, "1 of 2"),
-    ("gpu.count", "warn", state({"gpus": ("a",)}), {}, "does not say how many"),
-    ("gpu.count", "unknown", state(), {}, "is not listed"),
-    (
-        "gpu.count",
-        "unknown",
-        state({"smi": UNREADABLE, "gpus": ("a",)}),
-        {"hardware": {"gpus": 1}},
-        "could not be read",
-    ),
-    ("gpu.count", "skip", state({"gpus": ("a",)}), {"hardware": {"gpus": "none"}}, "hardware.gpus: none"),
+    passes("gpu.count", "2", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
+    fails("gpu.count", "2 of 8", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 8}}),
+    fails("gpu.count", "0 of 1", spec={"hardware": {"gpus": 1}}),
+    fails("gpu.count", "1 of 2", state({"smi": '<gpu id="a">', "gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
+    warns("gpu.count", "does not say how many", state({"gpus": ("a",)})),
+    is_unknown("gpu.count", "is not listed"),
+    is_unknown("gpu.count", "could not be read", state({"smi": UNREADABLE, "gpus": ("a",)}), {"hardware": {"gpus": 1}}),
+    skips("gpu.count", "hardware.gpus: none", state({"gpus": ("a",)}), {"hardware": {"gpus": "none"}}),
     # gpu.model
-    ("gpu.model", "skip", h200(), {}, "not set"),
-    ("gpu.model", "pass", h200(), {"hardware": {"model": "h200"}}, "NVIDIA H200"),
-    ("gpu.model", "fail", h200(), {"hardware": {"model": "B200"}}, "expected B200, found NVIDIA H200"),
-    ("gpu.model", "unknown", state({"smi": UNREADABLE}), {"hardware": {"model": "H200"}}, "could not be read"),
-    ("gpu.model", "unknown", state(), {"hardware": {"model": "H200"}}, "lists no GPU"),
+    skips("gpu.model", "not set", h200()),
+    passes("gpu.model", "NVIDIA H200", h200(), {"hardware": {"model": "h200"}}),
+    fails("gpu.model", "expected B200, found NVIDIA H200", h200(), {"hardware": {"model": "B200"}}),
+    is_unknown("gpu.model", "could not be read", state({"smi": UNREADABLE}), {"hardware": {"model": "H200"}}),
+    is_unknown("gpu.model", "lists no GPU", spec={"hardware": {"model": "H200"}}),
     # libcuda.stub
-    ("libcuda.stub", "pass", h200(), {}, "no stub"),
-    ("libcuda.stub", "pass", state(files={CONF: file("# /usr/local/cuda/lib64/stubs\n")}), {}, "no stub"),
-    ("libcuda.stub", "pass", state(files={CONF: file("/opt/compat-tools/lib\n")}), {}, "no stub"),
-    ("libcuda.stub", "fail", state(files={CONF: file("/usr/local/cuda/lib64/stubs\n")}), {}, "stubs or compat"),
-    ("libcuda.stub", "fail", state(files={CONF: file("/usr/local/cuda-13.0/compat # x\n")}), {}, "stubs or compat"),
-    (
-        "libcuda.stub",
-        "fail",
-        state(files={"/etc/ld.so.conf": file("/usr/local/cuda/compat/\n")}),
-        {},
-        "stubs or compat",
-    ),
-    (
-        "libcuda.stub",
-        "fail",
-        state(linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": STUB})),
-        {},
-        "stubs or compat",
-    ),
-    ("libcuda.stub", "fail", state(linker=linker("/usr/local/cuda/compat/libcuda.so.1")), {}, "stubs or compat"),
-    ("libcuda.stub", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
+    passes("libcuda.stub", "no stub", h200()),
+    passes("libcuda.stub", "no stub", state(files={CONF: file("# /usr/local/cuda/lib64/stubs\n")})),
+    passes("libcuda.stub", "no stub", state(files={CONF: file("/opt/compat-tools/lib\n")})),
+    fails("libcuda.stub", "stubs or compat", state(files={CONF: file("/usr/local/cuda/lib64/stubs\n")})),
+    fails("libcuda.stub", "stubs or compat", state(files={CONF: file("/usr/local/cuda-13.0/compat # x\n")})),
+    fails("libcuda.stub", "stubs or compat", state(files={"/etc/ld.so.conf": file("/usr/local/cuda/compat/\n")})),
+    fails("libcuda.stub", "stubs or compat", state(linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": STUB}))),
+    fails("libcuda.stub", "stubs or compat", state(linker=linker("/usr/local/cuda/compat/libcuda.so.1"))),
+    is_unknown("libcuda.stub", "could not be read", state(linker=UNREADABLE)),
     # libcuda.ldcache
-    ("libcuda.ldcache", "pass", h200(), {}, LIB),
-    ("libcuda.ldcache", "skip", state(), {}, "no NVIDIA driver"),
-    ("libcuda.ldcache", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
-    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}), {}, "does not list"),
-    ("libcuda.ldcache", "fail", state(linker=linker(libs={LIB: REAL})), {}, "does not list"),
-    ("libcuda.ldcache", "fail", state(), {"ldso": ["/opt/lib"]}, "does not list"),
-    ("libcuda.ldcache", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "does not exist"),
-    (
+    passes("libcuda.ldcache", LIB, h200()),
+    skips("libcuda.ldcache", "no NVIDIA driver"),
+    is_unknown("libcuda.ldcache", "could not be read", state(linker=UNREADABLE)),
+    fails("libcuda.ldcache", "does not list", state({"pci": (GPU,)})),
+    fails("libcuda.ldcache", "does not list", state(linker=linker(libs={LIB: REAL}))),
+    fails("libcuda.ldcache", "does not list", spec={"ldso": ["/opt/lib"]}),
+    fails("libcuda.ldcache", "does not exist", state({"pci": (GPU,)}, linker=linker(LIB))),
+    fails(
         "libcuda.ldcache",
-        "fail",
-        state(LOADED, linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": "/l/libcuda.so.535.1.2"})),
-        {},
         "535.1.2",
+        state(LOADED, linker=linker("/l/libcuda.so.1", libs={"/l/libcuda.so.1": "/l/libcuda.so.535.1.2"})),
     ),
-    (
-        "libcuda.ldcache",
-        "fail",
-        state({"module_version": "9.9"}, linker=linker(LIB, libs={LIB: REAL})),
-        {},
-        "module is 9.9",
-    ),
-    ("libcuda.ldcache", "pass", state(linker=linker(LIB, libs={LIB: REAL})), {}, LIB),
+    fails("libcuda.ldcache", "module is 9.9", state({"module_version": "9.9"}, linker=linker(LIB, libs={LIB: REAL}))),
+    passes("libcuda.ldcache", LIB, state(linker=linker(LIB, libs={LIB: REAL}))),
     # libcuda.loader
-    ("libcuda.loader", "pass", h200(), {}, LIB),
-    ("libcuda.loader", "skip", state(), {}, "no NVIDIA driver"),
-    ("libcuda.loader", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
-    ("libcuda.loader", "fail", state({"pci": (GPU,)}, linker=linker(LIB)), {}, "loader does not find"),
+    passes("libcuda.loader", LIB, h200()),
+    skips("libcuda.loader", "no NVIDIA driver"),
+    is_unknown("libcuda.loader", "could not be read", state(linker=UNREADABLE)),
+    fails("libcuda.loader", "loader does not find", state({"pci": (GPU,)}, linker=linker(LIB))),
     # libcuda.init
-    ("libcuda.init", "skip", state(), {}, "no nvidia module"),
-    ("libcuda.init", "unknown", state(LOADED), {}, "was not called"),
-    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"unknown": "lost"}}), {}, "lost"),
-    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 1, "out": "no python3\n"}}), {}, "no python3"),
-    ("libcuda.init", "unknown", state(LOADED, active={"cuda": {"rc": 124, "out": ""}}), {}, "no answer"),
-    (
-        "libcuda.init",
-        "pass",
-        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=1 version=13000\n"}}),
-        {},
-        "13.0",
-    ),
-    (
-        "libcuda.init",
-        "fail",
-        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=803 count=-1 version=0\n"}}),
-        {},
-        "803",
-    ),
-    (
-        "libcuda.init",
-        "fail",
-        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=5 count=-1 version=0\n"}}),
-        {},
-        "returns 5",
-    ),
-    (
-        "libcuda.init",
-        "fail",
-        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=0 version=13000\n"}}),
-        {},
-        "0 of",
-    ),
-    (
-        "libcuda.init",
-        "fail",
-        state(LOADED, active={"cuda": {"rc": 0, "out": "cuInit=0 count=7 version=13000\n"}}),
-        {"hardware": {"gpus": 8}},
-        "7 of 8",
-    ),
+    skips("libcuda.init", "no nvidia module"),
+    is_unknown("libcuda.init", "was not called", state(LOADED)),
+    is_unknown("libcuda.init", "lost", state(LOADED, active={"cuda": {"unknown": "lost"}})),
+    is_unknown("libcuda.init", "no python3", cuda("no python3\n", 1)),
+    is_unknown("libcuda.init", "no answer", cuda("", 124)),
+    passes("libcuda.init", "13.0", cuda("cuInit=0 count=1 version=13000\n")),
+    fails("libcuda.init", "803", cuda("cuInit=803 count=-1 version=0\n")),
+    fails("libcuda.init", "returns 5", cuda("cuInit=5 count=-1 version=0\n")),
+    fails("libcuda.init", "0 of", cuda("cuInit=0 count=0 version=13000\n")),
+    fails("libcuda.init", "7 of 8", cuda("cuInit=0 count=7 version=13000\n"), {"hardware": {"gpus": 8}}),
     # toolkit.floor
-    ("toolkit.floor", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
-    ("toolkit.floor", "skip", state(), {}, "no toolkit package"),
+    is_unknown("toolkit.floor", "could not be read", state(packages=UNREADABLE)),
+    skips("toolkit.floor", "no toolkit package"),
     *(
-        ("toolkit.floor", status, state(packages={"nvidia-container-toolkit": Package(version=v, arch="amd64")}), {}, v)
+        row(status, "toolkit.floor", v, state(packages={"nvidia-container-toolkit": package(v)}))
         for v, status in (
             ("1.19.1-1", "pass"),
             ("1.20.0~rc.1-1", "pass"),
@@ -337,15 +297,14 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         )
     ),
     # toolkit.version
-    ("toolkit.version", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
-    ("toolkit.version", "fail", state(), {}, "no nvidia-ctk"),
+    is_unknown("toolkit.version", "could not be read", state(tools=UNREADABLE)),
+    fails("toolkit.version", "no nvidia-ctk"),
     *(
-        (
-            "toolkit.version",
+        row(
             status,
-            state(tools={"nvidia-ctk": Tool(path="/p/nvidia-ctk", version_line=v)}),
-            {},
+            "toolkit.version",
             "/p/nvidia-ctk",
+            state(tools={"nvidia-ctk": Tool(path="/p/nvidia-ctk", version_line=v)}),
         )
         for v, status in (
             ("NVIDIA Container Toolkit CLI version 1.20.0", "pass"),
@@ -356,361 +315,202 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
         )
     ),
     # node.drained
-    ("node.drained", "pass", state(), {}, "has not drained"),
-    (
+    passes("node.drained", "has not drained"),
+    fails(
         "node.drained",
-        "fail",
-        state(files={"/var/lib/gpuready/drained": File(text="in Slurm, as n1\n", mode=0o644, uid=0, gid=0, mtime=1)}),
-        {},
         "did not bring it back (in Slurm, as n1)",
+        state(files={"/var/lib/gpuready/drained": file("in Slurm, as n1\n")}),
     ),
     # repository.candidate
-    ("repository.candidate", "unknown", state(), {}, "apt was not asked"),
-    ("repository.candidate", "unknown", state(active={"apt": {"unknown": "lost"}}), {}, "lost"),
-    (
-        "repository.candidate",
-        "unknown",
-        state(active={"apt": {"rc": 124, "out": "no answer within 20 s"}}),
-        {},
-        "no answer",
-    ),
-    (
-        "repository.candidate",
-        "fail",
-        state(active={"apt": {"rc": 100, "out": "E: Malformed entry 1"}}),
-        {},
-        "does not know",
-    ),
-    ("repository.candidate", "pass", state(active={"apt": {"rc": 0, "out": APT_KNOWS}}), {}, "apt has 1.20.0-1"),
-    ("repository.candidate", "unknown", state(active={"apt": {"rc": 0, "out": ""}}), {}, "no package list from"),
-    (
-        "repository.candidate",
-        "fail",
-        state(active={"apt": {"rc": 0, "out": APT_KNOWS}}),
-        {"toolkit": {"version": "1.19.1"}},
-        "does not know 1.19.1-1",
-    ),
-    (
-        "repository.candidate",
-        "unknown",
-        state(active={"apt": {"rc": 0, "out": APT_KNOWS}}),
-        {"toolkit": {"repo": {"url": "https://mirror.example/deb"}}},
-        "from https://mirror.example/deb",
-    ),
+    is_unknown("repository.candidate", "apt was not asked"),
+    is_unknown("repository.candidate", "lost", state(active={"apt": {"unknown": "lost"}})),
+    is_unknown("repository.candidate", "no answer", apt("no answer within 20 s", 124)),
+    fails("repository.candidate", "does not know", apt("E: Malformed entry 1", 100)),
+    passes("repository.candidate", "apt has 1.20.0-1", apt(APT_KNOWS)),
+    is_unknown("repository.candidate", "no package list from", apt("")),
+    fails("repository.candidate", "does not know 1.19.1-1", apt(APT_KNOWS), {"toolkit": {"version": "1.19.1"}}),
+    is_unknown("repository.candidate", "from https://mirror.example/deb", apt(APT_KNOWS), MIRROR),
     # docker.runtime
-    ("docker.runtime", "skip", state(docker=NVIDIA), {"runtimes": {"docker": "absent"}}, "absent"),
-    ("docker.runtime", "skip", state(), {}, "no Docker"),
-    ("docker.runtime", "unknown", state(), {"runtimes": {"docker": {}}}, "there is none"),
-    ("docker.runtime", "unknown", state(tools={"dockerd": Tool(path="/d")}), {}, "does not run"),
-    ("docker.runtime", "unknown", state(docker=UNREADABLE), {}, "could not be read"),
-    ("docker.runtime", "fail", state(docker=docker()), {}, "lists runc, not nvidia"),
-    ("docker.runtime", "pass", state(docker=NVIDIA), {}, "nvidia-container-runtime"),
-    (
-        "docker.runtime",
-        "fail",
-        state(docker=NVIDIA),
-        {"runtimes": {"docker": {"default_runtime": True}}},
-        "asks for nvidia",
-    ),
-    (
-        "docker.runtime",
-        "pass",
-        state(docker=NVIDIA.model_copy(update={"default_runtime": "nvidia"})),
-        {"runtimes": {"docker": {"default_runtime": True}}},
-        "the default",
+    skips("docker.runtime", "absent", state(docker=NVIDIA), {"runtimes": {"docker": "absent"}}),
+    skips("docker.runtime", "no Docker"),
+    is_unknown("docker.runtime", "it is not installed", spec={"runtimes": {"docker": {}}}),
+    is_unknown("docker.runtime", "does not run", state(tools={"dockerd": Tool(path="/d")})),
+    is_unknown("docker.runtime", "could not be read", state(docker=UNREADABLE)),
+    fails("docker.runtime", "lists runc, not nvidia", state(docker=docker())),
+    passes("docker.runtime", "nvidia-container-runtime", state(docker=NVIDIA)),
+    fails("docker.runtime", "the spec says nvidia", state(docker=NVIDIA), DEFAULT),
+    passes(
+        "docker.runtime", "the default", state(docker=NVIDIA.model_copy(update={"default_runtime": "nvidia"})), DEFAULT
     ),
     # engine.config
-    ("engine.config", "skip", state(), {}, "no engine is to be installed"),
-    ("engine.config", "fail", state(have=("apt-get",)), DISTRO, "engine.docker"),
-    ("engine.config", "pass", state(tools={"dockerd": Tool(path="/d")}), DISTRO, "as the spec says"),
+    skips("engine.config", "no engine is to be installed"),
+    fails("engine.config", "engine.docker", state(have=("apt-get",)), DISTRO),
+    passes("engine.config", "as the spec says", state(tools={"dockerd": Tool(path="/d")}), DISTRO),
     # crio.config
-    ("crio.config", "skip", state(), {}, "no CRI-O"),
-    ("crio.config", "fail", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "crio.runtimes.nvidia.runtime_path"),
-    ("crio.config", "pass", state(tools={"crio": Tool(path="/usr/bin/crio")}, files=CRIO), {}, "as the spec says"),
+    skips("crio.config", "no CRI-O"),
+    fails("crio.config", "crio.runtimes.nvidia.runtime_path", state(tools={"crio": Tool(path="/usr/bin/crio")})),
+    passes("crio.config", "as the spec says", state(tools={"crio": Tool(path="/usr/bin/crio")}, files=CRIO)),
     # crio.lowlevel
-    ("crio.lowlevel", "skip", state(), {}, "no CRI-O"),
-    ("crio.lowlevel", "unknown", state(tools=UNREADABLE), {}, "could not be read"),
-    ("crio.lowlevel", "warn", state(tools={"crio": Tool(path="/usr/bin/crio")}), {}, "neither runc nor crun"),
-    (
-        "crio.lowlevel",
-        "pass",
-        state(tools={name: Tool(path=f"/usr/bin/{name}") for name in ("crio", "crun")}),
-        {},
-        "calls crun",
+    skips("crio.lowlevel", "no CRI-O"),
+    is_unknown("crio.lowlevel", "could not be read", state(tools=UNREADABLE)),
+    warns("crio.lowlevel", "neither runc nor crun", state(tools={"crio": Tool(path="/usr/bin/crio")})),
+    passes(
+        "crio.lowlevel", "calls crun", state(tools={name: Tool(path=f"/usr/bin/{name}") for name in ("crio", "crun")})
     ),
     # containerd.runtime
-    ("containerd.runtime", "skip", state(), {}, "no containerd"),
-    ("containerd.runtime", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
-    ("containerd.runtime", "fail", containerd(containerd=dump("1.7", {})), {}, "runtimes are runc, not nvidia"),
-    ("containerd.runtime", "unknown", containerd(active="failed"), {}, "containerd.service does not run"),
-    ("containerd.runtime", "fail", containerd(unloaded=(CONFIG,)), {}, "config.toml changed since it started"),
-    (
+    skips("containerd.runtime", "no containerd"),
+    is_unknown("containerd.runtime", "could not be read", containerd(containerd=UNREADABLE)),
+    fails("containerd.runtime", "its runtimes: runc", containerd(containerd=dump("1.7", {}))),
+    is_unknown("containerd.runtime", "containerd.service does not run", containerd(active="failed")),
+    fails("containerd.runtime", "config.toml changed since it started", containerd(unloaded=(CONFIG,))),
+    fails("containerd.runtime", "default runtime runc is", containerd(containerd=dump("1.7", {CONFIG: NO_RUNC}))),
+    passes("containerd.runtime", "crictl is missing, so CRI was not checked", containerd()),
+    passes("containerd.runtime", "as CRI confirms", containerd(unloaded=(CONFIG,), cri=running())),
+    is_unknown("containerd.runtime", "could not be read", containerd(cri=UNREADABLE)),
+    fails(
         "containerd.runtime",
-        "fail",
-        containerd(containerd=dump("1.7", {CONFIG: NO_RUNC})),
-        {},
-        "default runtime runc is",
-    ),
-    ("containerd.runtime", "pass", containerd(), {}, "CRI was not asked, because crictl is missing"),
-    ("containerd.runtime", "pass", containerd(unloaded=(CONFIG,), cri=running()), {}, "as CRI confirms"),
-    ("containerd.runtime", "unknown", containerd(cri=UNREADABLE), {}, "could not be read"),
-    (
-        "containerd.runtime",
-        "fail",
+        "CRI runs with the default runtime default, but the files say runc",
         containerd(cri=running(default_runtime="default")),
-        {},
-        "CRI runs with the default runtime default, the files say runc",
     ),
     # containerd.config
-    ("containerd.config", "skip", state(), {}, "no containerd"),
-    ("containerd.config", "unknown", containerd(containerd=UNREADABLE), {}, "could not be read"),
-    ("containerd.config", "fail", containerd(containerd=dump("1.7", {})), {}, "runtimes.nvidia.options.BinaryName"),
-    ("containerd.config", "pass", containerd(), {}, "as the spec says"),
+    skips("containerd.config", "no containerd"),
+    is_unknown("containerd.config", "could not be read", containerd(containerd=UNREADABLE)),
+    fails("containerd.config", "runtimes.nvidia.options.BinaryName", containerd(containerd=dump("1.7", {}))),
+    passes("containerd.config", "as the spec says", containerd()),
     # containerd.smoke
-    ("containerd.smoke", "skip", containerd(), {"verify": {"level": "smoke"}}, "no image"),
-    ("containerd.smoke", "skip", state(), SMOKE, "no containerd"),
-    ("containerd.smoke", "skip", containerd(), SMOKE, "no crictl"),
-    ("containerd.smoke", "unknown", containerd(active_={"pod": {"unknown": "lost"}}), SMOKE, "lost"),
-    ("containerd.smoke", "fail", containerd(active_={"pod": {"rc": 1, "out": "x\nno runtime"}}), SMOKE, "no runtime"),
+    skips("containerd.smoke", "no image", containerd(), {"verify": {"level": "smoke"}}),
+    skips("containerd.smoke", "no containerd", spec=SMOKE),
+    skips("containerd.smoke", "no crictl", containerd(), SMOKE),
+    is_unknown("containerd.smoke", "lost", containerd(active_={"pod": {"unknown": "lost"}}), SMOKE),
+    fails("containerd.smoke", "no runtime", containerd(active_={"pod": {"rc": 1, "out": "x\nno runtime"}}), SMOKE),
     # Beside k3s the host's containerd is left alone; what it lacks is nobody's fault.
-    ("containerd.runtime", "skip", containerd(containerd=dump("1.7", {}), marks=("k3s",)), {}, "k3s owns"),
-    ("containerd.runtime", "skip", containerd(active="failed", marks=("k3s",)), {}, "k3s owns"),
-    ("containerd.runtime", "warn", containerd(unloaded=(CONFIG,), marks=("k3s",)), {}, "config.toml changed"),
-    ("containerd.runtime", "pass", containerd(marks=("k3s",)), {}, "nvidia (/usr/bin"),
-    ("containerd.smoke", "skip", containerd(containerd=dump("1.7", {}), marks=("k3s",), active_=NO_POD), SMOKE, "k3s"),
-    ("containerd.smoke", "fail", containerd(marks=("k3s",), active_=NO_POD), SMOKE, "no runtime"),
-    ("containerd.smoke", "pass", containerd(active_={"pod": {"rc": 0, "out": "gpus=0"}}), SMOKE, "a pod runs"),
+    skips("containerd.runtime", "k3s owns", containerd(containerd=dump("1.7", {}), marks=("k3s",))),
+    skips("containerd.runtime", "k3s owns", containerd(active="failed", marks=("k3s",))),
+    warns("containerd.runtime", "config.toml changed", containerd(unloaded=(CONFIG,), marks=("k3s",))),
+    passes("containerd.runtime", "nvidia (/usr/bin", containerd(marks=("k3s",))),
+    skips("containerd.smoke", "k3s", containerd(containerd=dump("1.7", {}), marks=("k3s",), active_=NO_POD), SMOKE),
+    fails("containerd.smoke", "no runtime", containerd(marks=("k3s",), active_=NO_POD), SMOKE),
+    passes("containerd.smoke", "a pod runs", containerd(active_={"pod": {"rc": 0, "out": "gpus=0"}}), SMOKE),
     # docker.smoke
-    ("docker.smoke", "skip", state(docker=NVIDIA), {"verify": {"level": "smoke"}}, "no image"),
-    ("docker.smoke", "skip", state(docker=NVIDIA), {}, "deeper than"),
-    ("docker.smoke", "skip", state(), SMOKE, "no Docker"),
-    ("docker.smoke", "unknown", state(docker=NVIDIA), SMOKE, "no container was started"),
-    ("docker.smoke", "unknown", state(docker=NVIDIA, active={"smoke": {"unknown": "lost"}}), SMOKE, "lost"),
-    (
+    skips("docker.smoke", "no image", state(docker=NVIDIA), {"verify": {"level": "smoke"}}),
+    skips("docker.smoke", "deeper than", state(docker=NVIDIA)),
+    skips("docker.smoke", "no Docker", spec=SMOKE),
+    is_unknown("docker.smoke", "no container was started", state(docker=NVIDIA), SMOKE),
+    is_unknown("docker.smoke", "lost", state(docker=NVIDIA, active={"smoke": {"unknown": "lost"}}), SMOKE),
+    passes("docker.smoke", "no GPU on this node", smoked("gpus=0"), SMOKE),
+    fails("docker.smoke", "unknown runtime", smoked("a\nunknown runtime", 125), SMOKE),
+    fails("docker.smoke", "exit 125", smoked("", 125), SMOKE),
+    fails("docker.smoke", CAUSE, state(docker=NVIDIA, active={"smoke": NESTED}), SMOKE),
+    fails("containerd.smoke", CAUSE, containerd(active_={"pod": NESTED}), SMOKE),
+    fails("docker.smoke", "0 of 1", smoked("gpus=0", pci=(GPU,)), SMOKE),
+    passes("docker.smoke", "1", smoked("gpus=1", pci=(GPU,)), SMOKE),
+    fails("docker.smoke", "7 of 8", smoked("gpus=7 memlock=64", pci=(GPU,)), SMOKE | {"hardware": {"gpus": 8}}),
+    passes(
         "docker.smoke",
-        "pass",
-        state(docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
-        SMOKE,
-        "no GPU on this node",
-    ),
-    (
-        "docker.smoke",
-        "fail",
-        state(docker=NVIDIA, active={"smoke": {"rc": 125, "out": "a\nunknown runtime"}}),
-        SMOKE,
-        "unknown runtime",
-    ),
-    ("docker.smoke", "fail", state(docker=NVIDIA, active={"smoke": {"rc": 125, "out": ""}}), SMOKE, "exit 125"),
-    ("docker.smoke", "fail", state(docker=NVIDIA, active={"smoke": NESTED}), SMOKE, CAUSE),
-    ("containerd.smoke", "fail", containerd(active_={"pod": NESTED}), SMOKE, CAUSE),
-    (
-        "docker.smoke",
-        "fail",
-        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
-        SMOKE,
-        "0 of 1",
-    ),
-    (
-        "docker.smoke",
-        "pass",
-        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=1"}}),
-        SMOKE,
-        "1",
-    ),
-    (
-        "docker.smoke",
-        "fail",
-        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=7 memlock=64"}}),
-        SMOKE | {"hardware": {"gpus": 8}},
-        "7 of 8",
-    ),
-    (
-        "docker.smoke",
-        "pass",
-        state({"pci": (GPU,)}, docker=NVIDIA, active={"smoke": {"rc": 0, "out": "gpus=0"}}),
-        SMOKE | {"hardware": {"gpus": "none"}},
         "runs under the runtime nvidia",
+        smoked("gpus=0", pci=(GPU,)),
+        SMOKE | {"hardware": {"gpus": "none"}},
     ),
     # config.toml
-    ("config.readable", "skip", state(), {}, "there is no"),
-    ("config.readable", "pass", state(files={TOML: file("")}), {}, "can be read"),
-    ("config.readable", "fail", state(files={TOML: file("[x")}), {}, "is not valid TOML"),
-    ("config.readable", "fail", state(files={TOML: file("a = 1\na = 2\n")}), {}, "is not valid TOML"),
-    (
-        "config.cgroups",
-        "pass",
-        state(files={TOML: file("[nvidia-container-cli]\n#no-cgroups = true\n")}),
-        {},
-        "not set",
-    ),
-    (
-        "config.cgroups",
-        "fail",
-        state(files={TOML: file("[nvidia-container-cli]\nno-cgroups = true\n")}),
-        {},
-        "rootless",
-    ),
-    ("config.escape", "pass", state(files={TOML: file("[features]\nx = true\n")}), {}, "nothing in it"),
-    (
+    skips("config.readable", "there is no"),
+    passes("config.readable", "can be read", state(files={TOML: file("")})),
+    fails("config.readable", "is not valid TOML", state(files={TOML: file("[x")})),
+    fails("config.readable", "is not valid TOML", state(files={TOML: file("a = 1\na = 2\n")})),
+    passes("config.cgroups", "not set", state(files={TOML: file("[nvidia-container-cli]\n#no-cgroups = true\n")})),
+    fails("config.cgroups", "rootless", state(files={TOML: file("[nvidia-container-cli]\nno-cgroups = true\n")})),
+    passes("config.escape", "nothing in it", state(files={TOML: file("[features]\nx = true\n")})),
+    warns(
         "config.escape",
-        "warn",
+        "a container can get out",
         state(files={TOML: file("[features]\nallow-ldconfig-from-container = true\n")}),
-        {},
-        "a container can get out",
     ),
-    (
+    warns(
         "config.escape",
-        "warn",
-        state(files={TOML: file('[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "mount"\n')}),
-        {},
         "a container can get out",
+        state(files={TOML: file('[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "mount"\n')}),
     ),
     # cdi
-    ("cdi.spec", "skip", state(), {}, "no NVIDIA driver is loaded"),
-    ("cdi.spec", "fail", state(LOADED), {}, "there is no CDI spec"),
-    ("cdi.spec", "fail", state(LOADED, files={CDI: file("- 1")}), {}, "can be read"),
-    ("cdi.spec", "pass", state(LOADED, files={CDI: file(H200_CDI)}), {}, f"{CDI}: 0, GPU-00000000"),
-    (
+    skips("cdi.spec", "no NVIDIA driver is loaded"),
+    fails("cdi.spec", "there is no CDI spec", state(LOADED)),
+    fails("cdi.spec", "can be read", state(LOADED, files={CDI: file("- 1")})),
+    passes("cdi.spec", f"{CDI}: 0, GPU-00000000", state(LOADED, files=SPEC)),
+    warns("cdi.spec", "cannot be used", state(LOADED, files={**SPEC, "/etc/cdi/x.json": file("{")})),
+    warns("cdi.spec", "cannot be used", state(LOADED, files={CDI: file(H200_CDI).model_copy(update={"mode": 0o600})})),
+    warns(
         "cdi.spec",
-        "warn",
-        state(LOADED, files={CDI: file(H200_CDI), "/etc/cdi/x.json": file("{")}),
-        {},
-        "cannot be used",
-    ),
-    (
-        "cdi.spec",
-        "warn",
-        state(LOADED, files={CDI: file(H200_CDI).model_copy(update={"mode": 0o600})}),
-        {},
-        "cannot be used",
-    ),
-    (
-        "cdi.spec",
-        "warn",
-        state(
-            LOADED,
-            files={CDI: file(H200_CDI)},
-            packages={"nvidia-container-toolkit-base": Package(version="1.18.1-1", arch="amd64")},
-        ),
-        {},
-        "1.18.1 may leave the spec",
+        "1.18.1 may not update the spec",
+        state(LOADED, files=SPEC, packages={"nvidia-container-toolkit-base": package("1.18.1-1")}),
     ),
     # An image that brings its toolkit may well do without a spec, and apply would make none.
-    ("cdi.spec", "skip", state(LOADED, marks=("dlami",), packages=OLD_TOOLKIT), {}, "the AWS Deep Learning AMI owns"),
-    ("cdi.spec", "warn", state(LOADED, files={CDI: file("- 1")}), IMAGE, "can be read"),
-    ("cdi.stale", "skip", state(LOADED), {}, "there is no CDI spec"),
-    (
-        "cdi.stale",
-        "unknown",
-        state({**LOADED, "smi": UNREADABLE}, files={CDI: file(H200_CDI)}),
-        {},
-        "could not be read",
-    ),
-    ("cdi.stale", "pass", state(LOADED, files={CDI: file(H200_CDI)}), {}, f"as the driver: {CDI}"),
-    ("cdi.stale", "fail", state({"proc_version": "590.1.2"}, files={CDI: file(H200_CDI)}), {}, "does not fit"),
-    (
-        "cdi.stale",
-        "fail",
-        state(LOADED, files={CDI: file(H200_CDI)}, cdi_missing=("/dev/nvidiactl",)),
-        {},
-        "does not fit",
-    ),
-    ("cdi.stale", "fail", state({**LOADED, "smi": "<x/>"}, files={CDI: file(H200_CDI)}), {}, "does not fit"),
-    ("cdi.stale", "pass", state(files={CDI: file(H200_CDI)}), {}, "all its files are here"),
-    ("cdi.stale", "warn", state(files={CDI: file(H200_CDI)}, cdi_missing=("/dev/nvidiactl",)), {}, "no NVIDIA driver"),
-    ("cdi.shadow", "skip", state(), {}, "no CDI spec"),
-    ("cdi.shadow", "pass", state(files={CDI: file(H200_CDI)}), {}, "no device is defined twice"),
-    ("cdi.shadow", "warn", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), {}, "silently wins"),
-    (
-        "cdi.shadow",
-        "fail",
-        state(files={CDI: file(H200_CDI), "/var/run/cdi/x.yaml": file(H200_CDI)}),
-        {},
-        "engines ignore both",
-    ),
-    ("cdi.podman", "skip", state(LOADED), {}, "no podman"),
-    ("cdi.podman", "skip", state(LOADED), {"runtimes": {"podman": "absent"}}, "absent"),
-    ("cdi.podman", "skip", state(packages=PODMAN), {}, "no NVIDIA driver"),
-    ("cdi.podman", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
-    ("cdi.podman", "pass", state(LOADED, packages=PODMAN), {}, "--device nvidia.com/gpu=all"),
-    ("cdi.podman", "fail", state(LOADED, packages=PODMAN, marks=("oci_hook",)), {}, "old OCI hook"),
-    (
-        "cdi.podman",
-        "fail",
-        state(LOADED, packages={"podman": Package(version="3.0.1+dfsg1-3", arch="amd64")}),
-        {},
-        "does not support CDI devices",
-    ),
-    ("docker.cdi", "skip", state(), {}, "no Docker runs"),
-    ("docker.cdi", "skip", state(docker=docker()), {"runtimes": {"docker": "absent"}}, "absent"),
-    ("docker.cdi", "skip", state(docker=docker(version="20.10.24+dfsg1")), {}, "does not support CDI devices"),
-    ("docker.cdi", "unknown", state(docker=UNREADABLE), {}, "could not be read"),
-    ("docker.cdi", "pass", state(docker=docker()), {}, "are off in Docker"),
-    ("docker.cdi", "pass", state(docker=docker(cdi_spec_dirs=("/etc/cdi",))), {}, "specs from /etc/cdi"),
-    (
+    skips("cdi.spec", "the AWS Deep Learning AMI owns", state(LOADED, marks=("dlami",), packages=OLD_TOOLKIT)),
+    warns("cdi.spec", "can be read", state(LOADED, files={CDI: file("- 1")}), IMAGE),
+    skips("cdi.stale", "there is no CDI spec", state(LOADED)),
+    is_unknown("cdi.stale", "could not be read", state({**LOADED, "smi": UNREADABLE}, files=SPEC)),
+    passes("cdi.stale", f"matches the driver: {CDI}", state(LOADED, files=SPEC)),
+    fails("cdi.stale", "does not fit", state({"proc_version": "590.1.2"}, files=SPEC)),
+    fails("cdi.stale", "does not fit", state(LOADED, files=SPEC, cdi_missing=("/dev/nvidiactl",))),
+    fails("cdi.stale", "does not fit", state({**LOADED, "smi": "<x/>"}, files=SPEC)),
+    passes("cdi.stale", "all its files exist", state(files=SPEC)),
+    warns("cdi.stale", "no NVIDIA driver", state(files=SPEC, cdi_missing=("/dev/nvidiactl",))),
+    skips("cdi.shadow", "no CDI spec"),
+    passes("cdi.shadow", "no device is defined twice", state(files=SPEC)),
+    warns("cdi.shadow", "silently wins", state(files={**SPEC, "/etc/cdi/x.yaml": file(H200_CDI)})),
+    fails("cdi.shadow", "engines ignore both", state(files={**SPEC, "/var/run/cdi/x.yaml": file(H200_CDI)})),
+    skips("cdi.podman", "no podman", state(LOADED)),
+    skips("cdi.podman", "absent", state(LOADED), {"runtimes": {"podman": "absent"}}),
+    skips("cdi.podman", "no NVIDIA driver", state(packages=PODMAN)),
+    is_unknown("cdi.podman", "could not be read", state(packages=UNREADABLE)),
+    passes("cdi.podman", "--device nvidia.com/gpu=all", state(LOADED, packages=PODMAN)),
+    fails("cdi.podman", "old OCI hook", state(LOADED, packages=PODMAN, marks=("oci_hook",))),
+    fails("cdi.podman", "does not support CDI devices", state(LOADED, packages={"podman": package("3.0.1+dfsg1-3")})),
+    skips("docker.cdi", "no Docker runs"),
+    skips("docker.cdi", "absent", state(docker=docker()), {"runtimes": {"docker": "absent"}}),
+    skips("docker.cdi", "does not support CDI devices", state(docker=docker(version="20.10.24+dfsg1"))),
+    is_unknown("docker.cdi", "could not be read", state(docker=UNREADABLE)),
+    passes("docker.cdi", "are off in Docker", state(docker=docker())),
+    passes("docker.cdi", "specs from /etc/cdi", state(docker=docker(cdi_spec_dirs=("/etc/cdi",)))),
+    warns(
         "docker.cdi",
-        "warn",
+        "was not restarted since then",
         state(docker=docker(), files={"/etc/docker/daemon.json": file('{"features": {"cdi": true}}')}),
-        {},
-        "was not restarted since",
     ),
-    (
+    warns(
         "docker.cdi",
-        "warn",
-        state(docker=docker(cdi_spec_dirs=("/srv/cdi",)), files={CDI: file(H200_CDI)}),
-        {},
-        f"Docker reads CDI specs from /srv/cdi, and the GPUs' is {CDI}",
+        f"Docker reads CDI specs from /srv/cdi, but the GPU spec is {CDI}",
+        state(docker=docker(cdi_spec_dirs=("/srv/cdi",)), files=SPEC),
     ),
-    (
-        "docker.cdi",
-        "pass",
-        state(docker=docker(cdi_spec_dirs=("/run/cdi/",)), files={CDI: file(H200_CDI)}),
-        {},
-        "from /run/cdi/",
-    ),
-    ("containerd.cdi", "skip", state(), {}, "containerd was not asked"),
-    ("containerd.cdi", "skip", state(cri=running()), {"runtimes": {"containerd": "absent"}}, "was not asked"),
-    ("containerd.cdi", "unknown", state(cri=UNREADABLE), {}, "could not be read"),
-    ("containerd.cdi", "pass", state(cri=running(enable_cdi=False)), {}, "are off in containerd"),
-    (
+    passes("docker.cdi", "from /run/cdi/", state(docker=docker(cdi_spec_dirs=("/run/cdi/",)), files=SPEC)),
+    skips("containerd.cdi", "containerd was not asked"),
+    skips("containerd.cdi", "was not asked", state(cri=running()), {"runtimes": {"containerd": "absent"}}),
+    is_unknown("containerd.cdi", "could not be read", state(cri=UNREADABLE)),
+    passes("containerd.cdi", "are off in containerd", state(cri=running(enable_cdi=False))),
+    passes(
         "containerd.cdi",
-        "pass",
-        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",))),
-        {},
         "containerd reads CDI specs from /etc/cdi",
+        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",))),
     ),
-    (
+    warns(
         "containerd.cdi",
-        "warn",
-        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",)), files={CDI: file(H200_CDI)}),
-        {},
-        f"containerd reads CDI specs from /etc/cdi, and the GPUs' is {CDI}",
+        f"containerd reads CDI specs from /etc/cdi, but the GPU spec is {CDI}",
+        state(cri=running(enable_cdi=True, cdi_spec_dirs=("/etc/cdi",)), files=SPEC),
     ),
-    ("crio.cdi", "skip", state(), {}, "CRI-O was not asked"),
-    ("crio.cdi", "unknown", state(crio=UNREADABLE), {}, "could not be read"),
-    (
+    skips("crio.cdi", "CRI-O was not asked"),
+    is_unknown("crio.cdi", "could not be read", state(crio=UNREADABLE)),
+    passes("crio.cdi", "from /var/run/cdi", state(crio=running(enable_cdi=None, cdi_spec_dirs=("/var/run/cdi",)))),
+    warns(
         "crio.cdi",
-        "pass",
-        state(crio=running(enable_cdi=None, cdi_spec_dirs=("/var/run/cdi",))),
-        {},
-        "from /var/run/cdi",
-    ),
-    (
-        "crio.cdi",
-        "warn",
-        state(crio=running(enable_cdi=None, cdi_spec_dirs=("/srv/cdi",)), files={CDI: file(H200_CDI)}),
-        {},
         "CRI-O reads CDI specs from /srv/cdi",
+        state(crio=running(enable_cdi=None, cdi_spec_dirs=("/srv/cdi",)), files=SPEC),
     ),
     # NAME.config: the component's own comparison
-    ("config.config", "skip", state(), {}, "the spec has no toolkit.mode"),
-    ("config.config", "unknown", state(files={TOML: file("[x")}), {"toolkit": {"mode": "cdi"}}, "is not valid TOML"),
-    ("config.config", "fail", state(), {"toolkit": {"mode": "cdi"}}, "nvidia-container-runtime.mode"),
-    ("config.config", "pass", state(), {"toolkit": {"mode": "auto"}}, "as the spec says"),
-    ("cdi.config", "skip", state(), {}, "no NVIDIA driver is loaded"),
-    (
+    skips("config.config", "the spec has no toolkit.mode"),
+    is_unknown("config.config", "is not valid TOML", state(files={TOML: file("[x")}), {"toolkit": {"mode": "cdi"}}),
+    fails("config.config", "nvidia-container-runtime.mode", spec={"toolkit": {"mode": "cdi"}}),
+    passes("config.config", "as the spec says", spec={"toolkit": {"mode": "auto"}}),
+    skips("cdi.config", "no NVIDIA driver is loaded"),
+    is_unknown(
         "cdi.config",
-        "unknown",
+        "where no engine looks",
         state(
             LOADED,
             systemd=True,
@@ -720,79 +520,63 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
                 )
             },
         ),
-        {},
-        "where no engine looks",
     ),
-    ("cdi.config", "fail", state(LOADED), {}, "cdi.spec"),
-    ("cdi.config", "pass", state(LOADED, systemd=True, files={CDI: file(H200_CDI)}), {}, "as the spec says"),
-    ("ldso.config", "skip", state(), {"ldso": "off"}, "ldso: off"),
-    ("ldso.config", "unknown", state(linker=UNREADABLE), {}, "could not be read"),
-    ("ldso.config", "fail", state(), {"ldso": ["/opt/lib"]}, "ldso.conf"),
-    (
+    fails("cdi.config", "cdi.spec", state(LOADED)),
+    passes("cdi.config", "as the spec says", state(LOADED, systemd=True, files=SPEC)),
+    skips("ldso.config", "ldso: off", spec={"ldso": "off"}),
+    is_unknown("ldso.config", "could not be read", state(linker=UNREADABLE)),
+    fails("ldso.config", "ldso.conf", spec={"ldso": ["/opt/lib"]}),
+    passes(
         "ldso.config",
-        "pass",
+        "as the spec says",
         state(files={"/etc/ld.so.conf.d/gpuready-nvidia.conf": file("/opt/lib\n")}),
         {"ldso": ["/opt/lib"]},
-        "as the spec says",
     ),
-    ("toolkit.config", "unknown", state(packages=UNREADABLE), {}, "could not be read"),
-    ("toolkit.config", "fail", state(), {}, "8 differences"),
-    (
+    is_unknown("toolkit.config", "could not be read", state(packages=UNREADABLE)),
+    fails("toolkit.config", "8 differences"),
+    fails(
         "legacy.config",
-        "fail",
-        state(files={"/etc/crio/conf.d/99-nvidia.toml": file('"nvidia-container-runtime"')}),
-        {},
         "legacy./etc/crio",
+        state(files={"/etc/crio/conf.d/99-nvidia.toml": file('"nvidia-container-runtime"')}),
     ),
-    ("memlock.config", "skip", state(), {}, "no RDMA port"),
-    ("memlock.config", "unknown", state(units=UNREADABLE), LOCK, "could not be read"),
-    ("memlock.config", "fail", state(), LOCK, "memlock.login.root"),
-    (
+    skips("memlock.config", "no RDMA port"),
+    is_unknown("memlock.config", "could not be read", state(units=UNREADABLE), LOCK),
+    fails("memlock.config", "memlock.login.root", spec=LOCK),
+    passes(
         "memlock.config",
-        "pass",
+        "as the spec says",
         state(files={"/etc/security/limits.conf": file("* - memlock unlimited\nroot - memlock unlimited\n")}),
         LOCK,
-        "as the spec says",
     ),
-    ("memlock.login", "skip", state(), {}, "no limit of locked memory"),
-    ("memlock.login", "pass", state(memlock="unlimited"), LOCK, "may lock all memory"),
-    ("memlock.login", "warn", state(memlock="8192"), LOCK, "8192 KiB"),
-    ("memlock.login", "warn", state(), LOCK, "an unknown number"),
-    ("memlock.docker", "skip", state(docker=NVIDIA), {}, "no limit of locked memory"),
-    ("memlock.docker", "skip", state(), LOCK, "no Docker"),
-    ("memlock.docker", "pass", state(docker=NVIDIA), LOCK, "inherit containerd's"),
-    ("memlock.docker", "pass", ulimits('{"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}'), LOCK, "no limit"),
-    ("memlock.docker", "pass", ulimits('{"nofile": {"Name": "nofile", "Hard": 64, "Soft": 64}}'), LOCK, "no limit"),
-    ("memlock.docker", "pass", ulimits("null", "--default-ulimit", "memlock=-1:-1", "--debug"), LOCK, "no limit"),
-    ("memlock.docker", "fail", ulimits('{"memlock": {"Name": "memlock", "Hard": 65536, "Soft": -1}}'), LOCK, "65536"),
-    ("memlock.docker", "fail", ulimits('{"memlock": {"Name": "memlock"}}'), LOCK, "memlock 0 bytes"),
-    ("memlock.docker", "fail", ulimits("{}", "--default-ulimit=memlock=1024"), LOCK, "memlock=1024"),
-    ("memlock.container", "skip", state(), SMOKE, "no limit of locked memory"),
-    ("memlock.container", "skip", state(), LOCK | {"verify": {"level": "smoke"}}, "no image"),
-    ("memlock.container", "unknown", state(), LOCK | SMOKE, "no container reported"),
-    (
-        "memlock.container",
-        "fail",
-        state(active={"smoke": {"rc": 0, "out": "gpus=0 memlock=8192 shm=1"}}),
-        LOCK | SMOKE,
-        "8192 KiB",
+    skips("memlock.login", "no limit of locked memory"),
+    passes("memlock.login", "may lock all memory", state(memlock="unlimited"), LOCK),
+    warns("memlock.login", "8192 KiB", state(memlock="8192"), LOCK),
+    warns("memlock.login", "an unknown number", spec=LOCK),
+    skips("memlock.docker", "no limit of locked memory", state(docker=NVIDIA)),
+    skips("memlock.docker", "no Docker", spec=LOCK),
+    passes("memlock.docker", "inherit containerd's", state(docker=NVIDIA), LOCK),
+    passes("memlock.docker", "no limit", ulimits('{"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}'), LOCK),
+    passes("memlock.docker", "no limit", ulimits('{"nofile": {"Name": "nofile", "Hard": 64, "Soft": 64}}'), LOCK),
+    passes("memlock.docker", "no limit", ulimits("null", "--default-ulimit", "memlock=-1:-1", "--debug"), LOCK),
+    fails("memlock.docker", "65536", ulimits('{"memlock": {"Name": "memlock", "Hard": 65536, "Soft": -1}}'), LOCK),
+    fails("memlock.docker", "memlock 0 bytes", ulimits('{"memlock": {"Name": "memlock"}}'), LOCK),
+    fails("memlock.docker", "memlock=1024", ulimits("{}", "--default-ulimit=memlock=1024"), LOCK),
+    skips("memlock.container", "no limit of locked memory", spec=SMOKE),
+    skips("memlock.container", "no image", spec=LOCK | {"verify": {"level": "smoke"}}),
+    is_unknown("memlock.container", "no container reported", spec=LOCK | SMOKE),
+    fails("memlock.container", "8192 KiB", state(active=answered("smoke", "gpus=0 memlock=8192 shm=1")), LOCK | SMOKE),
+    passes(
+        "memlock.container", "all memory", state(active=answered("smoke", "gpus=0 memlock=unlimited")), LOCK | SMOKE
     ),
-    (
-        "memlock.container",
-        "pass",
-        state(active={"smoke": {"rc": 0, "out": "gpus=0 memlock=unlimited"}}),
-        LOCK | SMOKE,
-        "all memory",
-    ),
-    ("legacy.config", "skip", state(), {}, "no stale file"),
-    ("repository.config", "unknown", state(), {}, "has no apt"),
-    ("repository.config", "fail", state(have=("apt-get",)), {}, "repository.uri"),
-    ("docker.config", "skip", state(), {}, "no Docker"),
-    ("docker.config", "unknown", state(docker=UNREADABLE), {}, "could not be read"),
-    ("docker.config", "fail", state(docker=docker()), {}, "docker.runtimes.nvidia.path"),
-    (
+    skips("legacy.config", "no stale file"),
+    is_unknown("repository.config", "has no apt"),
+    fails("repository.config", "repository.uri", state(have=("apt-get",))),
+    skips("docker.config", "no Docker"),
+    is_unknown("docker.config", "could not be read", state(docker=UNREADABLE)),
+    fails("docker.config", "docker.runtimes.nvidia.path", state(docker=docker())),
+    passes(
         "docker.config",
-        "pass",
+        "as the spec says",
         state(
             docker=NVIDIA.model_copy(update={"live_restore": True}),
             files={
@@ -801,10 +585,9 @@ VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
                 )
             },
         ),
-        {},
-        "as the spec says",
     ),
     *driver_verdicts.VERDICTS,
+    *gate_verdicts.VERDICTS,
     *gpu_verdicts.VERDICTS,
     *image_verdicts.VERDICTS,
     *leftover_verdicts.VERDICTS,
@@ -850,11 +633,11 @@ def test_evidence_of_failures() -> None:
     assert CONF in one("libcuda.stub", state(files={CONF: file("/x/stubs\n")})).evidence
 
 
-def test_what_others_own_is_seen_to_there() -> None:
-    stale = one("cdi.stale", state({"proc_version": "590.1.2"}, files={CDI: file(H200_CDI)}), spec(**IMAGE))
-    twice = one("cdi.shadow", state(files={CDI: file(H200_CDI), "/etc/cdi/x.yaml": file(H200_CDI)}), spec(**IMAGE))
+def test_the_fix_for_what_others_own_points_to_them() -> None:
+    stale = one("cdi.stale", state({"proc_version": "590.1.2"}, files=SPEC), spec(**IMAGE))
+    twice = one("cdi.shadow", state(files={**SPEC, "/etc/cdi/x.yaml": file(H200_CDI)}), spec(**IMAGE))
     old = one("containerd.runtime", containerd(unloaded=(CONFIG,), marks=("k3s",)))
-    assert [v.remedy.partition(":")[0] for v in (stale, twice, old)] == ["see to it there"] * 3
+    assert [v.remedy.partition(":")[0] for v in (stale, twice, old)] == ["change it there"] * 3
 
 
 # --- the recorded machine -------------------------------------------------------------------------------------
@@ -908,7 +691,7 @@ ONE_WRONG = [
 @pytest.mark.parametrize(
     ("id", "status", "node", "blocks", "part"), ONE_WRONG, ids=[f"{v[0]}-{n}" for n, v in enumerate(ONE_WRONG)]
 )
-def test_one_thing_wrong_with_a_gpu_is_told_by_one_check(
+def test_one_fault_of_a_gpu_fails_one_check(
     id: str, status: str, node: NodeState, blocks: dict[str, Any], part: str
 ) -> None:
     found = run_checks(CATALOGUE, spec(**blocks), node, "n1", active=False, today=TODAY)
@@ -917,7 +700,7 @@ def test_one_thing_wrong_with_a_gpu_is_told_by_one_check(
     assert {each: s for each, s in concerned.items() if s not in ("pass", "skip")} == {id: status}
 
 
-def test_a_dead_gpu_is_told_once_and_its_other_values_are_not_judged() -> None:
+def test_a_dead_gpu_fails_one_check_only() -> None:
     node = gpu_verdicts.said(("remapped_row_pending", "[GPU is lost]"), ("persistence_mode", "Disabled"))
     found = {j.check.id: j.verdict for j in run_checks(CATALOGUE, spec(), node, "n", active=False, today=TODAY)}
     assert found["gpu.answers"].evidence == "00000000:00:06.0: remapped_rows/remapped_row_pending is [GPU is lost]"
@@ -932,7 +715,7 @@ def test_a_dead_gpu_is_told_once_and_its_other_values_are_not_judged() -> None:
         ("smi: no answer within the probe's limit, abandoned (pid 7 in state D)", "gpu.answers", "unknown"),
     ],
 )
-def test_that_nvidia_smi_does_not_answer_is_told_once(why: str, root: str, status: str) -> None:
+def test_a_silent_nvidia_smi_fails_one_check(why: str, root: str, status: str) -> None:
     node = gpu_verdicts.smi("", driver={"smi": Unknown(unknown=why)})
     if root == "driver.match":
         node = node.model_copy(update={"linker": linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"})})
@@ -1004,7 +787,7 @@ def judged(*checks: Check, active: bool = True, **blocks: Any) -> dict[str, Verd
 
 
 @pytest.mark.parametrize(("root", "judged_too"), [(fail("x"), False), (unknown("x"), False), (passed("x"), True)])
-def test_a_failure_is_told_once_at_its_root(root: Verdict, judged_too: bool) -> None:
+def test_a_failure_is_reported_once_at_its_root(root: Verdict, judged_too: bool) -> None:
     effect = made("b.effect", fail("because of a"), after=("a.root",))
     found = judged(made("a.root", root), effect)
     assert found["a.root"].status == root.status
@@ -1029,11 +812,7 @@ def test_active_checks_need_the_second_exec() -> None:
 
 @pytest.mark.parametrize(
     ("level", "run"),
-    [
-        ("config", {"config"}),
-        ("effective", {"config", "effective"}),
-        ("smoke", {"config", "effective", "smoke"}),
-    ],
+    [("config", {"config"}), ("effective", {"config", "effective"}), ("smoke", {"config", "effective", "smoke"})],
 )
 def test_levels(level: str, run: set[str]) -> None:
     checks = [made(f"a.{name}", passed("x"), level=Level[name]) for name in ("config", "effective", "smoke", "fabric")]
@@ -1042,12 +821,12 @@ def test_levels(level: str, run: set[str]) -> None:
     assert all(f"verify.level: {level}" in v.summary for v in found.values() if v.status == "skip")
 
 
-def test_of_a_long_error_its_beginning_and_its_end_are_shown_and_all_of_it_is_evidence() -> None:
+def test_a_long_error_is_shortened_and_kept_whole_as_evidence() -> None:
     found = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": NESTED}))
     assert "debian:13: docker: Error response from daemon: failed to create" in found.summary
     assert found.summary.endswith(CAUSE) and _WHERE not in found.summary and len(found.summary) < 400
     assert found.evidence == str(NESTED["out"]).strip()
-    short = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": {"rc": 1, "out": "no"}}))
+    short = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active=answered("smoke", "no", 1)))
     assert short.evidence == ""
 
 
@@ -1062,7 +841,7 @@ def test_without_gpus_by_the_spec_gpu_checks_are_skipped() -> None:
     assert judged(check, hardware={"gpus": 1})["a.gpu"].status == "fail"
 
 
-def test_which_checks_say_nothing_without_a_gpu() -> None:
+def test_which_checks_are_skipped_without_a_gpu() -> None:
     found = run_checks(CATALOGUE, spec(hardware={"gpus": "none"}), h200(), "n", active=True, today=TODAY)
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
     assert skipped == {
@@ -1125,7 +904,7 @@ def test_a_waiver_holds_on_its_last_day_and_not_after() -> None:
     assert ended.summary == "broken (its waiver expired on 2026-11-20)"
 
 
-def test_of_several_waivers_the_one_that_holds_counts() -> None:
+def test_of_several_waivers_the_valid_one_counts() -> None:
     waivers = [waiver(until="2026-01-01"), waiver(host="gpu02"), waiver(until="2027-01-01", reason="again")]
     found = judged(made("a.x", fail("broken")), verify={"waive": waivers})["a.x"]
     assert found.status == "warn"

@@ -151,7 +151,7 @@ def test_an_answer_of_too_many_members_lines_or_characters_is_refused() -> None:
 READERS = {
     "core/documents.py",
     "inventory/yaml_positions.py",
-    "cli/states.py",
+    "cli/documents.py",
     "components/driver/recipes.py",
     "gpu/thresholds.py",
     "cuda/tables.py",

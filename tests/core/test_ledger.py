@@ -8,28 +8,29 @@ from gpuready.components.docker.component import Docker
 from gpuready.components.ledger.component import Ledger
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.core import ledger
-from gpuready.core.compare import compare
-from gpuready.core.component import Disruption, NotComparable
-from gpuready.core.consent import users
+from gpuready.core.compare import Plan, compare
+from gpuready.core.component import Component, Disruption, NotComparable
 from gpuready.core.ledger import KEPT
+from gpuready.core.permission import users
 from gpuready.evaluate import compared
+from gpuready.node import BACK, NODE
 from gpuready.report.run import HostRun
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
+from tests.verdicts import root_file, root_files
 
 LIST = "/etc/apt/sources.list.d/old.list"
 
 
 def _state(files: dict[str, str], **more: object) -> NodeState:
-    made = {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in files.items()}
-    return NodeState.model_validate({"files": made, **more})
+    return NodeState.model_validate({"files": root_files(files), **more})
 
 
 def _sha(text: str) -> str:
-    return File(text=text, mode=0, uid=0, gid=0, mtime=0).sha256
+    return root_file(text).sha256
 
 
-def test_a_file_that_we_changed_goes_back() -> None:
+def test_remove_restores_a_changed_file() -> None:
     state = _state({LIST: "ours", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours") + "\n"})
     assert ledger.paths(state, "/etc/apt") == (LIST,)
     assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
@@ -37,20 +38,20 @@ def test_a_file_that_we_changed_goes_back() -> None:
     assert ledger.left(state, [LIST]) == ()
 
 
-def test_one_that_we_dropped_comes_back() -> None:
+def test_remove_restores_a_deleted_file() -> None:
     state = _state({f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": "absent\n"})
     assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
     assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "removed"}
 
 
-def test_one_that_somebody_edited_since_stays_and_is_told() -> None:
+def test_remove_keeps_an_edited_file_and_says_so() -> None:
     state = _state({LIST: "ours, edited", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours")})
     assert ledger.whole("r", state, [LIST]) == {}
     (note,) = ledger.left(state, [LIST])
     assert LIST in note and f"/var/lib/gpuready/left{LIST}.original" in note
 
 
-def test_a_run_that_was_cut_is_taken_up_again() -> None:
+def test_an_interrupted_run_is_continued() -> None:
     """The file is back, what hangs on it may not be done: the record still says so, and makes a difference."""
     put_back = _state({LIST: "theirs", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours")})
     gone = _state({f"{KEPT}{LIST}.absent": "", f"{KEPT}{LIST}.ours": _sha("ours")})
@@ -60,9 +61,8 @@ def test_a_run_that_was_cut_is_taken_up_again() -> None:
     assert ledger.whole("r", _state({LIST: "theirs"}), [LIST]) == {}
 
 
-def test_what_others_still_need_does_not_go_alone() -> None:
+def test_remove_only_stops_where_another_component_needs_it() -> None:
     state = _state({f"{KEPT}/packages.original": ""})
-    toolkit = compare(Toolkit(), NodeSpec(), state, original=True)
     engine = {
         "version": "26.1.5",
         "runtimes": {"nvidia": "nvidia-container-runtime"},
@@ -73,11 +73,16 @@ def test_what_others_still_need_does_not_go_alone() -> None:
         f"{KEPT}/etc/docker/daemon.json.absent": "",
         "/var/lib/gpuready/docker.ours": '{"runtimes.nvidia.path": "nvidia-container-runtime"}',
     }
-    named = compare(Docker(), NodeSpec(), _state(files, docker=engine), original=True)
-    assert named.diff
-    assert users(Toolkit(), {Docker(): named}) == ["docker (not selected)"]
-    assert users(Toolkit(), {Docker(): compare(Docker(), NodeSpec(), _state({}), original=True)}) == []
-    assert users(Docker(), {Toolkit(): toolkit}) == []
+    named = _state(files, docker=engine)
+    assert compare(Docker(), NodeSpec(), named, original=True).diff
+
+    def still(item: Component, state: NodeState, *, original: bool = True) -> list[str]:
+        order = (Docker(), Toolkit())
+        return users(item, Plan(order, NodeSpec(), state, frozenset({item.name}), original))
+
+    assert still(Toolkit(), named) == ["docker (not selected)"]
+    assert still(Toolkit(), named, original=False) == still(Toolkit(), _state({})) == []
+    assert still(Docker(), state) == []
 
 
 def test_records_are_what_is_left_in_the_end() -> None:
@@ -94,12 +99,13 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
         ledger.whole("r", state, [LIST])
     for back, names in ((False, 1), (True, 0)):
         run = HostRun("n1", state=state)
-        compared(run, NodeSpec.model_validate({"hardware": {"gpus": "none"}}), None, Disruption.restart, back=back)
+        spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}})
+        compared(run, Plan(BACK if back else NODE, spec, state, original=back), Disruption.restart)
         assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
 
 
 @pytest.mark.fault("D4")
-def test_both_versions_are_ours_where_a_run_was_cut() -> None:
+def test_both_versions_are_ours_after_an_interrupted_run() -> None:
     for now in ("ours", "ours, next"):
         cut = {f"{KEPT}{LIST}.ours": _sha("ours") + "\n", f"{KEPT}{LIST}.next": _sha("ours, next") + "\n"}
         state = _state({LIST: now, f"{KEPT}{LIST}.original": "theirs", **cut})

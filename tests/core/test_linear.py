@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from gpuready.messages.find import TABLE
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import sre_constants as sre
@@ -40,8 +42,9 @@ BOUNDED = {("tools/fabric/figures.py", "_NOISE")}
 #: Values of local names that patterns are built from.
 LOCALS = {
     "driver": "580.95.05", "flag": "data-root", "uri": "https://h/x", "url": "https://h/x", "tag": "uuid",
-    "base": "libcuda", "plain": "libcuda1", "whole": "error 804", "c": "a", "parts": {}, "pattern": "a*b?", "wanted": "https://h/x",
-    "entry": {"match": "H[12]00"}, "rule": {"match": "H[12]00"},
+    "base": "libcuda", "plain": "libcuda1", "whole": "error 804", "c": "a", "parts": {}, "item": TABLE[0],
+    "pattern": "a*b?", "wanted": "https://h/x",
+    "entry": {"match": "H[12]00"}, "rule": {"match": "H[12]00"}, "row": {"match": "H[12]00"}, "name": "gpu01",
 }  # fmt: skip
 
 
@@ -70,7 +73,7 @@ def _evaluated(node: ast.expr, module: Any) -> Any:
 def _module(path: Path, tree: ast.Module) -> Any:
     """The module, or of one that brings pyinfra along only what its patterns are made of."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    if parts[0] not in ("operations", "cli", "engine", "attach_engine", "fabric_engine"):
+    if parts[0] not in ("operations", "cli", "engine", "attach_engine", "fabric_engine", "stress_engine"):
         return importlib.import_module(".".join(("gpuready", *parts)))
     module = types.SimpleNamespace(re=re)
     for node in tree.body:
@@ -124,6 +127,13 @@ def _tables(module: Any) -> Iterator[re.Pattern[Any]]:
             todo += value
         elif isinstance(value, dict) and value is not module.__dict__.get("__builtins__"):
             todo += [v for v in value.values() if isinstance(v, (tuple, re.Pattern))]
+
+
+def of_messages() -> Iterator[Use]:
+    """The table of ``gpuready explain``, whose patterns are compiled when a text may match them."""
+    for number, message in enumerate(TABLE, 1):
+        for pattern in message.patterns:
+            yield Use("messages", number, "search", re.compile(pattern))
 
 
 def _char(items: Any) -> str:
@@ -226,7 +236,7 @@ def seconds(use: Use, text: Any) -> float:
 
 
 #: The same pattern in the same file once.
-USES = list({(use.file, use.pattern.pattern, use.method): use for use in uses()}.values())
+USES = list({(use.file, use.pattern.pattern, use.method): use for use in (*uses(), *of_messages())}.values())
 
 
 def test_the_patterns_are_found() -> None:

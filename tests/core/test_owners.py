@@ -24,7 +24,7 @@ def state(*marks: str, toolkit: str = "", **fields: Any) -> NodeState:
     return NodeState(marks=marks, packages=packages, **fields)
 
 
-def test_a_plain_host_owns_everything_and_nothing_is_said() -> None:
+def test_a_plain_host_owns_everything_and_there_is_no_note() -> None:
     assert owners.notes(spec(), state(toolkit="1.20.0-1")) == ()
     assert [owners.owner(part, spec(), state()) for part in owners.PARTS] == [None, None, None]
 
@@ -62,7 +62,7 @@ def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, pric
     assert owners.owner("toolkit", spec(toolkit="host"), found) is None
 
 
-def test_every_mark_of_somebody_tells_an_owner() -> None:
+def test_every_mark_has_an_owner() -> None:
     for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook"}:
         node = state(mark, toolkit="" if mark == "operator" else "1.20.0-1")
         assert owners.notes(spec(), node), mark
@@ -117,7 +117,7 @@ def test_a_docker_that_the_operator_left_alone_is_no_failure() -> None:
     verify = {"image": "debian:13"}
     for id in ("docker.runtime", "docker.smoke"):
         status, text = verdict(id, node, verify=verify)
-        assert status == "skip" and "Docker no runtime nvidia" in text
+        assert status == "skip" and "Docker has no runtime nvidia" in text
         assert verdict(id, state(docker=engine), verify=verify)[0] in ("fail", "unknown")
     registered = engine.model_copy(
         update={"runtimes": {"nvidia": "/usr/local/nvidia/toolkit/nvidia-container-runtime"}}
@@ -125,5 +125,5 @@ def test_a_docker_that_the_operator_left_alone_is_no_failure() -> None:
     node = node.model_copy(update={"docker": registered})
     assert verdict("docker.runtime", node)[0] == "pass"
     status, text = verdict("docker.runtime", node, runtimes={"docker": {"default_runtime": True}})
-    assert status == "fail" and "ask for it there" in text
+    assert status == "fail" and "change it there" in text
     assert verdict("docker.smoke", node, verify=verify)[0] == "unknown"

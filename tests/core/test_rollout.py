@@ -39,36 +39,22 @@ def rolled(hosts: list[Member], wish: str, proofs: list[bool]) -> list[Batch]:
 
 
 @given(members(), st.just("") | SIZES, st.lists(st.booleans(), max_size=20))
-def test_every_host_exactly_once(hosts: list[Member], wish: str, proofs: list[bool]) -> None:
+def test_any_hosts_in_any_batches(hosts: list[Member], wish: str, proofs: list[bool]) -> None:
+    by_name = {m.name: m for m in hosts}
     found = rolled(hosts, wish, proofs)
-    assert sorted(name for batch in found for name in batch) == sorted(m.name for m in hosts)
-    assert all(found)
-
-
-@given(members(), st.just("") | SIZES, st.lists(st.booleans(), max_size=20))
-def test_no_two_of_one_place_where_work_could_be_hit(hosts: list[Member], wish: str, proofs: list[bool]) -> None:
-    by_name = {m.name: m for m in hosts}
-    for batch in rolled(hosts, wish, proofs):
+    assert all(found), "a batch without hosts"
+    assert sorted(name for batch in found for name in batch) == sorted(by_name), "each host exactly once"
+    for batch in found:
         places = [by_name[name].spread for name in batch if by_name[name].spread and (wish or by_name[name].disturbed)]
-        assert len(places) == len(set(places))
-
-
-@given(members(), st.integers(1, 30), st.lists(st.booleans(), max_size=20))
-def test_none_is_larger_than_asked_for(hosts: list[Member], size: int, proofs: list[bool]) -> None:
-    assert all(len(batch) <= size for batch in rolled(hosts, str(size), proofs))
-
-
-@given(members(), SIZES)
-def test_the_smaller_of_spec_and_command_line_counts(hosts: list[Member], wish: str) -> None:
-    by_name = {m.name: m for m in hosts}
-    for batch in batches(hosts, wish):
-        own = [by_name[name].sizes for name in batch if by_name[name].disturbed and by_name[name].sizes]
-        alone = [int(size) for sizes in own if "%" not in sizes for size in [max(sizes.split(","), key=int)]]
-        assert all(len(batch) <= size for size in alone)
+        assert len(places) == len(set(places)), "two of one place, whose work could be affected"
+        own = [by_name[name].sizes for name in batch if by_name[name].disturbed] if wish else []
+        for asked in filter(None, (wish, *own)):
+            if "%" not in asked:
+                assert len(batch) <= max(map(int, asked.split(","))), "larger than the smaller of the two sizes"
 
 
 @given(members(), st.just("") | SIZES)
-def test_what_is_never_proved_never_grows(hosts: list[Member], wish: str) -> None:
+def test_batches_do_not_grow_before_a_success(hosts: list[Member], wish: str) -> None:
     plain = [Member(m.name, m.disturbed) for m in hosts]
     staged = [batch for batch in rolled(plain, wish, [False] * 60) if wish or batch[0] in disturbed(plain)]
     assert all(len(batch) <= len(staged[0]) for batch in staged)
@@ -117,7 +103,7 @@ def test_each_wish_is_a_sequence_of_its_own() -> None:
     assert found == [("n1", "n2"), ("n3", "n4"), ("n5", "n6", "n7", "n8"), ("n9", "n10", "n11", "n12")]
 
 
-def test_one_proves_before_many_follow() -> None:
+def test_one_host_succeeds_before_larger_batches() -> None:
     """The first two wait for something, so they tell nothing about the rest."""
     assert sizes(rolled(hosts(10), "", [False, False])) == [1, 1, 1, 2, 2, 2, 1]
 

@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from gpuready.cli.app import run
 from gpuready.cuda.facts import Image
 from gpuready.cuda.host import gpus_of, hosts_of
 from gpuready.cuda.predict import predict
-from gpuready.report.result import result_schema
 from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
+from tests.command import Exits, write_states
 from tests.tools.compat.imagefiles import archive, docker_save, layer, library
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -126,47 +124,39 @@ def test_gpus_by_brand_each_model_once() -> None:
 
 # --- the matrix -------------------------------------------------------------------------------------------------------
 
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
-
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    """Two hosts of an inventory and their states, two images."""
+    """Hosts of an inventory and their states; two images, and one without CUDA."""
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("all:\n  hosts:\n    gpu[01:03]:\n  vars: {gpuready: {}}\n")
     consumer = gpus(("GeForce RTX 2080 Ti", "GeForce RTX"))
     a100 = gpus(("NVIDIA A100-SXM4-80GB", "NVIDIA"))
     states = {"gpu01": node(smi=a100), "gpu02": node(smi=consumer), "gpu03": node(smi=consumer)}
-    document = {
-        "schema": "gpuready/result/1",
-        "hosts": {name: {"state": state.model_dump(mode="json")} for name, state in states.items()},
-    }
-    (tmp_path / "states.json").write_text(json.dumps(document))
+    write_states(tmp_path / "states.json", states)
     compat = {"usr/local/cuda": "cuda-11.3", "usr/local/cuda-11.3/compat/libcuda.so.465.19.01": library(None)}
     env = {"CUDA_VERSION": "11.3.1", "NVIDIA_REQUIRE_CUDA": "cuda>=11.3"}
     (tmp_path / "new.tar").write_bytes(archive(docker_save(env, [layer(compat)])))
     (tmp_path / "old.tar").write_bytes(archive(docker_save({"CUDA_VERSION": "11.0.3"}, [])))
-    return {name: str(tmp_path / name) for name in ("hosts.yaml", "states.json", "new.tar", "old.tar")}
+    (tmp_path / "plain.tar").write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
+    return {path.name: str(path) for path in tmp_path.iterdir()}
 
 
 def matrix(files: dict[str, str], *more: str) -> list[str]:
     return ["compat", "-i", files["hosts.yaml"], "--state", files["states.json"], *more]
 
 
-def test_every_host_and_every_image(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_host_and_every_image(files: dict[str, str], exits: Exits) -> None:
     argv = matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])
-    assert run([*argv, "--output", "json"]) == 3
-    found = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
+    found = exits(3, *argv, "--output", "json").document
     verdicts = {name: [image["verdict"] for image in host["images"]] for name, host in found["hosts"].items()}
     wrong = ["ERROR_804", "NATIVE"]
     assert verdicts == {"gpu01": ["FORWARD", "NATIVE"], "gpu02": wrong, "gpu03": wrong}
     assert found["hosts"]["gpu02"]["images"][0]["image"] == files["new.tar"]
 
 
-def test_the_table_for_people(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])) == 3
-    out = capsys.readouterr().out
+def test_the_table_for_people(files: dict[str, str], exits: Exits) -> None:
+    out = exits(3, *matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])).out
     assert f"gpu01       {'FORWARD':<{len(files['new.tar'])}}  NATIVE" in out
     assert f"gpu[02-03]  {'ERROR_804':<{len(files['new.tar'])}}  NATIVE" in out
     assert out.count("ERROR_804  ") == 2  # in the table, and told once for both hosts
@@ -174,37 +164,39 @@ def test_the_table_for_people(files: dict[str, str], capsys: pytest.CaptureFixtu
     assert "NOT OK: 4 of 6 images on hosts will run; exit 3" in out
 
 
-def test_all_is_well(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(matrix(files, "--image", files["old.tar"])) == 0
-    assert capsys.readouterr().out.rstrip().endswith("OK: 3 of 3 images on hosts will run")
+def test_all_is_well(files: dict[str, str], exits: Exits) -> None:
+    told = exits(0, *matrix(files, "--image", files["old.tar"]))
+    assert told.out.rstrip().endswith("OK: 3 of 3 images on hosts will run")
 
 
-def test_an_image_by_its_facts_on_every_host(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*matrix(files, "--image-cuda", "11.3.1", "--compat-lib", "465.19.01"), "--output", "jsonl"]) == 3
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_an_image_by_its_facts_on_every_host(files: dict[str, str], exits: Exits) -> None:
+    lines = [
+        json.loads(line)
+        for line in exits(
+            3, *matrix(files, "--image-cuda", "11.3.1", "--compat-lib", "465.19.01"), "--output", "jsonl"
+        ).out.splitlines()
+    ]
     assert [line["images"][0]["verdict"] for line in lines[:-1]] == ["FORWARD", "ERROR_804", "ERROR_804"]
 
 
-def test_a_host_without_a_state(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_without_a_state(files: dict[str, str], exits: Exits) -> None:
     Path(files["hosts.yaml"]).write_text("all:\n  hosts:\n    gpu[01:04]:\n  vars: {gpuready: {}}\n")
-    assert run([*matrix(files, "--image", files["old.tar"]), "--output", "json"]) == 6
-    found = json.loads(capsys.readouterr().out)["hosts"]["gpu04"]
+    found = exits(6, *matrix(files, "--image", files["old.tar"]), "--output", "json").document["hosts"]["gpu04"]
     assert (found["outcome"], found["images"]) == ("not_attempted", [])
     assert found["notes"] == ["the file has no state of this host"]
 
 
-def test_what_if(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_if(files: dict[str, str], exits: Exits) -> None:
     argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
     for given, verdicts in (
         (["--driver", "465.19.01"], ["NATIVE", "NATIVE", "NATIVE"]),
         (["--gpu", "NVIDIA A40"], ["FORWARD", "FORWARD", "FORWARD"]),
     ):
-        assert run([*argv, *given]) == 0
-        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        lines = [json.loads(line) for line in exits(0, *argv, *given).out.splitlines()]
         assert [line["images"][0]["verdict"] for line in lines[:-1]] == verdicts
 
 
-def test_an_image_on_a_described_host(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_on_a_described_host(files: dict[str, str], exits: Exits) -> None:
     argv = [
         "compat",
         "--driver",
@@ -216,72 +208,48 @@ def test_an_image_on_a_described_host(files: dict[str, str], capsys: pytest.Capt
         "--output",
         "json",
     ]
-    assert run(argv) == 3
-    found = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
+    found = exits(3, *argv).document
     assert (found["verdict"], found["libcuda"]) == ("ERROR_804", "465.19.01")
 
 
-def test_an_image_without_cuda_is_no_verdict(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain = tmp_path / "plain.tar"
-    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
-    assert run([*matrix(files, "--image", str(plain)), "--output", "json"]) == 3
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
+def test_an_image_without_cuda_is_no_verdict(files: dict[str, str], exits: Exits) -> None:
+    found: dict[str, Any] = exits(3, *matrix(files, "--image", files["plain.tar"]), "--output", "json").document
     (image,) = found["hosts"]["gpu01"]["images"]
     assert (image["verdict"], image["certain"], image["fixes"]) == (None, False, [])
     assert "has neither CUDA_VERSION" in image["reason"]
 
 
-def test_the_cuda_of_an_image_that_does_not_say(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain = tmp_path / "plain.tar"
-    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
-    for given, verdict in (("11.2", "NATIVE"), ("11.3", "MINOR"), ("12.4", "NEEDS_DRIVER")):
-        run([*matrix(files, "--image", str(plain), "--image-cuda", given), "--output", "json"])
-        assert json.loads(capsys.readouterr().out)["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
+def test_the_cuda_of_an_image_that_does_not_say(files: dict[str, str], exits: Exits) -> None:
+    for given, verdict, code in (("11.2", "NATIVE", 0), ("11.3", "MINOR", 0), ("12.4", "NEEDS_DRIVER", 3)):
+        argv = matrix(files, "--image", files["plain.tar"], "--image-cuda", given, "--output", "json")
+        found = exits(code, *argv).document
+        assert found["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
 
 
-def test_the_cuda_of_an_image_that_says_another_is_told(
-    files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3")) == 0
-    assert "  note:    the image itself says CUDA 11.0.3, which overrides 11.3\n" in capsys.readouterr().out
-    assert run(matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")) == 0
-    assert "note" not in capsys.readouterr().out
+def test_the_cuda_of_an_image_that_says_another_is_told(files: dict[str, str], exits: Exits) -> None:
+    told = exits(0, *matrix(files, "--image", files["old.tar"], "--image-cuda", "11.3"))
+    assert "  note:    the image itself says CUDA 11.0.3, which overrides 11.3\n" in told.out
+    assert "note" not in exits(0, *matrix(files, "--image", files["old.tar"], "--image-cuda", "11.0")).out
 
 
-def test_what_is_not_known_is_called_so_and_says_what_to_do(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain = tmp_path / "plain.tar"
-    plain.write_bytes(archive(docker_save({}, [layer({"bin/sh": b""})])))
-    assert run(["compat", "--driver", "460.80", "--image", str(plain)]) == 3
-    first, second = capsys.readouterr().out.splitlines()
+def test_what_is_unknown_is_named_with_what_to_do(files: dict[str, str], exits: Exits) -> None:
+    first, second = exits(3, "compat", "--driver", "460.80", "--image", files["plain.tar"]).out.splitlines()
     assert first.startswith("UNKNOWN  the image has neither CUDA_VERSION")
     assert second.startswith("  fix:     give its CUDA version with --image-cuda, or the image as an archive")
-    without = NodeState().model_dump(mode="json")
-    Path(files["states.json"]).write_text(
-        json.dumps({"schema": "gpuready/result/1", "hosts": {f"gpu0{i}": {"state": without} for i in (1, 2, 3)}})
-    )
-    assert run(matrix(files, "--image", files["old.tar"])) == 3
-    out = capsys.readouterr().out
+    write_states(Path(files["states.json"]), dict.fromkeys(("gpu01", "gpu02", "gpu03"), NodeState()))
+    out = exits(3, *matrix(files, "--image", files["old.tar"])).out
     assert "gpu[01-03]: no nvidia driver is loaded\n  fix:     describe the host instead" in out
     assert "0 of 3 images on hosts will run, 3 UNKNOWN; exit 3 (the image will not run, or that is unknown)" in out
 
 
-def test_a_gate_that_nobody_asks_on_these_hosts(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(matrix(files, "--image-cuda", "11.0", "--require", "cuda>=12.9")) == 0
-    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here" in capsys.readouterr().out
+def test_a_requirement_that_these_hosts_do_not_check_is_a_note(files: dict[str, str], exits: Exits) -> None:
+    told = exits(0, *matrix(files, "--image-cuda", "11.0", "--require", "cuda>=12.9"))
+    assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here" in told.out
 
 
-def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, exits: Exits) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert run(["compat", "--driver", "460.80", "--image", "docker://busybox"]) == 64
-    err = capsys.readouterr().err
+    err = exits(64, "compat", "--driver", "460.80", "--image", "docker://busybox").err
     assert "there is no skopeo on this machine" in err
     assert "install skopeo, or docker save -o image.tar busybox, and --image image.tar" in err
 
@@ -289,14 +257,14 @@ def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["-i", "HOSTS", "--driver", "460", "--image-cuda", "11.3"], "--driver 460: no version"),
+        (["-i", "HOSTS", "--driver", "460", "--image-cuda", "11.3"], "--driver 460: not a version"),
         (["-i", "HOSTS", "--stack", "mount", "--image-cuda", "11.3"], "--inventory and --stack contradict each other"),
         (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
         (["--driver", "460.80", "--image", "HOSTS"], "not an image archive"),
         (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
         (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
-        (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : no version"),
+        (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : not a version"),
         (["-i", "HOSTS", "--image", "app:1", "--image-cuda", "12.7"], "no such CUDA toolkit is known"),
         (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
         (["-i", "HOSTS", "--image", "/nowhere/app.tar"], "--image /nowhere/app.tar: no such file"),
@@ -306,9 +274,6 @@ def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["--driver", "460.80", "--image", "bad ref!!"], "--image bad ref!!: neither a file nor a reference"),
     ],
 )
-def test_contradictions(
-    more: list[str], message: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_contradictions(more: list[str], message: str, files: dict[str, str], exits: Exits) -> None:
     words = {"HOSTS": files["hosts.yaml"], "IMAGE": files["new.tar"]}
-    assert run(["compat", *(words.get(word, word) for word in more)]) == 64
-    assert message in capsys.readouterr().err
+    assert message in exits(64, "compat", *(words.get(word, word) for word in more)).err

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gpuready.core.versions import Version, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated
 from gpuready.cuda.predict import Prediction, predict
-from gpuready.cuda.versions import Version, numbers
 from gpuready.tools.compat.answer import answer
 from gpuready.tools.compat.fixes import fixes, official
 from gpuready.tools.compat.note import read_note
@@ -86,8 +86,8 @@ DERIVED = [
     (case("575.57.08", "NVIDIA A100", "13.0.0"), "NEEDS_DRIVER", True),
     (case("418.39", "Tesla V100", "10.2"), "NEEDS_DRIVER", True),
     (case("440.33", "Tesla V100", "10.2"), "NATIVE", True),
-    # A driver of a branch that came after the tables speaks at least what the newest known one does.
-    (case("700.10.01", "NVIDIA B200", "13.4.0"), "NATIVE", True),
+    # A driver of a branch that came after the tables speaks at least what the newest known one does, most likely.
+    (case("700.10.01", "NVIDIA B200", "13.4.0"), "NATIVE", False),
     # Branches that neither the matrix nor the note lists.
     (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "hook"), "ERROR_803", False),
     (case("525.60.13", "NVIDIA A100", "12.9.1", "575.57.08", "mount", noted=True), "ERROR_803", True),
@@ -105,18 +105,25 @@ DERIVED = [
     # Workstation boards: only selected ones.
     (case("535.54.03", "NVIDIA RTX A6000", "12.4.1", "550.54.15", "hook"), "FORWARD", False),
     # Nobody knows it.
-    (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "hook"), "ERROR_804", False),
-    (case("535.54.03", "NVIDIA GB10", "12.4.1", "550.54.15", "disabled"), "MINOR", True),
+    (case("535.54.03", "NVIDIA VR200", "12.4.1", "550.54.15", "hook"), "ERROR_804", False),
+    (case("535.54.03", "NVIDIA VR200", "12.4.1", "550.54.15", "disabled"), "MINOR", False),
     # Drivers from before the GPU, and from after its last branch; of a GPU that nobody knows nothing is said.
     (case("470.82.01", "NVIDIA H100", "11.4"), "NEEDS_DRIVER", True),
     (case("535.54.03", "NVIDIA B200", "12.2"), "NEEDS_DRIVER", True),
+    (case("535.54.03", "NVIDIA GB10", "12.2"), "NEEDS_DRIVER", True),
+    # The first branch alone is too coarse for these.
+    (case("570.124.06", "NVIDIA B200", "12.8"), "NEEDS_DRIVER", True),
+    (case("570.133.20", "NVIDIA B200", "12.8"), "NATIVE", True),
+    (case("570.124.06", "NVIDIA GB200", "12.8"), "NATIVE", True),
+    (case("570.124.06", "NVIDIA GB300", "12.9.1", "575.57.08", "hook"), "NEEDS_DRIVER", False),
+    (case("580.82.07", "NVIDIA B300 SXM6 AC", "12.9"), "NATIVE", True),
     (case("535.54.03", "NVIDIA GeForce RTX 5090", "12.2"), "NEEDS_DRIVER", True),
     (case("580.65.06", "Tesla K80", "11.4"), "NEEDS_DRIVER", True),
     (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), "NEEDS_DRIVER", True),
     (case("470.82.01", "Tesla K80", "11.4"), "NATIVE", True),
     (case("520.61.05", "NVIDIA H100", "11.8"), "NATIVE", True),
     (case("470.82.01", "datacenter", "11.4"), "NATIVE", True),
-    (case("470.82.01", "Orin", "11.4"), "NATIVE", True),
+    (case("470.82.01", "Orin", "11.4"), "NATIVE", False),
     # A libcuda that no longer knows what the driver still drives.
     (case("470.82.01", "Tesla K80", "12.1", "530.30.02", "mount"), "ERROR_804", False),
     (case("580.65.06", "Tesla V100", "13.1", "590.44.01", "hook"), "ERROR_804", False),
@@ -135,14 +142,8 @@ DERIVED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("asked", "verdict", "certain"), FIELD)
-def test_what_was_seen(asked: tuple[Host, Image], verdict: str, certain: bool) -> None:
-    found = predict(*asked)
-    assert (found.verdict, found.certain) == (verdict, certain), found.reason
-
-
-@pytest.mark.parametrize(("asked", "verdict", "certain"), DERIVED)
-def test_what_follows(asked: tuple[Host, Image], verdict: str, certain: bool) -> None:
+@pytest.mark.parametrize(("asked", "verdict", "certain"), [*FIELD, *DERIVED])
+def test_what_was_seen_and_what_follows_from_it(asked: tuple[Host, Image], verdict: str, certain: bool) -> None:
     found = predict(*asked)
     assert (found.verdict, found.certain) == (verdict, certain), found.reason
 
@@ -171,7 +172,8 @@ def test_the_fixes_of_the_field_report_in_their_order() -> None:
         (case("535.54.03", "GeForce RTX 4090", "12.9.1", "", "ldconfig", "", (THIRD,)), 1, "NVIDIA_DISABLE_REQUIRE=1"),
         (case("418.39", "Tesla V100", "13.1.0"), 0, "use an image of CUDA 10.1 or older"),  # no driver for both
         (case("470.82.01", "NVIDIA H100", "11.4"), 0, "upgrade the driver to 520.61.05 or newer"),
-        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "upgrade the driver to 570.26 or newer"),
+        (case("535.54.03", "NVIDIA B200", "12.2"), 0, "upgrade the driver to 570.133.20 or newer"),
+        (case("570.124.06", "NVIDIA B300", "12.8"), 0, "upgrade the driver to 580.82.07 or newer"),
         (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "upgrade the driver to 530.30.02 or newer"),
         (case("580.65.06", "Tesla K80", "11.4"), 0, "use a driver of branch 470, such as 470.82.01, the last for Kep"),
         (case("580.65.06", "Tesla K80", "12.4"), 0, "for Kepler GPUs, and use an image of CUDA 11.4 or older"),
@@ -198,6 +200,14 @@ def test_a_newer_driver_is_only_spoken_of_where_it_helps() -> None:
         assert part in found.reason
 
 
+@pytest.mark.parametrize(
+    ("driver", "cuda", "least"),
+    [("440.33", "11.0.3", "450.36.06"), ("440.33", "11.1", "450.80.02"), ("470.82.01", "12.4", "525.60.13")],
+)
+def test_the_driver_that_a_cuda_needs_at_least(driver: str, cuda: str, least: str) -> None:
+    assert f"needs driver {least} or newer" in predict(*case(driver, "Tesla V100", cuda)).reason
+
+
 def test_what_is_not_known_of_the_gpu_is_named() -> None:
     for gpu, driver, require, part in (
         ("Orin", "535.54.03", THIRD, "container start: the GPU's brand is unknown"),
@@ -210,7 +220,7 @@ def test_what_is_not_known_of_the_gpu_is_named() -> None:
         assert found.notes[-1].endswith(part)
 
 
-def test_a_note_that_keeps_the_library_aside_is_told() -> None:
+def test_a_note_that_excludes_the_library_is_shown() -> None:
     asked = case("545.23.08", "NVIDIA A100", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
     assert predict(*asked).notes[0] == (
         "the image's libcuda 575.57.08 is ignored: its ELF note does not list driver branch 545"
@@ -242,22 +252,42 @@ def test_an_image_that_looks_for_itself() -> None:
         assert (found.verdict, found.certain) == (verdict, verdict != "FORWARD")
 
 
-def test_what_a_compiler_no_longer_knows_is_said() -> None:
-    host, image = case("580.65.06", "Tesla V100", "13.0.0")
-    found = predict(host, image)
-    assert found.verdict == "NATIVE"
-    assert "CUDA 13 does not support Volta" in found.notes[0]
-    assert not predict(host, replace(image, cuda=(12, 9, 1))).notes
+def test_what_a_cuda_no_longer_supports_does_not_run() -> None:
+    for gpu, name in (("Tesla V100", "Volta"), ("Tesla P100", "Pascal"), ("GeForce GTX 1080 Ti", "Pascal")):
+        host, image = case("580.65.06", gpu, "13.0.0")
+        found = predict(host, image)
+        assert (found.verdict, found.certain, found.runs) == ("NO_CODE", True, False)
+        assert found.reason.startswith(
+            f"CUDA 13 does not support {name} (the last one that did is CUDA 12): CUDA error"
+        )
+        (fix,) = fixes(host, image, found)
+        assert (fix.do, fix.then.verdict) == ("use an image of CUDA 12.9 or older", "NATIVE")
+        older = predict(host, replace(image, cuda=(12, 9, 1)))
+        assert older.verdict == "NATIVE" and not older.notes
+    assert predict(*case("580.65.06", "Tesla T4", "13.0.0")).verdict == "NATIVE"
 
 
-def test_and_what_it_does_not_know_yet() -> None:
+def test_a_driver_after_the_tables_is_no_certain_answer() -> None:
+    found = predict(*case("999.99", "NVIDIA A100", "12.4"))
+    assert (found.verdict, found.certain) == ("NATIVE", False) and "branch 999 is newer than the tables" in found.reason
+
+
+def test_what_a_compiler_does_not_know_yet_is_said() -> None:
     for gpu, cuda, first in (("NVIDIA B200", "11.4", "12.8"), ("NVIDIA H100", "11.7", "11.8"), ("A10", "10.2", "11.0")):
         found = predict(*case("580.65.06", gpu, cuda))
         assert found.verdict == "NATIVE"
         assert f"CUDA {cuda} has no machine code for" in found.notes[0]
         assert f"(the first is CUDA {first}): programs without PTX" in found.notes[0]
-    for gpu, cuda in (("NVIDIA B200", "12.8"), ("NVIDIA L4", "11.0"), ("Tesla T4", "9.0"), ("Orin", "7.0")):
+    for gpu, cuda in (("NVIDIA B200", "12.8"), ("NVIDIA L4", "11.0"), ("Tesla T4", "9.0")):
         assert not predict(*case("580.65.06", gpu, cuda)).notes  # Ampere's code runs on Ada, Volta's on Turing
+
+
+def test_a_gpu_that_the_tables_lack_is_no_certain_answer() -> None:
+    host, image = case("535.54.03", "NVIDIA B2000", "12.2")
+    found = predict(host, image)
+    assert (found.verdict, found.certain) == ("NATIVE", False)
+    assert found.notes == ("the tables do not know the GPU 'NVIDIA B2000': it may need a newer driver or CUDA",)
+    assert predict(replace(host, drives=host.driver), image).certain  # nvidia-smi lists it
 
 
 def test_why_a_driver_does_not_drive_a_gpu_is_said() -> None:
@@ -365,7 +395,7 @@ def test_a_newer_driver_breaks_nothing_that_used_the_drivers_own_libcuda(
         assert after.verdict in ("NATIVE", before.verdict), (before, after)
 
 
-def test_why_that_cannot_be_said_of_notes() -> None:
+def test_a_newer_driver_may_break_an_image_with_a_note() -> None:
     host, image = case("545.23.08", "GeForce RTX 4090", "12.9.1", "575.57.08", "hook", "1.20.0", noted=True)
     assert predict(host, image).verdict == "MINOR"
     assert predict(replace(host, driver=numbers("550.54.15")), image).verdict == "ERROR_804"
@@ -392,5 +422,8 @@ def test_every_prediction_says_why(host: Host, image: Image) -> None:
 def test_an_official_image_runs_on_its_own_driver(cuda: Version, name: str, stack: str) -> None:
     image = official(cuda)
     assume(not tables.no_support(tables.gpu(name).architecture, image.compat[0].version[0]))
+    first = tables.gpu(name).oldest_driver
+    assume(first is None or image.compat[0].version >= first.driver)
     host = Host(image.compat[0].version, tables.gpu(name), stack, None, gated(stack, None))
-    assert predict(host, image).verdict == "NATIVE"
+    dropped = cuda[0] > tables.gpu(name).newest_toolkit
+    assert predict(host, image).verdict == ("NO_CODE" if dropped else "NATIVE")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpuready.core.versions import numbers
 from gpuready.cuda.require import Properties, RequireError, of_image, satisfied
-from gpuready.cuda.versions import numbers
 
 #: As published images have it: 11.2 (the last clause has no brand), 11.8 (with geforce), 12.9 (without).
 FIRST = "cuda>=11.2 brand=tesla,driver>=418,driver<419 brand=tesla,driver>=440,driver<441 driver>=450"
@@ -62,7 +62,7 @@ def host(driver: str, cuda: str, *brands: str, arch: str = "8.0") -> Properties:
         ("  cuda>=12.4 , ", host("550.54.15", "12.4"), True),
     ],
 )
-def test_is_it_met(requirement: str, on: Properties, expected: bool | None) -> None:
+def test_a_requirement_is_met_or_not(requirement: str, on: Properties, expected: bool | None) -> None:
     assert satisfied(requirement, on) is expected
 
 

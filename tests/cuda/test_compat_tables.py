@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import re
 
 import pytest
 
+from gpuready.core.versions import driver, numbers, padded
 from gpuready.cuda import tables
 from gpuready.cuda.facts import stack_of
-from gpuready.cuda.versions import driver, numbers, padded
 
 FILES = sorted(path.stem for path in tables.DATA.glob("*.yaml"))
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_file_says_its_date_and_its_source(name: str) -> None:
-    date, source = tables.dated(name)
-    assert datetime.date(2026, 1, 1) <= date <= datetime.date.today()
-    assert len(source) > 40
 
 
 def test_there_are_the_files_that_are_read() -> None:
@@ -74,7 +66,15 @@ def test_support_ends_in_the_future_of_the_data() -> None:
 
 @pytest.mark.parametrize(
     ("cuda", "needs"),
-    [("11.2.2", "460.32.03"), ("11.2", "460.27.03"), ("12.4.9", "550.54.15"), ("13.3.1", "610.43.02")],
+    [
+        ("11.2.2", "460.32.03"),
+        ("11.2", "460.27.03"),
+        ("12.4.9", "550.54.15"),
+        ("13.3.1", "610.43.02"),
+        ("8.0.61", "375.26"),
+        ("8.0.44", "367.48"),
+        ("9.2.148", "396.37"),
+    ],
 )
 def test_the_driver_of_a_toolkit(cuda: str, needs: str) -> None:
     assert driver(tables.bundled_driver(numbers(cuda))) == needs
@@ -85,7 +85,7 @@ def test_a_cuda_that_does_not_exist() -> None:
         tables.bundled_driver((12, 7))
 
 
-def test_versions_are_no_text() -> None:
+def test_versions_are_not_compared_as_text() -> None:
     assert numbers("450.102.04") > numbers("450.80.02")
     assert driver(numbers("450.80.02")) == "450.80.02"
     assert driver(numbers("460.80")) == "460.80"
@@ -134,7 +134,9 @@ GPUS = {
     "NVIDIA B200": ("datacenter", "Blackwell", None),
     "NVIDIA GB300": ("datacenter", "Blackwell", None),
     "GRID A100X-20C": ("datacenter", "Ampere", None),
-    "NVIDIA GB10": ("unknown", "", None),
+    "NVIDIA GB10": ("unknown", "Blackwell", None),
+    "NVIDIA Thor": ("unknown", "", None),
+    "NVIDIA VR200": ("unknown", "", None),
     "Orin": ("unknown", "", None),
     "": ("unknown", "", None),
 }
@@ -169,6 +171,42 @@ def test_an_architecture_begins_with_a_driver_that_speaks_its_first_cuda() -> No
 )
 def test_which_branches_drive_it(architecture: str, branch: int, why: str) -> None:
     assert tables.no_support(architecture, branch) == why
+
+
+@pytest.mark.parametrize(
+    ("id", "model", "module", "first"),
+    [
+        (0x2342, "GH200", "only", ()),
+        (0x2348, "GH200", "only", ()),
+        (0x2335, "Hopper", "", ()),  # H200
+        (0x2901, "Blackwell", "only", (570, 133, 20)),  # B200
+        (0x2941, "Blackwell", "only", ()),  # GB200
+        (0x3182, "Blackwell", "only", (580, 82, 7)),  # B300
+        (0x31C2, "Blackwell", "only", (580, 82, 7)),  # GB300
+        (0x2E12, "Blackwell", "only", (575, 51, 3)),  # GB10
+        (0x1DB4, "Volta", "never", ()),
+        (0xFFFF, "", "", ()),
+    ],
+)
+def test_a_gpu_by_its_pci_id(id: int, model: str, module: str, first: tuple[int, ...]) -> None:
+    found = tables.device(id)
+    oldest = found.oldest_driver.driver if found.oldest_driver else ()
+    assert (found.model, found.open_module, oldest) == (model, module, first)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("NVIDIA B200", "570.133.20"),
+        ("NVIDIA GB200", ""),
+        ("NVIDIA B300 SXM6 AC", "580.82.07"),
+        ("NVIDIA GB300", "580.82.07"),
+    ],
+)
+def test_a_first_driver_by_name_is_newer_than_the_first_branch(name: str, first: str) -> None:
+    gpu = tables.gpu(name)
+    assert (driver(gpu.oldest_driver.driver) if gpu.oldest_driver else "") == first
+    assert not gpu.oldest_driver or gpu.oldest_driver.driver[0] >= tables.driver_branches(gpu.architecture)[0]
 
 
 def test_the_brand_goes_before_the_name() -> None:

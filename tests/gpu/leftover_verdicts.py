@@ -6,6 +6,7 @@ from typing import Any
 
 from gpuready.state.model import NodeState
 from tests.state.probe_answers import DRIVER, h200
+from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 RUNS = {"module_version": DRIVER, "gpus": ["0000:00:06.0"]}
 HOLDER = {"pid": 7, "name": "python3", "cgroup": "/user.slice", "library": "libcuda.so.570.86.15"}
@@ -39,38 +40,45 @@ NONE = node({})
 SYSTEMD, UNLINKED = {"cgroup_driver": "systemd"}, {"unlinked": ["/dev/nvidia0"]}
 READY = RUNS | {"nodes": ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"]}
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
-    ("devices.config", "skip", NONE, {}, "no NVIDIA driver is loaded"),
-    ("devices.config", "pass", node(READY), {}, "as the spec says"),
-    ("devices.config", "fail", node(), {}, "devices.missing"),
-    ("driver.nodes", "warn", node(READY, leftovers={"misnumbered": ["/dev/nvidia-uvm"]}), {}, "major number"),
-    *((id, "skip", NONE, {}, "no nvidia module") for id in (
-        "driver.firmware", "driver.charlinks", "driver.persistenced", "driver.companions", "driver.peers",
-        "driver.processes",
-    )),
-    ("driver.firmware", "pass", h200(), {}, f"driver and GSP firmware are {DRIVER}"),
-    ("driver.firmware", "fail", firmware("570.86.15"), {}, "but its GPUs run GSP firmware 570.86.15"),
-    ("driver.firmware", "skip", firmware("N/A"), {}, "no GPU runs GSP firmware"),
-    ("driver.firmware", "unknown", node(RUNS | {"smi": {"unknown": "no answer"}}), {}, "no answer"),
-    ("driver.firmware", "warn", firmware(DRIVER, "590.1.2", (DRIVER,)), {}, "the next boot loads driver 590.1.2"),
-    ("driver.firmware", "pass", firmware(DRIVER, "590.1.2", ("590.1.2",)), {}, "driver and GSP"),
-    ("driver.firmware", "pass", firmware(DRIVER, "590.1.2"), {}, "driver and GSP"),
-    ("driver.charlinks", "pass", node(containerd=""), {}, "has its link"),
-    ("driver.charlinks", "warn", node(docker=SYSTEMD, leftovers=UNLINKED), {}, "1 device nodes have no link"),
-    ("driver.charlinks", "skip", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED), {}, "lets systemd"),
-    ("driver.persistenced", "pass", nvidia("active"), {}, "is active"),
-    ("driver.persistenced", "warn", nvidia("failed"), {}, "is failed"),
-    ("driver.persistenced", "warn", nvidia("active", leftovers={"persistenced_old": True}), {}, "of before the update"),
-    ("driver.persistenced", "skip", nvidia("inactive", "disabled"), {}, "is disabled"),
-    ("driver.persistenced", "skip", node(), {}, "not installed"),
-    ("driver.persistenced", "unknown", node(units={"unknown": "no bus"}), {}, "no bus"),
-    ("driver.companions", "skip", node(), {}, "neither IMEX nor NSCQ"),
-    ("driver.companions", "pass", packages(nvidia_imex_580=f"{DRIVER}-1", nvidia_driver="1"), {}, "nvidia-imex-580"),
-    ("driver.companions", "fail", packages(libnvidia_nscq_580="580.159.041-1"), {}, "libnvidia-nscq-580"),
-    ("driver.companions", "unknown", node(packages={"unknown": "dpkg hangs"}), {}, "dpkg hangs"),
-    ("driver.peers", "pass", node(), {}, "loaded, or not installed"),
-    ("driver.peers", "warn", left(peers=["gdrdrv"]), {}, "not loaded: gdrdrv"),
-    ("driver.processes", "pass", node(), {}, "no process uses the libraries"),
-    ("driver.processes", "warn", left(holders=[HOLDER, INSIDE]), {}, "2 processes use the libraries"),
-    ("driver.processes", "unknown", left(unread="holders: no answer"), {}, "no answer"),
-]  # fmt: skip
+VERDICTS: list[Row] = [
+    skips("devices.config", "no NVIDIA driver is loaded", NONE),
+    passes("devices.config", "as the spec says", node(READY)),
+    fails("devices.config", "devices.missing", node()),
+    warns("driver.nodes", "major number", node(READY, leftovers={"misnumbered": ["/dev/nvidia-uvm"]})),
+    *(
+        skips(id, "no nvidia module", NONE)
+        for id in (
+            "driver.firmware",
+            "driver.charlinks",
+            "driver.persistenced",
+            "driver.companions",
+            "driver.peers",
+            "driver.processes",
+        )
+    ),
+    passes("driver.firmware", f"driver and GSP firmware are {DRIVER}", h200()),
+    fails("driver.firmware", "but its GPUs run GSP firmware 570.86.15", firmware("570.86.15")),
+    skips("driver.firmware", "no GPU runs GSP firmware", firmware("N/A")),
+    is_unknown("driver.firmware", "no answer", node(RUNS | {"smi": {"unknown": "no answer"}})),
+    warns("driver.firmware", "the next boot loads driver 590.1.2", firmware(DRIVER, "590.1.2", (DRIVER,))),
+    passes("driver.firmware", "driver and GSP", firmware(DRIVER, "590.1.2", ("590.1.2",))),
+    passes("driver.firmware", "driver and GSP", firmware(DRIVER, "590.1.2")),
+    passes("driver.charlinks", "has its link", node(containerd="")),
+    warns("driver.charlinks", "1 device nodes have no link", node(docker=SYSTEMD, leftovers=UNLINKED)),
+    skips("driver.charlinks", "lets systemd", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED)),
+    passes("driver.persistenced", "is active", nvidia("active")),
+    warns("driver.persistenced", "is failed", nvidia("failed")),
+    warns("driver.persistenced", "of before the update", nvidia("active", leftovers={"persistenced_old": True})),
+    skips("driver.persistenced", "is disabled", nvidia("inactive", "disabled")),
+    skips("driver.persistenced", "not installed", node()),
+    is_unknown("driver.persistenced", "no bus", node(units={"unknown": "no bus"})),
+    skips("driver.companions", "neither IMEX nor NSCQ", node()),
+    passes("driver.companions", "nvidia-imex-580", packages(nvidia_imex_580=f"{DRIVER}-1", nvidia_driver="1")),
+    fails("driver.companions", "libnvidia-nscq-580", packages(libnvidia_nscq_580="580.159.041-1")),
+    is_unknown("driver.companions", "dpkg hangs", node(packages={"unknown": "dpkg hangs"})),
+    passes("driver.peers", "loaded, or not installed", node()),
+    warns("driver.peers", "not loaded: gdrdrv", left(peers=["gdrdrv"])),
+    passes("driver.processes", "no process uses the libraries", node()),
+    warns("driver.processes", "2 processes use the libraries", left(holders=[HOLDER, INSIDE])),
+    is_unknown("driver.processes", "no answer", left(unread="holders: no answer")),
+]

@@ -6,8 +6,8 @@ from typing import Any
 
 from gpuready.state.model import Driver, NodeState
 from tests.state.probe_answers import DATA
+from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
-Row = tuple[str, str, NodeState, dict[str, Any], str]
 STATUS, ERRORS, P2P = (
     (DATA / "h200x2" / f"{name}.txt").read_text("utf-8") for name in ("nvlink-s", "nvlink-e", "topo-p2pr")
 )
@@ -51,38 +51,53 @@ def counted(name: str, count: int, gpu: int = 1, link: int = 17) -> str:
 
 ALL = tuple(range(18))
 VERDICTS: list[Row] = [
-    ("gpu.nvlink", "pass", node(), {}, "18 of 18 links are up on each of 2 GPUs, 26.562 GB/s each"),
-    ("gpu.nvlink", "skip", NodeState(), {}, "nvidia-smi is missing"),
-    ("gpu.nvlink", "skip", node(NO_LINKS, NO_LINKS), {}, "no GPU has NVLink"),
-    ("gpu.nvlink", "skip", node("", ""), {}, "no GPU has NVLink"),
-    ("gpu.nvlink", "unknown", node("no answer within 30 s\n", "", rc=124), {}, "no answer within 30 s"),
-    ("gpu.nvlink", "unknown", silent("nvlink"), {}, "cut off"),
-    ("gpu.nvlink", "unknown", silent("nvlink_errors"), {}, "cut off"),
-    ("gpu.nvlink", "fail", node(down(3, 4)), {}, "different numbers of links up: 18, 16"),
-    ("gpu.nvlink", "fail", node(down(3)), SWITCHED, "1 of 2 GPUs: 1 of 18 links are down (3)"),
-    ("gpu.nvlink", "fail", node(down(*ALL, text=down(*ALL, gpu=0))), SWITCHED, "2 of 2 GPUs: 18 of 18 links"),
+    passes("gpu.nvlink", "18 of 18 links are up on each of 2 GPUs, 26.562 GB/s each", node()),
+    skips("gpu.nvlink", "nvidia-smi is missing"),
+    skips("gpu.nvlink", "no GPU has NVLink", node(NO_LINKS, NO_LINKS)),
+    skips("gpu.nvlink", "no GPU has NVLink", node("", "")),
+    is_unknown("gpu.nvlink", "no answer within 30 s", node("no answer within 30 s\n", "", rc=124)),
+    is_unknown("gpu.nvlink", "cut off", silent("nvlink")),
+    is_unknown("gpu.nvlink", "cut off", silent("nvlink_errors")),
+    fails("gpu.nvlink", "different numbers of links up: 18, 16", node(down(3, 4))),
+    fails("gpu.nvlink", "1 of 2 GPUs: 1 of 18 links are down (3)", node(down(3)), SWITCHED),
+    fails("gpu.nvlink", "2 of 2 GPUs: 18 of 18 links", node(down(*ALL, text=down(*ALL, gpu=0))), SWITCHED),
     # H100 NVL: a bridge joins 12 of 18 links; without the bridge, none.
-    ("gpu.nvlink", "pass", node(down(*ALL[12:], text=down(*ALL[12:], gpu=0))), {}, "12 of 18 links are up"),
-    ("gpu.nvlink", "skip", node(down(*ALL, text=down(*ALL, gpu=0))), {}, "no switch or bridge connects them"),
-    ("gpu.nvlink", "fail", node(STATUS.replace("Link 5: 26.562 GB/s", "Link 5: sleeping", 1)), {}, "17, 18"),
-    ("gpu.nvlink", "warn", node(STATUS.replace("26.562", "25.781", 1)), {}, "differ in speed: 25.781, 26.562"),
-    ("gpu.nvlink_errors", "pass", node(), {}, "more than 0 errors"),
-    ("gpu.nvlink_errors", "skip", NodeState(), {}, "nvidia-smi is missing"),
-    ("gpu.nvlink_errors", "skip", node(errors=""), {}, "prints no NVLink error counters"),
-    ("gpu.nvlink_errors", "warn", node(errors=counted("CRC Errors", 2)), {}, "GPU 1 link 17: CRC Errors 2"),
-    ("gpu.nvlink_errors", "fail", node(errors=counted("Recovery Errors", 1)), {}, "GPU 1 link 17: Recovery Errors 1"),
-    ("gpu.nvlink_errors", "pass", node(errors=counted("Replay Errors", 9)),
-     {"verify": {"thresholds": {"nvlink_errors": 9}}}, "more than 9 errors"),
-    ("gpu.nvlink_errors", "pass", node(errors=NVLINK5), {}, "more than 0"),
-    ("gpu.nvlink_errors", "warn", node(errors=NVLINK5.replace("successful events: 0", "successful events: 1")), {},
-     "Link recovery successful events 1"),
-    ("gpu.nvlink_errors", "fail", node(errors=NVLINK5.replace("failed events: 0", "failed events: 1")), {},
-     "Link recovery failed events 1"),
+    passes("gpu.nvlink", "12 of 18 links are up", node(down(*ALL[12:], text=down(*ALL[12:], gpu=0)))),
+    skips("gpu.nvlink", "no switch or bridge connects them", node(down(*ALL, text=down(*ALL, gpu=0)))),
+    fails("gpu.nvlink", "17, 18", node(STATUS.replace("Link 5: 26.562 GB/s", "Link 5: sleeping", 1))),
+    warns("gpu.nvlink", "differ in speed: 25.781, 26.562", node(STATUS.replace("26.562", "25.781", 1))),
+    passes("gpu.nvlink_errors", "more than 0 errors", node()),
+    skips("gpu.nvlink_errors", "nvidia-smi is missing"),
+    skips("gpu.nvlink_errors", "prints no NVLink error counters", node(errors="")),
+    warns("gpu.nvlink_errors", "GPU 1 link 17: CRC Errors 2", node(errors=counted("CRC Errors", 2))),
+    fails("gpu.nvlink_errors", "GPU 1 link 17: Recovery Errors 1", node(errors=counted("Recovery Errors", 1))),
+    passes(
+        "gpu.nvlink_errors",
+        "more than 9 errors",
+        node(errors=counted("Replay Errors", 9)),
+        {"verify": {"thresholds": {"nvlink_errors": 9}}},
+    ),
+    passes("gpu.nvlink_errors", "more than 0", node(errors=NVLINK5)),
+    warns(
+        "gpu.nvlink_errors",
+        "Link recovery successful events 1",
+        node(errors=NVLINK5.replace("successful events: 0", "successful events: 1")),
+    ),
+    fails(
+        "gpu.nvlink_errors",
+        "Link recovery failed events 1",
+        node(errors=NVLINK5.replace("failed events: 0", "failed events: 1")),
+    ),
     ("gpu.p2p", "pass", node(), {}, "each of 2 GPUs"),
     ("gpu.p2p", "skip", NodeState(), {}, "one GPU"),
     ("gpu.p2p", "unknown", node(p2p="no answer within 30 s"), {}, "no answer within 30 s"),
     ("gpu.p2p", "unknown", silent("p2p"), {}, "cut off"),
-    ("gpu.p2p", "fail", node(p2p=P2P.replace("OK\t\n", "CNS\t\n", 1)), {},
-     "GPU 0 cannot access the memory of GPU 1: the chipset does not support it"),
+    (
+        "gpu.p2p",
+        "fail",
+        node(p2p=P2P.replace("OK\t\n", "CNS\t\n", 1)),
+        {},
+        "GPU 0 cannot access the memory of GPU 1: the chipset does not support it",
+    ),
     ("gpu.p2p", "pass", node(NO_LINKS, NO_LINKS, P2P.replace("OK\t\n", "GNS\t\n", 1)), {}, "no NVLink connects them"),
-]  # fmt: skip
+]

@@ -49,7 +49,7 @@ def read(values: str = "", modules: str = "", grub: str = "") -> NodeState:
     return parse(lines(texts={"values": f"kernel={NOW}\n{values}", "grub": grub}, outs=outs))
 
 
-def test_all_of_it_is_read() -> None:
+def test_the_whole_answer_is_read() -> None:
     found = read(VALUES, MODINFO, '  set default="0"\n\tlinux /vmlinuz-x ro\n').boots
     assert found.kernels == (NOW, NEXT), "a rescue image is no kernel that boots next"
     assert [(m.kernel, m.version, bool(m.signer), m.open) for m in found.modules] == [
@@ -68,7 +68,7 @@ def test_all_of_it_is_read() -> None:
     assert found.dkms_failed == ("DKMS make.log for nvidia-current",)
 
 
-def test_nothing_there_is_nothing() -> None:
+def test_an_empty_answer_is_empty() -> None:
     found = read().boots
     assert (found.kernels, found.modules, found.secure_boot, found.modules_unknown) == ((), (), None, "")
 

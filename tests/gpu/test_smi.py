@@ -71,12 +71,12 @@ def test_no_such_value(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["ERR!", "[Unknown Error]", "[GPU requires reset]", "GPU is lost", "Unknown Error"])
-def test_a_cell_that_is_an_error_is_told(text: str) -> None:
+def test_an_error_in_a_cell_is_reported(text: str) -> None:
     gpu = one(f"<persistence_mode>{text}</persistence_mode><fabric><state>{text}</state></fabric>")
     assert gpu.errors == {"persistence_mode": text, "fabric/state": text}
 
 
-def test_a_cell_with_unknown_words_is_told() -> None:
+def test_unknown_words_in_a_cell_are_reported() -> None:
     gpu = one("<persistence_mode>Sometimes</persistence_mode><temperature><gpu_temp>warm</gpu_temp></temperature>")
     assert gpu.unread == {"persistence_mode": "Sometimes", "temperature/gpu_temp": "warm"}
 

@@ -26,7 +26,7 @@ def test_without_torch_it_says_why(tmp_path: Path) -> None:
     assert asked(tmp_path, None) == {"torch": {"error": "ModuleNotFoundError: No module named 'torch'"}, "warnings": []}
 
 
-def test_what_breaks_while_it_is_imported_is_told_too(tmp_path: Path) -> None:
+def test_a_failed_import_is_reported(tmp_path: Path) -> None:
     told = asked(tmp_path, "raise ImportError('libcudart.so.13: cannot open shared object file')")
     assert told["torch"] == {"error": "ImportError: libcudart.so.13: cannot open shared object file"}
     assert asked(tmp_path, "import sys; sys.exit(3)")["torch"] == {"error": "SystemExit: 3"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import subprocess
 from collections import Counter
 
@@ -55,7 +54,7 @@ def test_the_two_forms_of_79_are_one() -> None:
     assert (event.number, event.device) == (79, "0000:05:00")
 
 
-def test_a_line_with_nothing_but_the_word_is_none() -> None:
+def test_a_line_without_a_number_is_no_xid() -> None:
     assert counted("NVRM: Xid (PCI:0000:66:00): abc, pid=2280636: 5", "NVRM: Xid 79", "usb: fallen on the bus") == []
 
 
@@ -123,23 +122,30 @@ def test_a_log_that_may_not_be_read_is_a_failure() -> None:
 # --- the tables -----------------------------------------------------------------------------------------------
 
 
-def test_each_xid_stands_once_and_each_table_is_dated() -> None:
+def test_each_xid_stands_once_with_what_to_do() -> None:
     actions = load("xids")["actions"]
     assert [n for n, times in Counter(n for a in actions.values() for n in a["xids"]).items() if times > 1] == []
     for action in actions.values():
         assert action["status"] in ("pass", "warn", "fail") and action["means"]
         assert bool(action["remedy"]) == (action["status"] != "pass")
-    for name in ("xids", "thresholds"):
-        assert isinstance(load(name)["date"], datetime.date) and load(name)["source"]
 
 
 def test_what_takes_a_node_out() -> None:
     gate = {n for n in range(1, 173) if xid_action(n).status == "fail"}
     resets = {46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158}
-    assert gate == resets | {48, 54, 74, 79, 151, 154} | set(range(144, 151))
+    assert gate == resets | {48, 54, 74, 79, 151, 154, 171, 172} | set(range(144, 151))
     assert {n for n in (13, 31, 43, 45) if xid_action(n).status != "pass"} == set()
     assert {xid_action(n).status for n in (63, 94)} == {"warn"}
-    assert xid_action(100_000) == xid_action(165)
+    assert xid_action(100_000).means == "this gpuready knows no action for it"
+
+
+def test_the_actions_of_todays_catalogue() -> None:
+    said = {n: (xid_action(n).status, xid_action(n).means, xid_action(n).remedy) for n in (64, *range(162, 173))}
+    assert said[64][0] == "fail" and said[64][2].endswith("send the report to NVIDIA support")
+    assert [said[n][0] for n in range(162, 173)] == ["pass", *["warn"] * 8, "fail", "fail"]
+    assert [n for n in range(162, 173) if "power smoothing" in said[n][1]] == [163, 164, 165]
+    assert [n for n in range(162, 173) if said[n][1] == "NVIDIA publishes no action for it"] == [166, 167, 169, 170]
+    assert "gpu.remap" in said[171][2] and "SRAM threshold" in said[172][2] and "ECC on" in said[168][2]
 
 
 def test_limits_are_the_specs_the_models_or_the_default() -> None:

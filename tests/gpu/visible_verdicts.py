@@ -6,6 +6,7 @@ from typing import Any
 
 from gpuready.state.model import Driver, Linker, NodeState, Unknown
 from tests.state.probe_answers import DRIVER, LIB64, h200, recorded
+from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 IMAGE: dict[str, Any] = {"verify": {"image": "app:1"}}
 ONE, DEV, REAL = f"{LIB64}/libcuda.so.1", f"{LIB64}/libcuda.so", f"{LIB64}/libcuda.so.{DRIVER}"
@@ -34,74 +35,67 @@ STUB = "/usr/local/cuda/lib64/stubs/libcuda.so.1"
 MOUNTED = ("gone /usr/local/cuda/compat/lib/libcuda.so.1", f"at {ONE} {REAL}")
 UNREADABLE = NodeState(linker=Unknown(unknown="it could not be read"))
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
-    ("libcuda.triton", "skip", NodeState(), {}, "no NVIDIA driver"),
-    ("libcuda.triton", "unknown", UNREADABLE, {}, "could not be read"),
-    ("libcuda.triton", "pass", h200(), {}, f"use {LIB64}"),
-    ("libcuda.triton", "fail", node(cached=(ONE,)), {}, "finds no libcuda.so.1"),
-    ("libcuda.triton", "warn", node(cached=(ONE,), libs={ONE: REAL}), {}, f"{LIB64} has libcuda.so.1: Triton 2.x"),
-    ("libcuda.copies", "skip", NodeState(), {}, "no libcuda on this node"),
-    ("libcuda.copies", "unknown", UNREADABLE, {}, "could not be read"),
-    ("libcuda.copies", "pass", h200(), {}, "the driver's libcuda is the only one"),
-    (
+VERDICTS: list[Row] = [
+    skips("libcuda.triton", "no NVIDIA driver"),
+    is_unknown("libcuda.triton", "could not be read", UNREADABLE),
+    passes("libcuda.triton", f"use {LIB64}", h200()),
+    fails("libcuda.triton", "finds no libcuda.so.1", node(cached=(ONE,))),
+    warns("libcuda.triton", f"{LIB64} has libcuda.so.1: Triton 2.x", node(cached=(ONE,), libs={ONE: REAL})),
+    skips("libcuda.copies", "no libcuda on this node"),
+    is_unknown("libcuda.copies", "could not be read", UNREADABLE),
+    passes("libcuda.copies", "the driver's libcuda is the only one", h200()),
+    fails(
         "libcuda.copies",
-        "fail",
-        node(cached=(ONE, "/usr/lib64/libcuda.so.1"), libs={ONE: REAL, "/usr/lib64/libcuda.so.1": OLD}),
-        {},
         f"of several drivers: {REAL}, {OLD}",
+        node(cached=(ONE, "/usr/lib64/libcuda.so.1"), libs={ONE: REAL, "/usr/lib64/libcuda.so.1": OLD}),
     ),
-    (
+    warns(
         "libcuda.copies",
-        "warn",
+        "the same version twice",
         node(
             cached=(ONE, "/x/libcuda.so.1"), libs={ONE: REAL, REAL: REAL, "/x/libcuda.so.1": f"/y/libcuda.so.{DRIVER}"}
         ),
-        {},
-        "the same version twice",
     ),
-    ("libcuda.copies", "warn", node(libs={ONE: REAL, REAL: REAL, OLD: OLD}), {}, f"but the node also has {OLD}"),
-    ("libcuda.copies", "warn", node(libs={ONE: REAL}), {}, f"broken link: {ONE} -> {REAL}"),
-    ("libcuda.container", "skip", node(), IMAGE, "no container ran"),
-    ("libcuda.container", "skip", node("", 125), IMAGE, "no container ran"),
-    ("libcuda.container", "skip", NodeState(active={"smoke": {"rc": 0, "out": "gpus=0"}}), IMAGE, "no nvidia module"),
-    ("libcuda.container", "unknown", node(said(cuda="")), IMAGE, "is not in the container"),
-    ("libcuda.container", "skip", node(said(cuda="cuinit-exit=127")), IMAGE, "app:1 has no glibc"),
-    (
+    warns("libcuda.copies", f"but the node also has {OLD}", node(libs={ONE: REAL, REAL: REAL, OLD: OLD})),
+    warns("libcuda.copies", f"broken link: {ONE} -> {REAL}", node(libs={ONE: REAL})),
+    skips("libcuda.container", "no container ran", node(), IMAGE),
+    skips("libcuda.container", "no container ran", node("", 125), IMAGE),
+    skips("libcuda.container", "no nvidia module", NodeState(active={"smoke": {"rc": 0, "out": "gpus=0"}}), IMAGE),
+    is_unknown("libcuda.container", "is not in the container", node(said(cuda="")), IMAGE),
+    skips("libcuda.container", "app:1 has no glibc", node(said(cuda="cuinit-exit=127")), IMAGE),
+    fails(
         "libcuda.container",
-        "fail",
+        "does not find libcuda.so.1",
         node(said(cuda="/c: error while loading shared libraries: libcuda.so.1: no\ncuinit-exit=127")),
         IMAGE,
-        "does not find libcuda.so.1",
     ),
-    ("libcuda.container", "fail", node(said(cuda="cuInit=803 count=-1 version=0")), IMAGE, "803 (driver and library"),
-    ("libcuda.container", "fail", node(said()), IMAGE | {"hardware": {"gpus": 8}}, "1 of 8 GPUs"),
-    ("libcuda.container", "pass", node(recorded("container-look.txt")), IMAGE, "CUDA 13.0, GPUs: 1"),
-    ("libcuda.container_triton", "pass", node(recorded("container-look.txt")), IMAGE, f"in a container: {LIB64}"),
-    ("libcuda.container", "pass", node(said()), IMAGE, "CUDA 13.0, GPUs: 1"),
-    ("libcuda.container_triton", "skip", node(), IMAGE, "no container ran"),
-    ("libcuda.container_triton", "skip", node(said("no-ldconfig")), IMAGE, "does not contain Triton"),
-    ("libcuda.container_triton", "skip", NodeState(active={"smoke": {"rc": 0, "out": ""}}), IMAGE, "no nvidia module"),
-    ("libcuda.container_triton", "fail", node(said()), IMAGE, "app:1: ldconfig -p lists no libcuda.so.1"),
-    (
+    fails("libcuda.container", "803 (driver and library", node(said(cuda="cuInit=803 count=-1 version=0")), IMAGE),
+    fails("libcuda.container", "1 of 8 GPUs", node(said()), IMAGE | {"hardware": {"gpus": 8}}),
+    passes("libcuda.container", "CUDA 13.0, GPUs: 1", node(recorded("container-look.txt")), IMAGE),
+    passes("libcuda.container_triton", f"in a container: {LIB64}", node(recorded("container-look.txt")), IMAGE),
+    passes("libcuda.container", "CUDA 13.0, GPUs: 1", node(said()), IMAGE),
+    skips("libcuda.container_triton", "no container ran", node(), IMAGE),
+    skips("libcuda.container_triton", "does not contain Triton", node(said("no-ldconfig")), IMAGE),
+    skips("libcuda.container_triton", "no nvidia module", NodeState(active={"smoke": {"rc": 0, "out": ""}}), IMAGE),
+    fails("libcuda.container_triton", "app:1: ldconfig -p lists no libcuda.so.1", node(said()), IMAGE),
+    fails(
         "libcuda.container_triton",
-        "fail",
+        "lists /usr/local/cuda/compat/lib/libcuda.so.1, which does not exist",
         node(
             said(
                 "cached libcuda.so.1 /usr/local/cuda/compat/lib/libcuda.so.1", f"env LD_LIBRARY_PATH={LIB64}", *MOUNTED
             )
         ),
         IMAGE,
-        "lists /usr/local/cuda/compat/lib/libcuda.so.1, which does not exist",
     ),
-    ("libcuda.container_triton", "fail", node(said(f"cached libcuda.so.1 {STUB}", f"at {STUB} {STUB}")), IMAGE, "stub"),
-    ("libcuda.container_triton", "fail", node(said("env TRITON_LIBCUDA_PATH=/gone")), IMAGE, "is /gone, but"),
-    ("libcuda.container_triton", "warn", node(said(*LISTED)), IMAGE, "Triton 2.x and the first"),
-    (
+    fails("libcuda.container_triton", "stub", node(said(f"cached libcuda.so.1 {STUB}", f"at {STUB} {STUB}")), IMAGE),
+    fails("libcuda.container_triton", "is /gone, but", node(said("env TRITON_LIBCUDA_PATH=/gone")), IMAGE),
+    warns("libcuda.container_triton", "Triton 2.x and the first", node(said(*LISTED)), IMAGE),
+    warns(
         "libcuda.container_triton",
-        "warn",
+        "several libcudas",
         node(said(*LISTED, *LINKED, f"cached libcuda.so.1 {OLD}.1", f"at {OLD}.1 {OLD}")),
         IMAGE,
-        "several libcudas",
     ),
-    ("libcuda.container_triton", "pass", node(said(*LISTED, *LINKED)), IMAGE, f"in a container: {LIB64}"),
+    passes("libcuda.container_triton", f"in a container: {LIB64}", node(said(*LISTED, *LINKED)), IMAGE),
 ]

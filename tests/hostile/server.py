@@ -87,19 +87,57 @@ def _forever(session: Exec, chunk: bytes, *, stderr: bool = False, pause: float 
         time.sleep(pause)
 
 
-# --- who asks for what --------------------------------------------------------------------------------------
+# --- what a script of a few words can do ---------------------------------------------------------------------
 
 
-@trick("sudo asks for a password")
-def spoofed_sudo(session: Exec) -> None:
-    session.complain("sudo: a password is required\n")
-    session.leave(1)
+BEGIN, ROWS = "\nbegin NONCE\n", "".join(f"{row}\n" for row in h200_lines())
+NO_TAR = base64.b64encode(b"no tar" * 1000 + bytes(1024)).decode()
+NO_TERMINAL = "sudo: a terminal is required to read the password\n"
+PASSWORD = "sudo: a password is required\n"
+#: Part of the message, stdout (NONCE stands for the probe's), stderr, and the exit status.
+SAID = {
+    "spoofed_sudo": ("sudo asks for a password", "", PASSWORD, 1),
+    "spoofed_sudo_on_stdout": ("sudo asks for a password", NO_TERMINAL + PASSWORD, "", 1),
+    "markers_without_nonce": ("no root shell", f"begin\n{ROWS}", "", 0),
+    "not_utf8": ("damaged", f"{BEGIN}tar \udcff\udcfe\udcfd\nend 1 NONCE\n", "", 0),
+    "wrong_count": ("cut: 1 records of 7", f"{BEGIN}{ROWS.rpartition('end')[0]}end 7 NONCE\n", "", 0),
+    "early_close": ("the answer is incomplete", f"{BEGIN}tar QUFB", "", 0),
+    "no_word": ("without a message", "", "", 0),
+    "unknown_record": ("unknown line", f"{BEGIN}rm -rf / {ESCAPES!r}\nend 1 NONCE\n", "", 0),
+    "escapes_in_the_refusal": ("no root shell", "", f"{ESCAPES}you shall not pass{ESCAPES}\n", 1),
+    "not_base64": ("damaged", f"{BEGIN}tar !!!!\nend 1 NONCE\n", "", 0),
+    "not_a_tar": ("damaged", f"{BEGIN}tar {NO_TAR}\nend 1 NONCE\n", "", 0),
+}
+#: How it begins, what it repeats, and whether on stderr.
+ENDLESS = {
+    "endless_line": ("", b"x" * 32768, False),
+    "endless_lines": ("", b"line of nothing\n" * 2048, False),
+    "endless_empty_lines": (BEGIN, b"\n" * 32768, False),
+    "endless_record": (f"{BEGIN}tar ", b"QUFB" * 8192, False),
+    "endless_stderr": ("", b"e" * 32768, True),
+}
 
 
-@trick("sudo asks for a password")
-def spoofed_sudo_on_stdout(session: Exec) -> None:
-    session.say("sudo: a terminal is required to read the password\nsudo: a password is required\n")
-    session.leave(1)
+def _says(out: str, err: str, status: int) -> Trick:
+    def play(session: Exec) -> None:
+        session.say(out.replace("NONCE", session.nonce))
+        session.complain(err)
+        session.leave(status)
+
+    return play
+
+
+def _repeats(begin: str, chunk: bytes, stderr: bool) -> Trick:
+    def play(session: Exec) -> None:
+        session.say(begin.replace("NONCE", session.nonce))
+        _forever(session, chunk, stderr=stderr)
+
+    return play
+
+
+TRICKS |= {name: _says(out, err, status) for name, (_, out, err, status) in SAID.items()}
+TRICKS |= {name: _repeats(*repeated) for name, repeated in ENDLESS.items()}
+SAYS |= {name: said[0] for name, said in SAID.items()} | dict.fromkeys(ENDLESS, "sent more than")
 
 
 @trick("no answer within")
@@ -110,33 +148,6 @@ def prompts_and_waits(session: Exec) -> None:
 
 
 # --- too much -----------------------------------------------------------------------------------------------
-
-
-@trick("sent more than")
-def endless_line(session: Exec) -> None:
-    _forever(session, b"x" * 32768)
-
-
-@trick("sent more than")
-def endless_lines(session: Exec) -> None:
-    _forever(session, b"line of nothing\n" * 2048)
-
-
-@trick("sent more than")
-def endless_empty_lines(session: Exec) -> None:
-    session.say(f"\nbegin {session.nonce}\n")
-    _forever(session, b"\n" * 32768)
-
-
-@trick("sent more than")
-def endless_record(session: Exec) -> None:
-    session.say(f"\nbegin {session.nonce}\ntar ")
-    _forever(session, b"QUFB" * 8192)
-
-
-@trick("sent more than")
-def endless_stderr(session: Exec) -> None:
-    _forever(session, b"e" * 32768, stderr=True)
 
 
 @trick("no answer within")
@@ -183,18 +194,12 @@ def flood_after_the_answer(session: Exec) -> None:
 
 
 @trick("no root shell")
-def markers_without_nonce(session: Exec) -> None:
-    session.say("begin\n" + "".join(f"{row}\n" for row in h200_lines()))
-    session.leave()
-
-
-@trick("no root shell")
 def wrong_nonce(session: Exec) -> None:
     session.nonce = "0123456789abcdef"
     good(session)
 
 
-@trick("the answer is cut")
+@trick("the answer is incomplete")
 def answer_of_another_exec(session: Exec) -> None:
     other, session.nonce = session.nonce, "feedfacefeedface"
     session.say(f"\nbegin {other}\n")
@@ -213,48 +218,13 @@ def noise_without_newline(session: Exec) -> None:
     good(session)
 
 
-@trick("damaged")
-def not_utf8(session: Exec) -> None:
-    session.say(b"\nbegin " + session.nonce.encode() + b"\ntar \xff\xfe\xfd\nend 1 " + session.nonce.encode() + b"\n")
-    session.leave()
-
-
-@trick("cut: 1 records of 7")
-def wrong_count(session: Exec) -> None:
-    session.answer([*h200_lines()[:-1], "end 7"])
-    session.leave()
-
-
-@trick("the answer is cut")
-def early_close(session: Exec) -> None:
-    session.say(f"\nbegin {session.nonce}\ntar QUFB")
-    session.leave()
-
-
-@trick("without a message")
-def no_word(session: Exec) -> None:
-    session.leave()
-
-
 @trick("broke")
 def disconnect(session: Exec) -> None:
     session.say(f"\nbegin {session.nonce}\n")
     session.channel.get_transport().sock.shutdown(socket.SHUT_RDWR)
 
 
-@trick("unknown line")
-def unknown_record(session: Exec) -> None:
-    session.answer([f"rm -rf / {ESCAPES!r}", "end 1"])
-    session.leave()
-
-
 # --- what is in the answer ----------------------------------------------------------------------------------
-
-
-@trick("no root shell")
-def escapes_in_the_refusal(session: Exec) -> None:
-    session.complain(f"{ESCAPES}you shall not pass{ESCAPES}\n")
-    session.leave(1)
 
 
 @trick("")
@@ -277,18 +247,6 @@ def _with_tar(files: dict[str, bytes]) -> list[str]:
     from tests.state.probe_answers import tar
 
     return [f"tar {base64.b64encode(tar(dict(files))).decode()}", "end 1"]
-
-
-@trick("damaged")
-def not_base64(session: Exec) -> None:
-    session.answer(["tar !!!!", "end 1"])
-    session.leave()
-
-
-@trick("damaged")
-def not_a_tar(session: Exec) -> None:
-    session.answer(["tar " + base64.b64encode(b"no tar" * 1000 + bytes(1024)).decode(), "end 1"])
-    session.leave()
 
 
 @trick("damaged")
@@ -363,7 +321,7 @@ def lies_about_steps(session: Exec) -> None:
         session.leave()
 
 
-@trick("another gpuready changes this node now")
+@trick("another gpuready run is changing this node")
 def holds_the_lock(session: Exec) -> None:
     if session.kind == "lock":
         session.say(f"\nheld {ESCAPES}mallory {session.nonce}\n")

@@ -12,25 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.cli.app import run
 from gpuready.core.check import concerning, undecided
-from gpuready.core.errors import SpecErrors
+from gpuready.core.errors import InventoryError, SpecErrors
 from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, load
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
-from gpuready.report.result import result_schema
 from gpuready.report.run import HostRun, Run
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Driver, NodeState
+from tests.command import VALIDATOR, Exits, write_states
 from tests.report.test_report_runs import STATE
 from tests.state.probe_answers import h200
 
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 Capture = pytest.CaptureFixture[str]
 
 
@@ -85,6 +83,37 @@ def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
         load([inventory], limit=[limit])
     assert caught.value.exit_code == 5 and "a" in {host.name for host in caught.value.skipped}
     assert names(load([inventory, "a,"], limit=[limit]))[0] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "instead", "hosts"),
+    [
+        ("gpu[03:04]", "gpu03,gpu04", 2),
+        ("!gpu[03:04]", "!gpu03,!gpu04", 38),
+        ("g:&gpu[01:02]", "&~(gpu01|gpu02)$", 2),
+        ("gpu[01:40]", "one name a line in a file: --limit @FILE", 0),
+    ],
+)
+def test_a_range_of_hosts_in_a_limit_is_refused_with_what_to_write(
+    limit: str, instead: str, hosts: int, tmp_path: Path
+) -> None:
+    inventory = written(tmp_path, "g: {hosts: {'gpu[01:40]': {gpuready: {}}}}")
+    with pytest.raises(InventoryError, match="a range of host names is not a pattern; as in Ansible") as caught:
+        load([inventory], limit=[limit])
+    assert caught.value.remedy == f"write {instead}"
+    assert not hosts or len(names(load([inventory], limit=[instead]))[0]) == hosts
+    assert names(load([inventory], limit=["g[2:3]"]))[0] == ["gpu03", "gpu04"]  # a subscript of a group
+    assert len(names(load([inventory], limit=["g", "!gpu[3:4]"]))[0]) == 40  # no host has such a name
+
+
+def test_a_subscript_that_looks_like_a_range_is_noted(tmp_path: Path) -> None:
+    inventory = written(tmp_path, "gpu: {hosts: {'gpu[01:08]': {gpuready: {}}}}")
+    found = load([inventory], limit=["gpu[03:04]"])
+    assert names(found)[0] == ["gpu04", "gpu05"]
+    assert found.chosen[0].notes == (
+        "--limit gpu[03:04]: by position in the group gpu, from 0, as in Ansible: gpu[04-05]",
+    )
+    assert load([inventory], limit=["gpu[0:2]"]).chosen[0].notes == ()
 
 
 WRONG = {
@@ -193,16 +222,13 @@ def test_an_inventory_of_others_is_5_names_them_and_connects_to_nobody(tmp_path:
     assert listener.knocks == 0
 
 
-def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, capsys: Capture) -> None:
+def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, exits: Exits) -> None:
     inventory = nobodys(tmp_path, listener)
     assert run(["trust", "--yes", "-i", inventory]) == run(["render", "prometheus", "-i", inventory]) == 5
     inventory = nobodys(tmp_path, listener, "    gpu01: {gpuready: {monitoring: {}}, ansible_port: 1}\n")
-    capsys.readouterr()
-    assert run(["render", "prometheus", "-i", inventory]) == 0
-    output = capsys.readouterr()
+    output = exits(0, "render", "prometheus", "-i", inventory)
     assert "db01" not in output.out and "skipped  db01,web01: no gpuready value in the inventory" in output.err
-    assert run(["trust", "--yes", "-i", inventory]) == 4
-    assert "skipped  db01,web01" in capsys.readouterr().err
+    assert "skipped  db01,web01" in exits(4, "trust", "--yes", "-i", inventory).err
     assert listener.knocks == 0
 
 
@@ -225,30 +251,24 @@ def test_the_listener_notices_connections(tmp_path: Path, listener: Listener) ->
 
 
 def states(folder: Path, **hosts: NodeState) -> str:
-    document = {
-        "schema": "gpuready/result/1",
-        "hosts": {name: {"state": state.model_dump(mode="json")} for name, state in hosts.items()},
-    }
-    (folder / "states.json").write_text(json.dumps(document))
-    return str(folder / "states.json")
+    return write_states(folder / "states.json", hosts)
 
 
-def asked(verb: str, inventory: str, recorded: str, capsys: Capture) -> tuple[int, dict[str, Any], str]:
-    """Exit code, result document, and the report for people."""
-    code = run([verb, "-i", inventory, "--state", recorded, "--output", "json"])
-    found = json.loads(capsys.readouterr().out)
-    VALIDATOR.validate(found)
-    assert run([verb, "-i", inventory, "--state", recorded]) == code == found["exit_code"]
-    return code, found, capsys.readouterr().out
+def asked(exits: Exits, code: int, verb: str, inventory: str, recorded: str) -> tuple[dict[str, Any], str]:
+    """The result document, and the report for people."""
+    argv = (verb, "-i", inventory, "--state", recorded)
+    found = exits(code, *argv, "--output", "json").document
+    assert found["exit_code"] == code
+    return found, exits(code, *argv).out
 
 
 def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
-    tmp_path: Path, listener: Listener, capsys: Capture
+    tmp_path: Path, listener: Listener, exits: Exits
 ) -> None:
     more = "    odd: {ansible_become_password: hunter2}\n    gpu01: {gpuready: {}}\n"
     recorded = states(tmp_path, gpu01=h200())
-    code, found, text = asked("plan", nobodys(tmp_path, listener, more), recorded, capsys)
-    assert code == 0 and found["error"] is None
+    found, text = asked(exits, 0, "plan", nobodys(tmp_path, listener, more), recorded)
+    assert found["error"] is None
     assert {name: host["outcome"] for name, host in found["hosts"].items()} == {
         "gpu01": "would_change",
         "db01": "skipped",
@@ -261,14 +281,12 @@ def test_with_a_chosen_host_the_others_are_listed_and_do_not_count(
     assert listener.knocks == 0
 
 
-def test_skipped_hosts_in_junit_and_json_lines(tmp_path: Path, listener: Listener, capsys: Capture) -> None:
+def test_skipped_hosts_in_junit_and_json_lines(tmp_path: Path, listener: Listener, exits: Exits) -> None:
     recorded = states(tmp_path, gpu01=h200())
     argv = ["plan", "-i", nobodys(tmp_path, listener, CHOSEN), "--state", recorded, "--output"]
-    assert run([*argv, "junit"]) == 0
-    junit = capsys.readouterr().out
+    junit = exits(0, *argv, "junit").out
     assert junit.count(f'<skipped message="{UNCHOSEN}" />') == 2
-    assert run([*argv, "jsonl"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = [json.loads(line) for line in exits(0, *argv, "jsonl").out.splitlines()]
     assert [line["host"] for line in lines if line.get("outcome") == "skipped"] == ["db01", "web01"]
 
 
@@ -299,20 +317,20 @@ def test_how_a_gpu_is_seen(driver: dict[str, Any], seen: bool) -> None:
         assert not undecided(NodeSpec.model_validate({"hardware": {"gpus": gpus}}), state)
 
 
-def test_plan_skips_a_host_without_a_visible_gpu(tmp_path: Path, capsys: Capture) -> None:
+def test_plan_skips_a_host_without_a_visible_gpu(tmp_path: Path, exits: Exits) -> None:
     inventory, recorded = written(tmp_path, SILENT), states(tmp_path, bare=BARE, gpu01=h200())
-    code, found, text = asked("plan", inventory, recorded, capsys)
-    assert code == 0 and found["hosts"]["gpu01"]["outcome"] == "would_change"
+    found, text = asked(exits, 0, "plan", inventory, recorded)
+    assert found["hosts"]["gpu01"]["outcome"] == "would_change"
     bare = found["hosts"]["bare"]
     assert (bare["outcome"], bare["components"], bare["checks"]) == ("skipped", [], [])
     assert bare["reason"] == "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
     assert "skipped  bare: no NVIDIA GPU is seen" in text and "fix:     write hardware: {gpus: none}" in text
 
 
-def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, capsys: Capture) -> None:
+def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, exits: Exits) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}, db01: }}\n")
-    code, found, text = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
-    assert code == 0 and {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
+    found, text = asked(exits, 0, "plan", inventory, states(tmp_path, bare=BARE))
+    assert {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
     assert text.endswith("\nnothing to do; 2 hosts skipped\n")
 
 
@@ -331,19 +349,19 @@ def test_an_apply_with_only_such_hosts_fails() -> None:
     assert exit_code(ran("plan", "skipped")) == 0
 
 
-def test_verify_of_such_a_host_is_unknown(tmp_path: Path, capsys: Capture) -> None:
+def test_verify_of_such_a_host_is_unknown(tmp_path: Path, exits: Exits) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}}}\n")
-    code, found, text = asked("verify", inventory, states(tmp_path, bare=BARE), capsys)
+    found, text = asked(exits, 3, "verify", inventory, states(tmp_path, bare=BARE))
     bare = found["hosts"]["bare"]
-    assert code == 3 and bare["outcome"] == "ok" and bare["components"] == []
+    assert bare["outcome"] == "ok" and bare["components"] == []
     assert [(check["id"], check["status"]) for check in bare["checks"]] == [("gpu.count", "unknown")]
     assert "set hardware: {gpus: none}" in text
 
 
-def test_with_gpus_in_the_spec_such_a_host_is_planned(tmp_path: Path, capsys: Capture) -> None:
+def test_with_gpus_in_the_spec_such_a_host_is_planned(tmp_path: Path, exits: Exits) -> None:
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {hardware: {gpus: none}}}}}\n")
-    code, found, _ = asked("plan", inventory, states(tmp_path, bare=BARE), capsys)
-    assert code == 0 and found["hosts"]["bare"]["outcome"] == "would_change"
+    found, _ = asked(exits, 0, "plan", inventory, states(tmp_path, bare=BARE))
+    assert found["hosts"]["bare"]["outcome"] == "would_change"
     assert concerning(CATALOGUE, NodeSpec(), h200()) == CATALOGUE
 
 
@@ -359,11 +377,10 @@ def waiver(folder: Path, check: str, until: str = "2999-01-01", host: str = "*")
     )
 
 
-def test_a_waiver_for_no_check_is_an_error_at_its_line(tmp_path: Path, capsys: Capture) -> None:
+def test_a_waiver_for_no_check_is_an_error_at_its_line(tmp_path: Path, exits: Exits) -> None:
     recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
     for verb in ("plan", "verify"):
-        assert run([verb, "-i", waiver(tmp_path, "gpu.cuont"), "--state", recorded]) == 5
-        message = capsys.readouterr().err
+        message = exits(5, verb, "-i", waiver(tmp_path, "gpu.cuont"), "--state", recorded).err
         assert "hosts.yaml:10: verify.waive[0].check: no such check; given 'gpu.cuont'" in message
         assert "did you mean 'gpu.count'?" in message
     assert run(["plan", "-i", waiver(tmp_path, "gpu.count"), "--state", recorded]) == 0
@@ -374,11 +391,11 @@ def test_every_check_can_be_waived(tmp_path: Path) -> None:
         assert load([waiver(tmp_path, name)], check_ids=BY_ID).chosen
 
 
-def test_an_expired_waiver_is_a_note(tmp_path: Path, capsys: Capture) -> None:
+def test_an_expired_waiver_is_a_note(tmp_path: Path, exits: Exits) -> None:
     recorded = states(tmp_path, gpu01=h200(), gpu02=h200())
     inventory = waiver(tmp_path, "gpu.count", "2020-12-31", "*02")
-    for verb in ("plan", "verify"):
-        _, found, text = asked(verb, inventory, recorded, capsys)
+    for verb, code in (("plan", 0), ("verify", 3)):
+        found, text = asked(exits, code, verb, inventory, recorded)
         note = f"{inventory}:7: the waiver of gpu.count expired on 2020-12-31"
         assert note in found["hosts"]["gpu02"]["notes"] and note not in found["hosts"]["gpu01"]["notes"]
         assert "the waiver of gpu.count expired on 2020-12-31" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from gpuready.core.errors import GpureadyError
@@ -62,6 +62,51 @@ def nested(leaves: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]) -> st.S
     return st.recursive(
         leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12
     )
+
+
+INI_LINES = st.sampled_from(
+    [
+        "[g]",
+        "[g:vars]",
+        "[g:children]",
+        "[all:vars]",
+        "h",
+        "h[1:3]:22",
+        "g",
+        "# c",
+        "gpuready={}",
+        "h gpuready={'ldso': 'off'}",
+    ]
+) | st.text(alphabet=st.sampled_from(list("gh[]:=#;'\"\\{}(),.10 \te-+~b\x85\u2028")), max_size=20)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(INI_LINES, max_size=8).map("\n".join))
+@example("[g]\nh a={**{}}")
+@example("[g]\nh gpuready={(1,2):3}")
+@example("[g]\nh gpuready={b'a':1}")
+@example("[g]\nh ansible_host=b'\\xff' gpuready={}")
+@example("[g]\nh ansible_user='\\ud800' gpuready={}")
+@example("[g]\nh ansible_port=1e999 gpuready={}")
+@example('""')
+@example("[g]\n''")
+@example("[g]\n'' a=1")
+def test_ini_like_text(text: str) -> None:
+    outcome(text.encode(), "hosts")
+    assert outcome(text.encode(), "hosts.ini") == outcome(text.encode(), "hosts.ini")
+
+
+TERRAFORM_KEYS = st.sampled_from(
+    ["format_version", "values", "root_module", "resources", "child_modules", "outputs", "gpuready_inventory", "value",
+     "sensitive", "type", "mode", "address", "name", "network_interface", "hosts", "all"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(nested(st.none() | st.sampled_from(["managed", "aws_instance", "1.0", "h", ""]), TERRAFORM_KEYS))
+def test_terraform_structures(tree: Any) -> None:
+    outcome(json.dumps({"format_version": "1.0", "values": tree}).encode(), "tf.json")
+    outcome(json.dumps({"gpuready_inventory": {"sensitive": False, "value": tree}}).encode(), "tf.json")
 
 
 GROUP_KEYS = st.sampled_from(
@@ -139,6 +184,7 @@ def test_host_patterns(pattern: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="ab,@:[]1.", max_size=12))
 def test_sources(source: str) -> None:
+    assume(source != "-")  # it reads stdin
     try:
         load([source])
     except GpureadyError as e:

@@ -65,6 +65,9 @@ def one(folder: Path, variables: str, **options: bool) -> HostEntry:
         ("ansible_ssh_common_args: ''", Connection("n1")),
         ("ansible_become: true, ansible_become_method: sudo, ansible_become_user: root", Connection("n1")),
         ("ansible_connection: ssh", Connection("n1")),
+        ("ansible_timeout: 60, ansible_ssh_timeout: '30'", Connection("n1", timeout=30)),
+        ("ansible_ssh_extra_args: -o ConnectTimeout=20", Connection("n1", timeout=20)),
+        ("ansible_ssh_args: -o 'connecttimeout 5' -o ConnectTimeout=20", Connection("n1", timeout=5)),
     ],
 )
 def test_connection(variables: str, expected: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +75,12 @@ def test_connection(variables: str, expected: Connection, tmp_path: Path, monkey
     Path("conf").write_text("Host x # ours\n\tPort = 5\n  Compression yes\n")
     entry = one(tmp_path, variables)
     assert entry.connection == expected and entry.notes == ()
+
+
+@pytest.mark.parametrize("value", ["0", "ten", "true", "3601", "-1", "1.5", "010"])
+def test_a_timeout_that_is_none(value: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecErrors, match=r"ansible_timeout: not accepted; given .* allowed: seconds, 1 to 3600"):
+        one(tmp_path, f"ansible_timeout: {value}")
 
 
 def test_proxy_command_with_consent(tmp_path: Path) -> None:
@@ -89,6 +98,58 @@ def test_what_hosts_are_spread_by(value: str, shared: str, tmp_path: Path) -> No
 def test_what_hosts_cannot_be_spread_by(value: str, tmp_path: Path) -> None:
     with pytest.raises(SpecErrors, match="rack"):
         one(tmp_path, f"gpuready: {{maintenance: {{spread_by: rack}}}}, rack: {value}")
+
+
+@pytest.mark.fault("sudo-password")
+@pytest.mark.parametrize("name", ["ansible_become_password", "ansible_become_pass", "ansible_sudo_pass"])
+def test_the_password_of_sudo_by_reference(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"OURS_{name}", "hunter2")
+    (tmp_path / "password").write_text(f"hunter3 {name}\n")
+    by_name = one(tmp_path, f"{name}: 'env:OURS_{name}'")
+    by_file = one(tmp_path, f"{name}: 'file:{tmp_path}/password'")
+    for entry, password in ((by_name, "hunter2"), (by_file, f"hunter3 {name}")):
+        assert entry.connection.become_password is not None
+        assert entry.connection.become_password.reveal() == password
+        assert "hunter" not in repr(entry) and entry.notes == ()
+
+
+@pytest.mark.fault("sudo-password")
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("hunter2", "ansible_become_password: not supported in clear text; allowed: env:NAME, file:PATH"),
+        ("12345", "ansible_become_password: not supported in clear text"),
+        ("'{{ hunter2 }}'", "does not evaluate templates"),
+        ("!vault hunter2", "cannot decrypt ansible-vault values"),
+        ("'env:GPUREADY_NOT_SET'", "the secret's environment variable is not set; given 'env:GPUREADY_NOT_SET'"),
+        ("'file:/nowhere'", "the secret's file cannot be read"),
+        ("'cmd:touch was-run'", "cmd: runs only with --allow-exec"),
+    ],
+)
+def test_a_password_that_is_not_accepted(
+    value: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecErrors, match=r"hosts\.yaml:1: ") as caught:
+        one(tmp_path, f"ansible_become_password: {value}")
+    assert says in str(caught.value) and "12345" not in str(caught.value)
+    assert "hunter2" not in str(caught.value) or "{{" in value
+    assert not Path("was-run").exists()
+
+
+@pytest.mark.fault("sudo-password")
+def test_what_is_wrong_with_hosts_that_are_not_chosen_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "all: {hosts: {a: {gpuready: {}}, b: {ansible_become_password: hunter2}, c: {ansible_connection: local}, "
+        "d: {ansible_become_password: 'cmd:touch was-run'}, e: {ansible_become_password: 'env:GPUREADY_NOT_SET'}}}"
+    )
+    found = load([write(tmp_path, hosts=text)], allow_exec=True)
+    assert [entry.name for entry in found.chosen] == ["a"]
+    assert [len(host.notes) for host in found.skipped] == [1, 1, 0, 0]
+    assert not Path("was-run").exists()
 
 
 def test_ignored_variables_are_a_note(tmp_path: Path) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,102 +13,30 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from gpuready.core.errors import SpecErrors
+from gpuready.core.errors import InventoryError, SpecErrors
 from gpuready.inventory.hosts import load, read
-from gpuready.inventory.vars_dirs import Layers, directory_of
-from gpuready.spec.source_values import Located, plain
+from tests.inventory.oracle import DATA, Ask, ansible_inventory, ours, theirs
+from tests.inventory.oracle import write as write_files
 
 pytest.importorskip("ansible", reason="ansible-core is the reference here")
-DATA = Path(__file__).parents[1] / "data" / "inventories"
-Ask = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
 def ask() -> Iterator[Ask]:
-    """``ask("-i", FILE, "--list")`` -> exit code, output, stderr of the real ansible-inventory."""
-    with tempfile.TemporaryDirectory() as home:
-        config = Path(home, "ansible.cfg")  # none of this machine's
-        config.write_text("[defaults]\n")
-        env = {"PATH": os.environ["PATH"], "HOME": home, "ANSIBLE_CONFIG": str(config), "LC_ALL": "C.UTF-8"}
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            [sys.executable, DATA / "oracle.py"], stdin=pipe, stdout=pipe, text=True, cwd=home, env=env
-        ) as p:
-            assert p.stdin and p.stdout
-
-            def question(*arguments: str) -> dict[str, Any]:
-                assert p.stdin and p.stdout
-                p.stdin.write(json.dumps(arguments) + "\n")
-                p.stdin.flush()
-                reply: dict[str, Any] = json.loads(p.stdout.readline())
-                return reply
-
-            yield question
-            p.stdin.close()
-
-
-def as_json(value: object) -> Any:
-    """A value as ansible-inventory writes it."""
-    if isinstance(value, Located):
-        return as_json(plain(value))
-    if isinstance(value, dict):
-        return {json.loads(json.dumps({k: 0})).popitem()[0]: as_json(v) for k, v in value.items()}
-    if isinstance(value, tuple):
-        return [as_json(entry) for entry in value]
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
-def flat(layers: tuple[dict[object, Located], ...]) -> dict[str, Any]:
-    """Variables as Ansible leaves them: the last layer wins, whole values."""
-    return {str(key): as_json(value) for layer in layers for key, value in layer.items()}
-
-
-def ours(sources: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Host -> variables, and group -> hosts, children, variables: as ``--list`` and ``--export`` say it."""
-    graph = read(sources)
-    layers = Layers(graph, [directory_of(s) for s in sources if Path(s).exists()])
-    hosts = {name: flat(layers.of_host(name)) for name in graph.hosts_of("all")}
-    groups: dict[str, Any] = {}
-    for name, group in graph.groups.items():
-        variables = flat((group.vars, *layers._beside("group_vars", name)))
-        if group.priority != 1:
-            variables["ansible_group_priority"] = group.priority
-        members = [] if name == "all" else list(group.hosts)
-        parts = {"hosts": members, "children": list(group.children), "vars": variables}
-        groups[name] = {key: value for key, value in parts.items() if value}
-    return hosts, {name: group for name, group in groups.items() if group}
-
-
-def without_marks(value: Any) -> Any:
-    """ansible-inventory marks text that it would not template; the text is what counts."""
-    if isinstance(value, dict):
-        unsafe = value.get("__ansible_unsafe")
-        return unsafe if unsafe is not None else {key: without_marks(v) for key, v in value.items()}
-    return [without_marks(entry) for entry in value] if isinstance(value, list) else value
+    with ansible_inventory() as question:
+        yield question
 
 
 def compare(ask: Ask, *sources: Path | str) -> None:
     """The same hosts, groups, order of members, and variables."""
-    names = [str(source) for source in sources]
+    names = list(map(str, sources))
     hosts, groups = ours(names)
-    inputs = [word for name in names for word in ("-i", name)]
-    merged = ask(*inputs, "--list")
-    assert "Unable to parse" not in merged["stderr"], merged["stderr"]
-    hostvars = merged["output"].pop("_meta")["hostvars"]
-    members = {host for group in merged["output"].values() for host in group.get("hosts", ())}
-    assert set(hosts) == members
-    assert {host: variables for host, variables in hosts.items() if variables} == without_marks(hostvars)
-    export = ask(*inputs, "--list", "--export")["output"]
-    export.pop("_meta")
-    assert groups == export
+    assert (hosts, groups) == theirs(ask, names)
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
+def write(folder: Path, files: str | dict[str, str]) -> Path:
     """Write files; the inventory itself is ``hosts.yaml``."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_files(folder, {"hosts.yaml": files} if isinstance(files, str) else files)
     return folder / "hosts.yaml"
 
 
@@ -120,9 +44,9 @@ def test_scalars(ask: Ask) -> None:
     compare(ask, DATA / "scalars.yaml")
 
 
-CASES: dict[str, dict[str, str]] = {
-    "ranges": {
-        "hosts.yaml": """
+#: An inventory, or files of which hosts.yaml is one.
+CASES: dict[str, str | dict[str, str]] = {
+    "ranges": """
 g:
   hosts:
     gpu[01:12]:
@@ -133,10 +57,8 @@ g:
     10.0.0.[8:11]:
     v[08:10]-ib:
     p[1:2]:2222: {w: 2}
-"""
-    },
-    "ports and addresses": {
-        "hosts.yaml": """
+""",
+    "ports and addresses": """
 all:
   hosts:
     a:22:
@@ -148,10 +70,8 @@ all:
     "::1": {v: 1}
   children:
     g: {hosts: {a: {v: 2}, "a:23": }}
-"""
-    },
-    "depth, name, priority": {
-        "hosts.yaml": """
+""",
+    "depth, name, priority": """
 all:
   vars: {v1: all, v2: all, v3: all, v4: all, v5: all}
   children:
@@ -159,35 +79,26 @@ all:
     a: {vars: {v1: a, v2: a, v3: a, ansible_group_priority: 10}, hosts: {h: {v5: h}}}
     b: {vars: {v3: b, v4: b, ansible_group_priority: "3"}, hosts: {h: }}
     c: {vars: {v4: c}, children: {y: }}
-"""
-    },
-    "long and short way to one group": {
-        "hosts.yaml": """
+""",
+    "long and short way to one group": """
 all:
   children:
     top: {children: {low: {hosts: {h: }, vars: {v: low}}, mid: {children: {low2: {children: {low: }}}}}}
     other: {vars: {v: other}, children: {o2: {vars: {v: o2}, children: {o3: {vars: {v: o3}, hosts: {h: }}}}}}
-"""
-    },
-    "groups at the top, ungrouped, bare words": {
-        "hosts.yaml": """
+""",
+    "groups at the top, ungrouped, bare words": """
 one: {hosts: h1, children: two}
 two: {hosts: {h2: , lone: }}
 ungrouped: {hosts: {lone: , lost: {v: 1}}, vars: {u: 1}}
 all: {hosts: {lone2: , h1: }}
 empty:
 none: {hosts: , vars: , children: }
-"""
-    },
-    "one host twice": {
-        "hosts.yaml": """
+""",
+    "one host twice": """
 a: {hosts: {h: {v: 1, w: {x: 1}}}}
 b: {hosts: {h: {v: 2, w: {y: 2}}}, vars: {w: 3}}
-"""
-    },
-    "host and group of one name": {
-        "hosts.yaml": "a: {hosts: {a: {v: 1}, b: }}\nc: {hosts: {d: }}\nd: {hosts: {c: {x: 2}}}"
-    },
+""",
+    "host and group of one name": "a: {hosts: {a: {v: 1}, b: }}\nc: {hosts: {d: }}\nd: {hosts: {c: {x: 2}}}",
     "vars directories": {
         "hosts.yaml": "all: {vars: {a: 1, b: 1, c: 1}}\ng: {vars: {a: 2, b: 2, d: 2}, hosts: {h: {a: 3, e: 3}, i: }}",
         "group_vars/all.yml": "b: allfile\nc: allfile\nd: allfile",
@@ -211,27 +122,152 @@ b: {hosts: {h: {v: 2, w: {y: 2}}}, vars: {w: 3}}
         "group_vars/c.yml": "w: c\nx: c\ny: c",
         "group_vars/ungrouped.yml": "w: u",
     },
-    "anchors and merge keys": {
-        "hosts.yaml": """
+    "anchors and merge keys": """
 a: {vars: &v {x: 1, y: {z: 2}}, hosts: {h: {<<: *v, x: 3}}}
 b: {hosts: {i: {<<: [{p: 1}, {p: 2, q: 2}], q: 3}, j: *v}}
-"""
-    },
-    "it is JSON": {
-        "hosts.yaml": '{"all": {"hosts": {"h": {"a": 1e3, "b": "\\u00e9", "c": null, "d": true, "e": [1.50]}}}}'
-    },
-    "unsafe": {"hosts.yaml": "all: {hosts: {h: {a: !unsafe 'x', b: !unsafe text}}}"},
-    "odd group names": {
-        "hosts.yaml": "all: {children: {gpu-a100: {hosts: {h: }}, 'with space': {hosts: {h: }, vars: {v: 1}}}}"
-    },
-    "keys that are no text": {"hosts.yaml": "all: {hosts: {h: {a: {2: x, true: y, ~: z}}}}"},
-    "comments and document marks": {"hosts.yaml": "# c\n---\nall: # d\n  hosts:\n    h: {v: '#'}\n...\n"},
+""",
+    "it is JSON": '{"all": {"hosts": {"h": {"a": 1e3, "b": "\\u00e9", "c": null, "d": true, "e": [1.50]}}}}',
+    "unsafe": "all: {hosts: {h: {a: !unsafe 'x', b: !unsafe text}}}",
+    "odd group names": "all: {children: {gpu-a100: {hosts: {h: }}, 'with space': {hosts: {h: }, vars: {v: 1}}}}",
+    "keys that are no text": "all: {hosts: {h: {a: {2: x, true: y, ~: z}}}}",
+    "comments and document marks": "# c\n---\nall: # d\n  hosts:\n    h: {v: '#'}\n...\n",
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_case(name: str, ask: Ask, tmp_path: Path) -> None:
     compare(ask, write(tmp_path, CASES[name]))
+
+
+INI = {
+    "hosts, comments and ranges": r"""
+# one
+; two
+lone
+  indented:2222   a=1 # after a host
+[gpu]
+gpu[01:03]-ib v=x
+n[a:c].example.org:2200 w='two words' x="a#b" y=a\ b z=
+10.0.0.[8:10]
+2001:db8::1
+[2001:db8::2]:2022 v=1
+lone
+[empty]
+[gpu] # again
+late
+""",
+    "types": r"""
+h int=1 neg=-1 plus=+1 zero=0 octal=010 hex=0x10 under=1_000 float=1.5 exp=1e3 dot=.5 yes=yes t=True f=False n=None
+i low=true null=null ip=10.0.0.1 path=/a/b:c eq=a=b empty= quoted="'010'" twice='"x"' neither='a"b' version=1.20
+j list=[1,'a',None] dict="{'a': {'b': [1]}, 2: (3,)}" tuple=(1,2) bytes=b'x' raw="r'\\d'" complex=1j dots=... add=1+2
+k braces="{{ x }}" percent=%h at=@x dash=- tilde=~/k star=* call="set()" name=abc.def- two=1,2 lam=lambda
+l hash=a#b quote=it\\'s word=TRUE not=!vault sum=2-1 cplx=1-2j fstr="f'a'" cat="'a' 'b'" comment="'1' # c"
+[g]
+h
+[g:vars]
+a = 1
+b=  spaced out
+c = "quoted"
+d = 'quoted' # and more
+e = [1, 2]  # a list
+f = {"a": True}
+g = {"a": true}
+h = a # b
+i =
+j = x = y
+k: l = m
+n = 0777
+o = 1.0
+p = "half
+q = \\"escaped\\"
+r = [1,
+""",
+    "children before and after": """
+[all:vars]
+v=all
+[top:children]
+low
+mid
+[low:vars]
+v=low
+[other:children]
+low
+[mid:children]
+low
+deep
+[low]
+h1
+[deep]
+h2 v=host
+[all:children]
+top
+[other:vars]
+v=other
+ansible_group_priority=7
+[top:vars]
+ansible_group_priority=-2
+w={'a': 1}
+[top:vars]
+w={'b': 2}
+""",
+    "one host in many groups": """
+[a]
+h v=1
+h v=2 w=1
+[b]
+h w=2
+g:22
+g:23
+[ungrouped]
+u
+h
+[all]
+x
+[b:hosts]
+y
+""",
+    "odd names": """
+[gpu-a100]
+a_b
+c-d.e
+[with.dot]
+1234
+0x1
+x
+[k8s_cluster:children]   # trailing
+gpu-a100   # comment
+with.dot
+""",
+    "only hosts": "gpu1\ngpu2\n",
+    "a host first": "gpu1\n\n[g]\ngpu1\n",
+    "windows lines": "[g]\r\nh v=1\r\n\r\n[g:vars]\r\nw = x\r\n",
+    "host and group of one name": "[a]\na v=1\nb\n[c]\nd\n[d]\nc x=2\n",
+}
+
+
+@pytest.mark.parametrize("name", INI)
+def test_ini(name: str, ask: Ask, tmp_path: Path) -> None:
+    write(tmp_path, {"hosts": INI[name]})
+    compare(ask, tmp_path / "hosts")
+
+
+def test_ini_with_vars_directories_and_other_sources(ask: Ask, tmp_path: Path) -> None:
+    files = {
+        "one/hosts.ini": "[g]\nh v=1 w=1\n[g:vars]\nx=1\ny=1\n",
+        "one/group_vars/g.yml": "y: file\nz: file",
+        "one/host_vars/h": "w: file",
+        "dir/10-hosts": "[g]\nh v=2\n[k:children]\ng\n",
+        "dir/20-more.ini": "[g]\ni\n[k:vars]\nx=2\n",
+        "dir/30.yaml": "g: {hosts: {j: }}",
+        "dir/40.cfg": "[no]\nno\n",
+        "dir/group_vars/k/10.yml": "t: k",
+    }
+    write(tmp_path, files)
+    compare(ask, tmp_path / "one" / "hosts.ini")
+    compare(ask, tmp_path / "dir")
+    compare(ask, tmp_path / "one" / "hosts.ini", tmp_path / "dir")
+    compare(ask, tmp_path / "dir", tmp_path / "one" / "hosts.ini", "extra,")
+    compare(ask, tmp_path / "dir" / "10-hosts", tmp_path / "dir" / "20-more.ini")
 
 
 def test_several_sources_and_directories(ask: Ask, tmp_path: Path) -> None:
@@ -299,8 +335,6 @@ def test_patterns(pattern: str, ask: Ask, tmp_path: Path) -> None:
 
 def limited(source: Path, pattern: str) -> set[str]:
     """The hosts that ``--limit PATTERN`` leaves of ours; none if nothing matches."""
-    from gpuready.core.errors import InventoryError
-
     try:
         return {host.name for host in load([str(source)], limit=[pattern]).chosen}
     except InventoryError:
@@ -369,3 +403,45 @@ def test_any_inventory(ask: Ask, tree: dict[str, Any], second: dict[str, Any] | 
             assert "recursive dependency" in reply["stderr"] or "add group to itself" in reply["stderr"]
             assume(False)
         compare(ask, *sources)
+
+
+INI_HOSTS = ("h1", "h2:22", "r[1:3]", "q[01:02]:2200", "lone", "10.0.0.1", "a.b-c")
+INI_VALUES = st.one_of(
+    st.sampled_from(
+        ("1", "True", "'x'", '"y"', "[1, 'a']", "{'k': (1,)}", "a b", "x # c", "", "010", "None", "1e3", "=")
+    ),
+    st.text(alphabet="01.'\"[](){},:#\\ax-_+eEjJ;= \t", max_size=8),
+    st.text(max_size=4).filter(lambda text: text.isprintable()),
+)
+
+
+PAIRS = st.lists(st.builds("{}={}".format, st.sampled_from(("v1", "v2")), INI_VALUES), max_size=2)
+INI_HOST = st.builds(lambda name, rest: " ".join([name, *rest]), st.sampled_from(INI_HOSTS), PAIRS)
+INI_SETTING = st.builds("{} = {}".format, st.sampled_from(("v1", "v2", "v3")), INI_VALUES)
+INI_KINDS = {"": INI_HOST, ":vars": INI_SETTING, ":children": st.sampled_from(GROUPS)}
+
+
+def ini_block(kind: str) -> st.SearchStrategy[str]:
+    """A section with lines of its kind, and sometimes one of any."""
+    lines = st.lists(INI_KINDS[kind], max_size=3) | st.lists(
+        st.sampled_from(("", "# c", "[x] y", "h9", "=")), max_size=1
+    )
+    return st.builds(lambda name, rest: "\n".join([f"[{name}{kind}]", *rest]), st.sampled_from((*GROUPS, "all")), lines)
+
+
+INI_TEXTS = st.lists(st.sampled_from(("", "", ":vars", ":children")).flatmap(ini_block), min_size=2, max_size=8)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(blocks=INI_TEXTS, declared=st.booleans())
+def test_any_ini(ask: Ask, blocks: list[str], declared: bool) -> None:
+    """Where gpuready reads it, Ansible reads the same; so where Ansible refuses it, gpuready does, too."""
+    text = "\n".join([*(f"[{name}]" for name in GROUPS if declared), *blocks])
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name, "hosts.ini")
+        source.write_text(text, encoding="utf-8")
+        try:
+            read([str(source)])
+        except (SpecErrors, InventoryError):
+            assume(False)
+        compare(ask, source)

@@ -84,3 +84,42 @@ def test_a_directory_that_leads_back_into_itself_is_refused_once(place: str, tmp
     with pytest.raises(InventoryError, match=f"^{link}: the link points back") as caught:
         load([str(tmp_path / "inventory")])
     assert str(caught.value).count("again") == 1
+
+
+LOAD = "import sys\nfrom gpuready.inventory.hosts import load\nprint([e.name for e in load(sys.argv[1:]).chosen])"
+EXPORT = '{"_meta": {"hostvars": {"a": {"gpuready": {}}}}, "g": {"hosts": ["a"]}}'
+
+
+@pytest.mark.parametrize("text", ["all: {hosts: {a: {gpuready: {}}}}", "[g]\na gpuready={}\n", EXPORT])
+def test_an_inventory_from_stdin(text: str) -> None:
+    command = [sys.executable, "-c", LOAD, "-", "b,"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout in ("['a', 'b']\n", "['b', 'a']\n"), done.stderr  # ungrouped hosts come first
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("all:\n  hosts: a: b\n", "<stdin>:2: not YAML"),
+        ("[g]\nh a b\n", "<stdin>:2: host h: word 2"),
+        ("", "-i -: stdin is empty"),
+        ("a: " + "x" * 5_000_001, "<stdin>: too large for an inventory"),
+    ],
+)
+def test_stdin_that_is_not_an_inventory(text: str, says: str) -> None:
+    command = [sys.executable, "-c", LOAD, "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and says in done.stderr
+
+
+def test_stdin_is_read_once_and_a_terminal_is_refused() -> None:
+    command = [sys.executable, "-c", LOAD, "-", "-"]
+    done = subprocess.run(
+        command, input="[g]\na gpuready={}\n", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "-i -: stdin is empty" in done.stderr
+    ours, theirs = os.openpty()
+    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, timeout=60, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert "-i -: stdin is not a file or pipe" in done.stderr

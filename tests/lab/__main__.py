@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.lab import inventory
+from tests.lab import access, inventory
 from tests.lab.host import LabError
 from tests.lab.lab import DISTROS, Lab
 
@@ -36,6 +36,16 @@ def _status(lab: Lab) -> None:
         print(f"{found.name:<16} {found.address:<15} {found.distro:<10} {state:<8} {owner}")
 
 
+def _next_steps(address: str) -> str:
+    """How to log in, and how gpuready gets to know the machines."""
+    login = f"ssh -i {access.client_key()} -o UserKnownHostsFile={access.known_hosts()} gpu@{address}"
+    return (
+        f"log in (gpu has sudo without a password; root works, too):\n  {login}\n"
+        "write their inventory, then use gpuready as with other hosts:\n"
+        f"  {sys.executable} -m tests.lab inventory >hosts.yaml\n  ./dev run plan -i hosts.yaml"
+    )
+
+
 def main() -> int:
     """Do what the command line says; 1 and one message when it cannot be done."""
     arguments = _parser().parse_args()
@@ -50,8 +60,10 @@ def main() -> int:
                 if arguments.vm:
                     lab.prepare_vms([arguments.distro])
                 start = lab.up_vms if arguments.vm else lab.up
-                for made in start(arguments.count, arguments.distro, arguments.name):
+                machines = start(arguments.count, arguments.distro, arguments.name)
+                for made in machines:
                     print(f"{made.name} {made.address}")
+                print(_next_steps(machines[0].address), file=sys.stderr)
             case "down":
                 for name in lab.down(arguments.name, arguments.all):
                     print(f"{name} removed")

@@ -43,12 +43,12 @@ GRUB_TIMEOUT=0
 GRUB_RECORDFAIL_TIMEOUT=0
 GRUB_DISTRIBUTOR=Debian
 GRUB_CMDLINE_LINUX_DEFAULT="quiet"
-GRUB_CMDLINE_LINUX="console=ttyS0 net.ifnames=0 panic=1"
+GRUB_CMDLINE_LINUX="console=ttyS0 net.ifnames=0 panic=1 systemd.default_device_timeout_sec=900"
 GRUB_TERMINAL=serial
 """
 # Until the VM runs update-grub for the first time: to look for the root disk it has to be running.
 _GRUB_CFG = """\
-linux /vmlinuz root=/dev/vda1 ro console=ttyS0 net.ifnames=0 panic=1 quiet
+linux /vmlinuz root=/dev/vda1 ro console=ttyS0 net.ifnames=0 panic=1 systemd.default_device_timeout_sec=900 quiet
 initrd /initrd.img
 boot
 """

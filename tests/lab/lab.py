@@ -24,6 +24,7 @@ from tests.lab import (
     network,
     node,
     packages,
+    pytorch,
     qemu,
     repository,
     seed,
@@ -104,11 +105,14 @@ class Lab:
 
         return cache.cached(f"docker-{distro}", seed.recipe(root), build)
 
-    def create(self, name: str, distro: str = "debian13", owner: int = 0, seeded: bool = True) -> Machine:
+    def create(
+        self, name: str, distro: str = "debian13", owner: int = 0, seeded: bool = True, with_torch: bool = False
+    ) -> Machine:
         """A machine with a pristine disk, not yet started."""
         root = image.root_image(distro)
         data = str(self._seed(distro)) if seeded else ""
-        made = Machine(self._register(Record(name, distro, 0, str(root), data, owner)))
+        layers = f"{pytorch.layer(root)}:{root}" if with_torch else str(root)
+        made = Machine(self._register(Record(name, distro, 0, layers, data, owner)))
         self._make(made)
         return made
 
@@ -139,9 +143,11 @@ class Lab:
             raise
 
     @contextmanager
-    def machine(self, distro: str = "debian13", name: str = "", seeded: bool = True) -> Iterator[Machine]:
+    def machine(
+        self, distro: str = "debian13", name: str = "", seeded: bool = True, with_torch: bool = False
+    ) -> Iterator[Machine]:
         """A pristine machine, up; it is gone when the block ends."""
-        made = self.create(name or _fresh_name(), distro, os.getpid(), seeded)
+        made = self.create(name or _fresh_name(), distro, os.getpid(), seeded, with_torch)
         try:
             made.start()
             yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -154,12 +155,18 @@ def test_a_machine_that_cannot_boot_says_so(lab: Lab) -> None:
 def test_the_command_line_from_up_to_down(lab: Lab, tmp_path: Path) -> None:
     prefix = f"cli{os.getpid()}-"
 
+    def lab_command(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "tests.lab", *words], capture_output=True, text=True, check=True)
+
     def call(*words: str) -> str:
-        done = subprocess.run([sys.executable, "-m", "tests.lab", *words], capture_output=True, text=True, check=True)
-        return done.stdout
+        return lab_command(*words).stdout
 
     try:
-        names = [row.split()[0] for row in call("up", "--count", "2", "--name", prefix).splitlines()]
+        up = lab_command("up", "--count", "2", "--name", prefix)
+        names = [row.split()[0] for row in up.stdout.splitlines()]
+        (login,) = [row for row in up.stderr.splitlines() if row.startswith("  ssh ")]
+        assert subprocess.check_output([*shlex.split(login), "sudo -n id -un"], text=True) == "root\n"
+        assert "-m tests.lab inventory >hosts.yaml" in up.stderr
         assert names == [f"{prefix}1", f"{prefix}2"]
         assert call("status").count(prefix) == 2
         document = yaml.safe_load(call("inventory"))["all"]

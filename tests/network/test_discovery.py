@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -116,19 +117,18 @@ def node(made: list[tuple[list[tuple[str, str, str]], str, str, str]], network: 
     return NodeState(rdma=rdma, network=network)
 
 
-@given(PORTS, st.none() | NETWORKS, NCCL)
-def test_each_port_is_chosen_or_refused_with_a_reason(made: list, network: Network | None, nccl: Nccl) -> None:  # type: ignore[type-arg]
-    state = node(made, network, 1)
+@given(PORTS, st.none() | NETWORKS, NCCL, st.integers(), st.integers())
+def test_each_port_is_chosen_or_refused_whatever_the_order(
+    made: list[Any], network: Network | None, nccl: Nccl, one: int, other: int
+) -> None:
+    state = node(made, network, one)
     choices = choose(state, nccl)
     assert [each.port for each in choices.ports] == list(ports(state))
     assert len(ports(state)) == len(made)
-    for each in choices.ports:
-        assert isinstance(each, Chosen) or (isinstance(each, Refused) and each.reason)
-
-
-@given(PORTS, st.none() | NETWORKS, NCCL)
-def test_a_chosen_gid_is_what_it_must_be(made: list, network: Network | None, nccl: Nccl) -> None:  # type: ignore[type-arg]
-    for each in choose(node(made, network, 2), nccl).chosen:
+    assert all(isinstance(each, Chosen) or (isinstance(each, Refused) and each.reason) for each in choices.ports)
+    reordered = choose(node(made, network, other), nccl)
+    assert answers(choices) == answers(reordered), "the order of the table changes the choice"
+    for each in choices.chosen:
         assert each.port.state == "ACTIVE"
         if each.address is not None:
             assert not each.address.is_link_local
@@ -150,16 +150,5 @@ def test_a_chosen_gid_is_what_it_must_be(made: list, network: Network | None, nc
         assert rivals == {each.address}, "there was another one, and nothing said which"
 
 
-@given(PORTS, st.none() | NETWORKS, NCCL, st.integers(), st.integers())
-def test_the_order_of_a_table_means_nothing(
-    made: list,
-    network: Network | None,
-    nccl: Nccl,
-    one: int,
-    other: int,  # type: ignore[type-arg]
-) -> None:
-    def answers(seed: int) -> list[object]:
-        found = choose(node(made, network, seed), nccl).ports
-        return [(e.address, e.netdev) if isinstance(e, Chosen) else e.why for e in found]
-
-    assert answers(one) == answers(other)
+def answers(choices: Choices) -> list[object]:
+    return [(e.address, e.netdev) if isinstance(e, Chosen) else e.why for e in choices.ports]

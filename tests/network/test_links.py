@@ -51,23 +51,23 @@ def test_a_port_that_is_down_at_one_end_is_an_obstacle_that_names_it() -> None:
     assert not alone
 
 
-def test_a_rail_of_the_fabric_that_is_down_at_both_ends_is_no_smaller_matter() -> None:
+def test_a_fabric_port_that_is_down_at_both_ends_is_an_obstacle_too() -> None:
     both = [choices(chosen("mlx5_0"), replace(down("mlx5_1"), fabric=True)) for _ in range(2)]
     (_, dead), alone = links("n1", both[0], "n2", both[1])
     assert alone == [] and "n1 mlx5_1:1: its state is DOWN" in dead.obstacle and "n2 mlx5_1:1" in dead.obstacle
 
 
-def test_ports_that_are_down_at_both_ends_are_told_and_no_failure() -> None:
+def test_other_ports_that_are_down_at_both_ends_are_left_alone() -> None:
     found, alone = links("a", choices(chosen("mlx5_0"), down("mlx5_1")), "b", choices(chosen("mlx5_0"), down("mlx5_1")))
     assert met(found) == [("mlx5_0", "mlx5_0")]
     assert [(str(each.end), each.other) for each in alone] == [("a mlx5_1:1", "b"), ("b mlx5_1:1", "a")]
 
 
-def test_what_is_left_over_is_told() -> None:
+def test_a_port_without_a_partner_is_named() -> None:
     found, alone = links("a", choices(chosen("mlx5_0"), chosen("mlx5_1")), "b", choices(chosen("mlx5_0")))
     assert len(found) == 1
     assert [(str(each.end), each.reason) for each in alone] == [
-        ("a mlx5_1:1", "the other has no port left to pair it with")
+        ("a mlx5_1:1", "the other host has no port left for it")
     ]
 
 
@@ -122,14 +122,17 @@ def test_every_port_of_the_fabric_is_in_one_link_or_named_as_alone(
 
 def test_a_node_without_a_port_says_why() -> None:
     assert remarks(NodeState(), choices()) == ["no port of the fabric: the node has no RDMA device"]
+    assert remarks(NodeState(rdma_stuck="ports: no answer"), choices()) == [
+        "no port of the fabric: the RDMA devices could not be read: ports: no answer"
+    ]
     assert remarks(NodeState(), choices(down("mlx5_0"))) == [
         "no port of the fabric: mlx5_0:1: its state is DOWN, not ACTIVE"
     ]
 
 
-def test_work_on_the_gpus_is_told_because_both_disturb_each_other() -> None:
+def test_running_work_on_the_gpus_is_named() -> None:
     containers = (Container(id="1", name="trainer", image="x", gpu=True), Container(id="2", name="web", image="y"))
     state = NodeState(docker=Docker(containers=containers))
     (note,) = remarks(state, choices(chosen("mlx5_0")))
-    assert note == "GPU containers run here (trainer): figures may be low, and their traffic is slowed"
+    assert note == "GPU containers run here (trainer): figures may be low, and the test slows their traffic"
     assert remarks(NodeState(docker=Docker()), choices(chosen("mlx5_0"))) == []

@@ -35,10 +35,13 @@ QUIET: dict[str, Any] = {
     "pause": "",
     "slice": "",
     "scrape": (),
+    "gate": (),
     "initramfs": (),
     "images": [],
     "hung": "",
     "limits": LIMITS,
+    "record": "",
+    "record_path": "",
 }
 
 
@@ -97,10 +100,11 @@ def test_what_is_wrong_with_the_named_python(tmp_path: Path, path: str, said: st
 
 
 def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), scrape=("echo", "metrics"))
+    given = {"scrape": ("echo", "metrics"), "gate": ("echo", "ready")}
+    found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), **given)
     assert asked == 1 and found["nvlink"] == {"rc": 137, "out": "no answer within 1 s\n"}
     why = "not asked, because nvidia-smi gave no answer: does a GPU hang? see dmesg"
-    assert found["nvlink_errors"] == found["p2p"] == {"unknown": why}
+    assert found["nvlink_errors"] == found["p2p"] == found["gate"] == {"unknown": why}
     assert verdict("gpu.p2p", found) == ("unknown", why)
     assert found["cuda"]["rc"] == 0 and found["scrape"]["rc"] == 0
 
@@ -138,6 +142,6 @@ def test_the_exec_has_more_time_than_all_that_hangs_in_it(environments: int) -> 
     script = resources.script("probe/active", **values, cuinit="")
     limits = re.findall(r"(?:limited|asked) \S+ ([0-9]+) |within ([0-9]+) \"\$W", script)
     seconds = [int(a or b) for a, b in limits]
-    assert len(seconds) == 12 + environments
+    assert len(seconds) == 13 + environments
     # The call of nvidia-smi is there once and made for three questions.
     assert longest(environments, 0) >= sum(seconds) + 3 * len(seconds) + 2 * (LIMITS["smi"] + 3)

@@ -9,6 +9,7 @@ from typing import Any
 import gevent
 import pytest
 
+from gpuready.core.ledger import WriteFiles
 from gpuready.core.step import Reply, Step
 from gpuready.operations import upload as module
 from gpuready.operations.transport import ConnectionLost
@@ -19,7 +20,7 @@ class Taker:
 
     start, pace = 0, 0.0
 
-    def __init__(self, host: object, script: str) -> None:
+    def __init__(self, host: object, script: str, name: str) -> None:
         self.got = b""
         Taker.last = self
 
@@ -56,7 +57,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sends 4 MiB to a node that takes a chunk every ``pace`` seconds, from byte ``start`` on."""
     monkeypatch.setattr(module, "Session", Taker)
     (tmp_path / "wheel").write_bytes(bytes(4 << 20))
-    step = Step("wheel-copy", "", timeout=60, survives=False, sends=str(tmp_path / "wheel"))
+    step = Step("wheel-copy", WriteFiles(()), timeout=60, survives=False, sends=str(tmp_path / "wheel"))
 
     def begin(pace: float, start: int = 0) -> Reply:
         monkeypatch.setattr(Taker, "pace", pace)

@@ -1,10 +1,15 @@
-"""A wheel is enough: only ``gpuready`` inside, templates with it, and it runs from any directory."""
+"""What a package index gets: sdist, wheel and metadata; a wheel is enough to run from any directory. The zipapp."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -13,16 +18,75 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "-q", "--no-deps", "-w", out, ROOT], check=True)
-    return next(out.glob("gpuready-*.whl"))
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that is built from it: so the sdist is complete."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "-o", out, ROOT]
+    subprocess.run(command, check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    return next(built.glob("gpuready-*.whl"))
+
+
+def test_the_sdist_holds_sources_and_no_tests(built: Path) -> None:
+    with tarfile.open(next(built.glob("gpuready-*.tar.gz"))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO", "deploys/converge.py", "docs/gpuready.1"} <= names
+    assert {name.split("/")[0] for name in names if "/" in name} == {"deploys", "docs", "inventories", "templates"}
+
+
+def test_the_metadata_is_complete(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as files:
+        names = files.namelist()
+        text = next(files.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
+        found = message_from_string(text)
+    assert found["Name"] == "gpuready" and found["Requires-Python"] == ">=3.10" and found["Author"]
+    assert found["License-Expression"] == "Apache-2.0" and "nvidia" in found["Keywords"].split(",")
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names) and "gpuready/py.typed" in names
+    assert {"ansible", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
+    kinds = {each.partition(" :: ")[0] for each in found.get_all("Classifier", [])}
+    assert {"Development Status", "Operating System", "Programming Language", "Topic", "Typing"} <= kinds
+
+
+def test_the_index_page_has_no_relative_link(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as files:
+        name = next(name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        found = message_from_string(files.read(name).decode())
+    page = str(found.get_payload())
+    assert found["Description-Content-Type"] == "text/markdown" and page.lstrip().startswith("# gpuready")
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert links and [link for link in links if not link.startswith("https://")] == []
+    assert "docs/plan.svg" not in page and "[CONTRIBUTING.md]" not in page and "CONTRIBUTING.md" in page
+
+
+def test_the_zipapp_runs(wheel: Path, tmp_path: Path) -> None:
+    """With the arguments of ./dev zipapp, but without the dependencies, which take a minute."""
+    found = re.search(r"python -m shiv (.*) \.$", (ROOT / "dev").read_text("utf-8"), re.M)
+    assert found is not None
+    file = tmp_path / "gpuready.pyz"
+    command = [sys.executable, "-m", "shiv", *shlex.split(found[1]), "-o", file, "--no-deps", wheel]
+    subprocess.run(command, check=True, capture_output=True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    env["SHIV_ROOT"] = str(tmp_path / "root")
+    for arguments, says in (
+        (["--version"], "gpuready "),
+        (["explain", "libcuda.ldcache"], "libcuda.ldcache: level effective"),
+    ):
+        done = subprocess.run(
+            [sys.executable, file, *arguments], cwd="/", env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith(says)
+    assert list((tmp_path / "root").glob("gpuready.pyz_*/site-packages/gpuready/cli/app.py"))
 
 
 def test_it_holds_one_package_and_every_template(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"gpuready"}
+    data = [name.partition(".data/")[2] for name in names if ".data/" in name]
+    assert data == ["data/share/man/man1/gpuready.1"]
     inside = {name.removeprefix("gpuready/templates/") for name in names if name.startswith("gpuready/templates/")}
     templates = ROOT / "templates"
     assert inside == {path.relative_to(templates).as_posix() for path in templates.rglob("*") if path.is_file()}
@@ -42,4 +106,4 @@ def test_it_runs_from_the_root_directory(wheel: Path, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "libcuda.so cannot found!" in done.stdout
+    assert "libcuda.so cannot found!" in " ".join(done.stdout.split())

@@ -9,23 +9,21 @@ import xml.etree.ElementTree as ET
 from datetime import date
 from itertools import pairwise
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.report.exitcode import exit_code
 from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.result import result_schema
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import printable
 from gpuready.spec.model import NodeSpec
 from gpuready.tools.fabric.checks import CHECKS, judge_host
+from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun, Wanted
 from gpuready.tools.fabric.schedule import Pairing
+from tests.command import VALIDATOR
 from tests.tools.fabric.fabric_samples import ALL, end, finding, sample
-
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
 
 
 def run(fabric: FabricRun | None = None, *names: str) -> Run:
@@ -75,7 +73,7 @@ def test_human_shows_the_matrix_what_failed_and_how_it_ended() -> None:
     ]
     assert "FAIL  write_bw  n1 mlx5_0:1 -> n2 mlx5_0:1: n1 is slow" in lines
     assert any(line.startswith("SKIP  nccl  n[1-2]") for line in lines)
-    assert "not tested  n1 mlx5_1:1: the other has no port left to pair it with (n2)" in lines
+    assert "not tested  n1 mlx5_1:1: the other host has no port left for it (n2)" in lines
     assert "not tested  1 pair: n4: unreachable" in lines
     assert lines[0] == "fabric: 3 hosts of hosts.yaml, random:2 (seed 7): 3 pairs in 3 rounds, 31.2 s"
     assert "7 tests over 3 links: 3 pass, 2 fail, 1 unknown, 1 skip" in lines[-1]
@@ -166,5 +164,5 @@ def test_a_waiver_holds_for_a_test_between_hosts_too() -> None:
 
 
 def test_each_check_of_a_pair_can_be_explained() -> None:
-    assert {check.id for check in CHECKS} == {"fabric.ports", *(f"fabric.{name}" for name in ALL)}
+    assert {check.id for check in CHECKS} == {"fabric.ports", *(f"fabric.{name}" for name in TESTS)}
     assert all(check.cause and check.confirm and check.fix for check in CHECKS)

@@ -90,7 +90,7 @@ def test_a_probe_carries_a_masked_state_that_reads_back() -> None:
     assert state.files["/etc/ld.so.conf.d/odd.conf"].data == b"/opt/caf\xe9/lib\n", "bytes that are no UTF-8 survive"
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl", "junit", "human"])
+@pytest.mark.parametrize("form", ["json", "jsonl", "junit", "human", "html"])
 def test_no_secret_leaves(form: str) -> None:
     for name, code in CODES.items():
         text = render(sample(name), code, form)

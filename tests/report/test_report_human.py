@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.core.check import fail
 from gpuready.core.compare import Comparison
+from gpuready.core.errors import ConvergeError, UnreachableError
 from gpuready.core.host_list import hostlist
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.page import problem
-from gpuready.report.run import ComponentRun
+from gpuready.report.run import ComponentRun, Run
 from gpuready.report.text import printable
-from tests.report.test_report_runs import CODES, DOCKER, STUB, TOOLKIT, UNSEEN, host, run, sample
+from tests.report.test_report_runs import CODES, DOCKER, NO_RUNTIME, STUB, TOOLKIT, UNSEEN, check, host, run, sample
 
 GOLDEN = Path(__file__).parents[1] / "data" / "report"
 TOLD = (
@@ -104,6 +106,17 @@ def test_a_remark_of_a_component_that_changes_nothing_is_a_note_of_its_hosts() -
     assert "note:    a,b: reconverge: nothing is done here: no driver\n" in shown
 
 
+def test_checks_that_fail_because_an_earlier_component_failed_are_named_in_one_line() -> None:
+    cause = ConvergeError("cannot fetch the key", remedy="set a mirror")
+    items = (ComponentRun(TOOLKIT, error=cause), ComponentRun(DOCKER, attempted=False))
+    seen = run("apply", host("a", "failed", *items, checks=(NO_RUNTIME, STUB), error=cause))
+    shown = human(seen, exit_code(seen))
+    assert "as a result: 1 check failed on a: docker.runtime\n" in shown
+    assert "FAIL  docker.runtime" not in shown and "FAIL  libcuda.stub on a" in shown
+    done = run("apply", host("a", "changed", ComponentRun(DOCKER, changed=True), checks=(NO_RUNTIME,)))
+    assert "FAIL  docker.runtime" in human(done, exit_code(done))
+
+
 def test_unknown_counts_in_verify() -> None:
     seen = run("verify", host("a", checks=(UNSEEN,)))
     assert human(seen, exit_code(seen)).splitlines()[-1].startswith("NOT OK: 1 host: 1 CHECKS UNKNOWN;")
@@ -139,6 +152,54 @@ def test_a_long_hostlist_ends() -> None:
 
 def test_clean_keeps_what_people_write() -> None:
     assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
+
+
+def many() -> Run:
+    """500 hosts: most changed, the others with a few kinds of trouble, whose messages name the host or its address."""
+    hosts = []
+    for n in range(500):
+        name = f"gpu{n:03}.rack{n % 9}.example"
+        if n % 10 == 1:
+            lost = UnreachableError(f"10.0.{n // 256}.{n % 256}: no route to host", remedy="is it up?")
+            hosts.append(host(name, "unreachable", error=lost))
+        elif n % 10 == 2:
+            broken = ConvergeError(f"docker: {name}: dockerd did not answer within 60 s\n" + "long " * 99)
+            hosts.append(host(name, "failed", ComponentRun(DOCKER, error=broken), error=broken))
+        elif n % 10 == 3:
+            hosts.append(host(name, "pending", ComponentRun(DOCKER, pending="until idle: " + "web " * 40)))
+        elif n % 10 == 4:
+            odd = check(f"odd.check{n}", fail("an own failure of each"))
+            hosts.append(host(name, "changed", ComponentRun(DOCKER, changed=True), checks=(odd,)))
+        else:
+            hosts.append(host(name, "changed", ComponentRun(DOCKER, changed=True)))
+    return run("apply", *hosts)
+
+
+def test_the_report_of_500_hosts_ends_in_a_summary_that_fits_a_screen() -> None:
+    lines = human(many(), 1).splitlines()
+    start = next(i for i, line in enumerate(lines) if line == "summary of 500 hosts")
+    screen = lines[start:]
+    assert sum(max(1, -(-len(line) // 80)) for line in screen) <= 23, "the prompt needs the last one"
+    assert all(len(line) < 80 for line in screen[:-1])
+    text = "\n".join(screen)
+    assert sum("no route to host" in line for line in lines[:start]) == 1, "told once, for all 50"
+    assert "   50  UNREACHABLE  no route to host  gpu" in text
+    assert "   50  FAILED  docker: *: dockerd did not answer" in text
+    assert "  300  changed  docker  gpu" in text
+    assert "   50  pending  until idle: web" in text and " other causes  gpu" in text
+    assert "  every host: --output html:report.html" in text
+    assert screen[-1].startswith("NOT OK: 500 hosts: ")
+
+
+def test_few_hosts_have_a_line_each() -> None:
+    fifty = run("verify", *(host(f"gpu{n}") for n in range(50)))
+    assert "summary of" not in human(fifty, 0) and human(fifty, 0).count("0 GPU checks  1 exec") == 50
+
+
+def test_a_summary_masks_before_it_cuts() -> None:
+    secret = ConvergeError("docker: failed --password " + "hunter2" * 9 + " https://joe:s3cret@repo/")
+    made = run("apply", *(host(f"gpu{n}", "failed", error=secret) for n in range(60)))
+    assert "hunter2" not in human(made, 1) and "s3cret" not in human(made, 1)
 
 
 if __name__ == "__main__":

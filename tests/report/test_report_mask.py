@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuready.core.ledger import KEPT, SECRET, kept
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.state.model import File, NodeState
+from tests.verdicts import root_files
 
 HIDDEN = (
     ("http://joe:S3KRET@proxy:3128/", "http://***@proxy:3128/"),
@@ -211,8 +212,7 @@ def test_a_masked_state_has_no_hash_of_a_secret() -> None:
         f"{KEPT}/etc/gone.json.ours": "absent\n",
         f"{KEPT}/etc/proxy.ours": f"{SECRET}\n",
     }
-    files = {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in texts.items()}
-    shown = mask_state(NodeState(files=files))
+    shown = mask_state(NodeState(files=root_files(texts)))
     assert "hunter2" not in json.dumps(shown) and digest not in json.dumps(shown)
     assert digest[::-1] not in json.dumps(shown)
     state = NodeState.model_validate(shown)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from gpuready.catalogue import CATALOGUE
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.compare import Comparison
 from gpuready.core.component import Change, Disruption
@@ -18,6 +21,7 @@ from gpuready.core.errors import (
     Where,
 )
 from gpuready.report.exitcode import MEANING, ORDER, exit_code
+from gpuready.report.human import human
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state.model import OS, Container, Docker, Driver, File, NodeState, Unknown
 
@@ -52,7 +56,7 @@ RESTART = Comparison(
     ("web (nginx)",),
 )
 BROKEN = Comparison(
-    "docker", True, "", error="/etc/docker/daemon.json: line 3 is no JSON; mend it by hand, it was not touched"
+    "docker", True, "", error="/etc/docker/daemon.json: line 3 is no JSON; fix it by hand; it was not changed"
 )
 ABSENT = Comparison("docker", False, "no Docker on this node")
 SAME = Comparison("toolkit", True, "GPU containers need it")
@@ -90,7 +94,7 @@ NO_GPU = check("driver.loaded", skip("no NVIDIA GPU on this node"), gpu=True)
 LOADED = check("driver.loaded", passed("the nvidia module 580.95.05 is loaded"), gpu=True)
 COUNTED = check("gpu.count", passed("8 GPUs seen"), gpu=True)
 UNPINNED = check(
-    "gpu.count", warn("8 seen, and the spec does not say how many there are", "set hardware: {gpus: 8}"), gpu=True
+    "gpu.count", warn("8 seen, but the spec does not say how many to expect", "set hardware: {gpus: 8}"), gpu=True
 )
 UNSEEN = check("gpu.count", unknown("no GPU found; a GPU that fell off the bus is not listed"), gpu=True)
 STUB = check(
@@ -251,6 +255,32 @@ def test_plan_tells_changes_only_when_asked() -> None:
 def test_apply_fails_on_a_failed_check_but_not_on_an_unknown_one() -> None:
     assert exit_code(run("apply", host("lab1", "changed", checks=(STUB,)))) == 3
     assert exit_code(run("apply", host("lab1", "changed", checks=(UNSEEN,)))) == 0
+
+
+def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
+    advice = replace(UNSEEN, check=replace(UNSEEN.check, advisory=True))
+    assert exit_code(run("verify", host("lab1", checks=(UNSEEN,)))) == 3
+    assert exit_code(run("verify", host("lab1", checks=(LOADED, advice)))) == 0
+    text = human(run("verify", host("lab1", checks=(LOADED, advice))), 0)
+    assert "UNKNOWN  gpu.count on lab1" in text and "CHECKS UNKNOWN" not in text
+    failed = replace(advice, verdict=replace(advice.verdict, status="fail"))
+    assert exit_code(run("verify", host("lab1", checks=(failed,)))) == 3
+    assert [check.id for check in CATALOGUE if check.advisory] == ["image.compat"]
+
+
+def test_apply_calls_ready_what_verify_passes_and_nothing_else() -> None:
+    examined = STATE.model_copy(update={"active": {"done": True}})
+    for state, checks, word in (
+        (examined, (LOADED, COUNTED), "ready"),
+        (STATE, (LOADED, COUNTED), "OK"),  # nothing changed, so the active checks did not run
+        (examined, (LOADED, UNSEEN), "OK"),
+        (examined, (LOADED, replace(UNSEEN, check=replace(UNSEEN.check, advisory=True))), "ready"),
+    ):
+        done = run("apply", host("gpu01", "changed", checks=checks))
+        done.hosts[0].state = state
+        assert human(done, exit_code(done)).splitlines()[-1].startswith(f"{word}, "), (state.active, checks)
+        done.verb = "verify"
+        assert word != "ready" or exit_code(done) == 0
 
 
 def test_the_worst_code_wins() -> None:

@@ -84,7 +84,7 @@ RUNS = [
     *(
         f"{verb} --output {form} --color always"
         for verb in ("plan", "verify")
-        for form in ("human", "json", "jsonl", "junit")
+        for form in ("human", "json", "jsonl", "github", "gitlab", "junit")
     ),
     *(f"nccl --output {form} --color always" for form in FORMS),
     *(f"nccl --format {form}" for form in ("env", "conf", "docker", "k8s")),

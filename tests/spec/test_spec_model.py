@@ -102,7 +102,24 @@ def test_no_sizes(size: object) -> None:
 
 @pytest.mark.parametrize(("gpus", "expected"), [("auto", None), ("none", None), (8, 8)])
 def test_expected_gpus(gpus: object, expected: int | None) -> None:
-    assert NodeSpec.model_validate({"hardware": {"gpus": gpus}}).hardware.expected_gpus == expected
+    hardware = NodeSpec.model_validate({"hardware": {"gpus": gpus}}).hardware
+    assert hardware.expected_gpus == expected
+    assert hardware.without_gpus is (gpus == "none")
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [("4gb", 4 << 30), ("4GiB", 4 << 30), ("512mb", 512 << 20), ("64k", 65536), ("100b", 100), ("1t", 1 << 40), (7, 7)],
+)
+def test_a_size_is_spelt_as_docker_reads_it(given: str | int, size: int) -> None:
+    spec = DockerSpec.model_validate({"shm_size": given})
+    assert to_bytes(spec.shm_size) == size
+
+
+@pytest.mark.parametrize("given", ["4ib", "4bb", "gb", "0g", "4 gb", "-1g", "4gbs"])
+def test_what_is_no_size_is_refused(given: str) -> None:
+    with pytest.raises(ValidationError):
+        DockerSpec.model_validate({"shm_size": given})
 
 
 def test_a_mapping_requires_an_engine() -> None:

@@ -63,6 +63,9 @@ GOOD: list[Any] = [
     {"reconverge": {"on_driver_change": "off"}},
     {"rdma": {"netns_mode": "exclusive", "packages": ["rdma-core", "libibverbs1"]}, "hardware": {"rdma": {"ports": 8}}},
     {"verify": {"waive": [{"check": "gpu.count", "reason": "x", "until": "2099-01-01"}]}},
+    {"maintenance": {"drain": "kubectl"}},
+    {"maintenance": {"drain": {"before": "a", "after": "b"}}},
+    {"maintenance": {"drain": {"kubectl": {"force": True, "grace": 0}, "timeout": "7d"}}},
     {"images": ["app:1", {"ref": "registry.example.com/app@sha256:00", "cuda": "12.4"}]},
 ]
 BAD: list[Any] = [
@@ -82,6 +85,9 @@ BAD: list[Any] = [
     {"toolkit": {"version": 1.2}},
     {"toolkit": {"repo": {"fingerprint": "ABC"}}},
     {"verify": {"waive": [{"check": "gpu.count"}]}},
+    {"maintenance": {"drain": {"before": "a"}}},
+    {"maintenance": {"drain": {"kubectl": {}, "timeout": "a week"}}},
+    {"maintenance": {"drain": {"kubectl": {}, "after": "b"}}},
     {"images": "app:1"},
     {"images": ["app 1"]},
     {"images": [{"cuda": "12.4"}]},

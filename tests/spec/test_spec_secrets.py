@@ -28,9 +28,9 @@ def test_masked() -> None:
     secret = Secret("hunter2")
     assert secret.reveal() == "hunter2"
     assert "hunter2" not in f"{secret} {secret!r} {[secret]}"
-    for leak in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="cannot be serialized"):
-            leak(secret)
+    assert copy.copy(secret) is secret
+    with pytest.raises(TypeError, match="cannot be serialized"):
+        pickle.dumps(secret)
 
 
 def test_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,14 @@ def test_all_lines() -> None:
     assert found.devices["ens1f0"] == NetDevice(state="up", mtu=9000, speed=25000, addresses=("10.100.100.1/24",))
     assert found.devices["ens1f0.100"] == NetDevice(kind="vlan", addresses=("10.5.0.1/32",), lower=("ens1f0",))
     assert found.devices["lo"] == NetDevice(mtu=65536, addresses=("127.0.0.1/8",))
+    assert found.devices["ens1f0"].driver == "" and (found.rdma_drivers, found.plugins) == ({}, ())
+    more = network(
+        SAID
+        + "/sys/class/net/ens1f0/device/uevent:DRIVER=ice\n/sys/class/net/ens1f0/device/uevent:PCI_CLASS=20000\n"
+        + "/sys/class/infiniband/efa_0/device/uevent:DRIVER=efa\nplugin=/var/lib/tcpxo\n"
+    )
+    assert {name: device.driver for name, device in more.devices.items() if device.driver} == {"ens1f0": "ice"}
+    assert (more.rdma_drivers, more.plugins) == ({"efa_0": "efa"}, ("/var/lib/tcpxo",))
     assert set(found.devices) == {"lo", "eth0", "ens1f0", "ens1f0.100"}
 
 
@@ -45,7 +53,7 @@ def test_a_node_without_ip_is_unknown_and_an_old_state_has_none() -> None:
     assert NodeState.model_validate(old).network is None
 
 
-def test_an_address_that_is_none_is_no_state() -> None:
+def test_an_invalid_address_is_refused() -> None:
     with pytest.raises(ValidationError, match="does not appear to be an IPv4 or IPv6 interface"):
         NetDevice(addresses=("10.0.0.300/24",))
 

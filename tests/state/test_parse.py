@@ -96,10 +96,6 @@ def test_recorded_rest() -> None:
     assert not state.systemd
 
 
-def test_the_probe_module_reads_the_same() -> None:
-    assert parse(h200_lines()) == h200()
-
-
 # --- NodeState as JSON ----------------------------------------------------------------------------------------
 
 BINARY = bytes(range(256))
@@ -146,7 +142,7 @@ def test_files_keep_mode_owner_time_and_bytes() -> None:
     assert file.sha256 == hashlib.sha256(b'{"l": "\xfc"}\r\n').hexdigest()
 
 
-def test_nothing_of_our_own_appears_among_the_files() -> None:
+def test_the_probes_own_files_are_left_out() -> None:
     assert not [path for path in h200().files if path.startswith("/P/")]
 
 
@@ -272,12 +268,12 @@ def test_packages() -> None:
     }
 
 
-def test_no_package_at_all_is_an_answer() -> None:
+def test_an_empty_package_list_is_valid() -> None:
     assert parse(lines(outs={"dpkg": ""})).packages == {}
 
 
 @pytest.mark.parametrize("rc", [2, 100, 127, 137])
-def test_a_dpkg_that_fails_is_unknown_and_not_nothing(rc: int) -> None:
+def test_a_dpkg_that_fails_makes_packages_unknown(rc: int) -> None:
     packages = parse(lines(failed={"dpkg": (rc, "dpkg-query: error: database is locked\n")})).packages
     assert packages == Unknown(unknown=f"dpkg: exit {rc}: dpkg-query: error: database is locked")
 
@@ -345,8 +341,6 @@ def test_containers_and_who_of_them_holds_a_gpu(change: dict[str, Any], gpu: boo
         '{"Runtimes": [1]}',
         '{"Runtimes": {"x": 3}}',
         '{"Runtimes": {"x": {"path": 3}}}',
-        '{"Images": "many"}',
-        '{"Images": 1e999}',
         '{"Swarm": "no"}',
         '{"SecurityOptions": [1]}',
         '{"CDISpecDirs": 4}',
@@ -361,13 +355,13 @@ def test_containers_and_who_of_them_holds_a_gpu(change: dict[str, Any], gpu: boo
         "[" * 100_000,
     ],
 )
-def test_a_docker_answer_that_is_none_is_unknown(answer: str) -> None:
+def test_an_invalid_docker_answer_is_unknown(answer: str) -> None:
     docker = of_docker(answer)
     assert isinstance(docker, Unknown)
     assert docker.unknown.startswith("docker: ")
 
 
-def test_the_engines_own_error_is_told() -> None:
+def test_the_engines_own_error_is_shown() -> None:
     docker = of_docker('{"ServerErrors": ["Cannot connect to the Docker daemon at unix:///var/run/docker.sock."]}')
     assert isinstance(docker, Unknown)
     assert "Cannot connect to the Docker daemon" in docker.unknown
@@ -449,7 +443,7 @@ def test_who_brought_the_driver_is_told_without_packages_too() -> None:
 
 
 @pytest.mark.parametrize("value", ["-5", "1e9", "\u0661", "9" * 40, "", "x"])
-def test_numbers_that_are_none_are_zero(value: str) -> None:
+def test_invalid_numbers_are_zero(value: str) -> None:
     state = parse(lines(texts={"values": f"kernel=x\nclock={value}\nuptime={value}.5\n"}))
     assert (state.clock, state.uptime) == (0, 0)
 
@@ -550,7 +544,7 @@ def b64(data: bytes) -> str:
         (["failed ", "end 1"], "could not begin"),
     ],
 )
-def test_an_answer_that_is_none(answer: list[str], why: str) -> None:
+def test_an_invalid_answer(answer: list[str], why: str) -> None:
     with pytest.raises(ProbeError, match=why) as caught:
         parse(answer)
     assert isinstance(caught.value, GpureadyError)
@@ -602,7 +596,7 @@ def test_a_sparse_file_of_eight_exabytes_is_not_unpacked() -> None:
 
 
 @pytest.mark.parametrize("mtime", ["inf", "nan", "-1e300", "1e300"])
-def test_times_that_are_none(mtime: str) -> None:
+def test_invalid_times(mtime: str) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         member = tarfile.TarInfo("etc/x")

@@ -29,14 +29,14 @@ CONF_D = "/etc/containerd/conf.d/"
 
 @dataclass(frozen=True)
 class Case:
-    """``files`` are there before; ``written`` is the one that changes ('': none does); ``ctk``: with every toolkit.
+    """``config`` is the text of its file, or files by path; ``written`` is the one that changes ('': none does).
 
-    ``default`` is what the spec says of default_runtime; ``error``: gpuready refuses with it, and changes nothing.
+    ``ctk``: with every toolkit. ``default`` is what the spec says of default_runtime; ``error``: gpuready refuses with it, and changes nothing.
     """
 
     name: str
     version: str
-    files: dict[str, str] = field(default_factory=dict)
+    config: str | dict[str, str] = field(default_factory=dict)
     written: str = CONFIG
     arrange: str = ""
     ctk: bool = False
@@ -47,44 +47,44 @@ class Case:
     def __str__(self) -> str:
         return f"{self.version}: {self.name}"
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The files by path."""
+        return {CONFIG: self.config} if isinstance(self.config, str) else self.config
+
 
 CASES = (
     # 1.6
-    Case("Debian's own file", "1.6", {CONFIG: DEBIAN}, ctk=True),
+    Case("Debian's own file", "1.6", DEBIAN, ctk=True),
     Case("no file", "1.6"),
-    Case("an empty file", "1.6", {CONFIG: ""}),
-    Case("only a comment", "1.6", {CONFIG: "# nothing here yet\n\n"}),
+    Case("an empty file", "1.6", ""),
+    Case("only a comment", "1.6", "# nothing here yet\n\n"),
     Case(
         "version 1",
         "1.6",
-        {
-            CONFIG: """root = "/var/lib/containerd" # as it was
+        """root = "/var/lib/containerd" # as it was
 [plugins.cri]
   stream_idle_timeout = "2h0m0s"
   [plugins.cri.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
-"""
-        },
+""",
         ctk=True,
     ),
-    Case("registered by hand", "1.6", {CONFIG: f"version = 2\n{RUNC}{NVIDIA.format(BINARY)}"}, written=""),
+    Case("registered by hand", "1.6", f"version = 2\n{RUNC}{NVIDIA.format(BINARY)}", written=""),
     Case(
         "Docker's package",
         "1.6",
-        {
-            CONFIG: '#   Licensed under the Apache License\n\ndisabled_plugins = ["cri"]\n\n#root = "/var/lib/containerd"\n'
-        },
+        '#   Licensed under the Apache License\n\ndisabled_plugins = ["cri"]\n\n#root = "/var/lib/containerd"\n',
         written="",
         applies=False,
     ),
     # 1.7
-    Case("Debian's own file", "1.7", {CONFIG: DEBIAN}),
+    Case("Debian's own file", "1.7", DEBIAN),
     Case("no file", "1.7", ctk=True),
     Case(
         "another default, a base spec, inline tables, comments",
         "1.7",
-        {
-            CONFIG: f"""# Kept by the platform team; ask before editing.
+        f"""# Kept by the platform team; ask before editing.
 version = 2
 [debug]
 level = "info" # noisy otherwise
@@ -98,22 +98,19 @@ runc = {{runtime_type = "io.containerd.runc.v2", pod_annotations = ["a.example/*
 other = {{runtime_type = "io.containerd.runc.v2", options = {{NoPivotRoot = true}}}}
 [timeouts]
 "io.containerd.timeout.task.state" = "3s"
-"""
-        },
+""",
         ctk=True,
     ),
     Case(
         "mirrors and credentials",
         "1.7",
-        {
-            CONFIG: f"""version = 2
+        f"""version = 2
 [{OLD}.registry.configs."registry.example:5000".auth]
 username = "u"
 password = "hunter2"
 [{OLD}.registry.mirrors."registry.example:5000"]
 endpoint = ["https://registry.example:5000"]
-"""
-        },
+""",
     ),
     Case(
         "a drop-in without the CRI section",
@@ -135,7 +132,7 @@ endpoint = ["https://registry.example:5000"]
     Case(
         "nvidia-ctk's own drop-in",
         "1.7",
-        {CONFIG: f"version = 2\n{RUNC}"},
+        f"version = 2\n{RUNC}",
         written="",
         arrange=(
             f"nvidia-ctk runtime configure --runtime=containerd 2>/dev/null\n"
@@ -160,12 +157,11 @@ endpoint = ["https://registry.example:5000"]
     ),
     # 2.1
     Case("no file", "2.1", ctk=True),
-    Case("Debian's own file, of version 2", "2.1", {CONFIG: DEBIAN}),
+    Case("Debian's own file, of version 2", "2.1", DEBIAN),
     Case(
         "version 3 with comments",
         "2.1",
-        {
-            CONFIG: f"""version = 3 # since the upgrade
+        f"""version = 3 # since the upgrade
 
 [{NEW}]
   # asked for by security
@@ -173,8 +169,7 @@ endpoint = ["https://registry.example:5000"]
 
 [{NEW}.containerd.runtimes.runc.options]
   NoNewKeyring = true
-"""
-        },
+""",
         ctk=True,
     ),
     Case(
@@ -190,15 +185,7 @@ endpoint = ["https://registry.example:5000"]
     Case(
         "dotted keys",
         "2.1",
-        {
-            CONFIG: f"version = 3\n{NEW}.enable_unprivileged_ports = false\n{NEW}.containerd.default_runtime_name = 'runc'\n"
-        },
+        f"version = 3\n{NEW}.enable_unprivileged_ports = false\n{NEW}.containerd.default_runtime_name = 'runc'\n",
     ),
-    Case(
-        "CRI disabled",
-        "2.1",
-        {CONFIG: 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'},
-        "",
-        applies=False,
-    ),
+    Case("CRI disabled", "2.1", 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n', "", applies=False),
 )

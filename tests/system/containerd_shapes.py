@@ -245,29 +245,27 @@ oom_score = -999
 SHAPES = (
     # 1.6
     Case("kubeadm: all defaults, systemd's cgroups", "1.6", arrange=_DEFAULTS, default=True),
-    Case("Kubespray", "1.6", {CONFIG: _KUBESPRAY}),
-    Case("the image of GKE", "1.6", {CONFIG: _GKE}, default=True),
-    Case("Kata and gVisor", "1.6", {CONFIG: _KATA}, default=True),
-    Case("version 1, the deprecated default runtime", "1.6", {CONFIG: _FIRST}),
+    Case("Kubespray", "1.6", _KUBESPRAY),
+    Case("the image of GKE", "1.6", _GKE, default=True),
+    Case("Kata and gVisor", "1.6", _KATA, default=True),
+    Case("version 1, the deprecated default runtime", "1.6", _FIRST),
     Case(
         "version 1, mirrors, an untrusted runtime",
         "1.6",
-        {
-            CONFIG: """[plugins.cri]
+        """[plugins.cri]
   [plugins.cri.registry.mirrors."docker.io"]
     endpoint = ["https://mirror.example"]
   [plugins.cri.containerd.untrusted_workload_runtime]
     runtime_type = "io.containerd.runc.v2"
     [plugins.cri.containerd.untrusted_workload_runtime.options]
       NoNewKeyring = true
-"""
-        },
+""",
         default=True,
     ),
     Case(
         "the deprecated default runtime, nvidia asked for",
         "1.6",
-        {CONFIG: f"version = 2\n{_TABLE}{RUNC}"},
+        f"version = 2\n{_TABLE}{RUNC}",
         "",
         default=True,
         error="decides the default runtime",
@@ -275,25 +273,25 @@ SHAPES = (
     Case(
         "version 1, shim v1",
         "1.6",
-        {CONFIG: '[plugins.cri.containerd.default_runtime]\nruntime_type = "io.containerd.runtime.v1.linux"\n'},
+        '[plugins.cri.containerd.default_runtime]\nruntime_type = "io.containerd.runtime.v1.linux"\n',
     ),
-    Case("lines that end as Windows has them", "1.6", {CONFIG: f"version = 2\n{RUNC}# kept\n".replace("\n", "\r\n")}),
+    Case("lines that end as Windows has them", "1.6", f"version = 2\n{RUNC}# kept\n".replace("\n", "\r\n")),
     # 1.7
     Case("kubeadm: all defaults, systemd's cgroups", "1.7", arrange=_DEFAULTS),
-    Case("Kubespray, nvidia asked for", "1.7", {CONFIG: _KUBESPRAY}, default=True),
-    Case("the image of EKS", "1.7", {CONFIG: _EKS}, default=True),
-    Case("the image of AKS with GPUs", "1.7", {CONFIG: _AKS}),
-    Case("the image of AKS with GPUs, nvidia asked for", "1.7", {CONFIG: _AKS}, default=True),
-    Case("k3s's file, given to a containerd of its own", "1.7", {CONFIG: _K3S}, default=True),
-    Case("left by the GPU Operator", "1.7", {CONFIG: _OPERATOR}, default=True),
-    Case("stargz", "1.7", {CONFIG: _STARGZ}),
-    Case("as rootless engines have it, crun", "1.7", {CONFIG: _ROOTLESS}),
-    Case("the deprecated default runtime", "1.7", {CONFIG: f"version = 2\n{_TABLE}{RUNC}"}),
-    Case("the deprecated default runtime alone", "1.7", {CONFIG: f"version = 2\n{_TABLE}"}),
+    Case("Kubespray, nvidia asked for", "1.7", _KUBESPRAY, default=True),
+    Case("the image of EKS", "1.7", _EKS, default=True),
+    Case("the image of AKS with GPUs", "1.7", _AKS),
+    Case("the image of AKS with GPUs, nvidia asked for", "1.7", _AKS, default=True),
+    Case("k3s's file, given to a containerd of its own", "1.7", _K3S, default=True),
+    Case("left by the GPU Operator", "1.7", _OPERATOR, default=True),
+    Case("stargz", "1.7", _STARGZ),
+    Case("as rootless engines have it, crun", "1.7", _ROOTLESS),
+    Case("the deprecated default runtime", "1.7", f"version = 2\n{_TABLE}{RUNC}"),
+    Case("the deprecated default runtime alone", "1.7", f"version = 2\n{_TABLE}"),
     Case(
         "version 1, the deprecated default runtime, nvidia asked for",
         "1.7",
-        {CONFIG: _FIRST},
+        _FIRST,
         "",
         default=True,
         error="decides the default runtime",
@@ -301,9 +299,7 @@ SHAPES = (
     Case(
         "an older gpuready's silent success",
         "1.7",
-        {
-            CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{_TABLE}{RUNC}{NVIDIA.format(BINARY)}'
-        },
+        f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{_TABLE}{RUNC}{NVIDIA.format(BINARY)}',
         "",
         default=True,
         error="rename the table to",
@@ -311,51 +307,44 @@ SHAPES = (
     Case(
         "that table renamed",
         "1.7",
-        {
-            CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "default"\n{_TABLE.replace("default_runtime", "runtimes.default")}{RUNC}'
-        },
+        f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "default"\n{_TABLE.replace("default_runtime", "runtimes.default")}{RUNC}',
         default=True,
     ),
     Case(
         "the runtime untrusted twice",
         "1.7",
-        {
-            CONFIG: f'version = 2\n[{OLD}.containerd.untrusted_workload_runtime]\nruntime_type = "io.containerd.runc.v2"\n{RUNC}{RUNC.replace(".runc]", ".untrusted]")}'
-        },
+        f'version = 2\n[{OLD}.containerd.untrusted_workload_runtime]\nruntime_type = "io.containerd.runc.v2"\n{RUNC}{RUNC.replace(".runc]", ".untrusted]")}',
         "",
         error="defines the runtime untrusted twice",
     ),
     Case(
         "nvidia the default, taken back",
         "1.7",
-        {CONFIG: f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{RUNC}{NVIDIA.format(BINARY)}'},
+        f'version = 2\n[{OLD}.containerd]\ndefault_runtime_name = "nvidia"\n{RUNC}{NVIDIA.format(BINARY)}',
         default=False,
     ),
     # 2.1
     Case("kubeadm: all defaults, systemd's cgroups", "2.1", arrange=_DEFAULTS, default=True),
-    Case("Kubespray's file of version 2, after an upgrade", "2.1", {CONFIG: _KUBESPRAY}),
+    Case("Kubespray's file of version 2, after an upgrade", "2.1", _KUBESPRAY),
     Case(
-        "the image of EKS, after an upgrade",
-        "2.1",
-        {CONFIG: _EKS.replace('"io.containerd.internal.v1.opt",', "")},
-        default=True,
+        "the image of EKS, after an upgrade", "2.1", _EKS.replace('"io.containerd.internal.v1.opt",', ""), default=True
     ),
-    Case("the image of GKE, after an upgrade", "2.1", {CONFIG: _GKE}),
-    Case("version 3 of an installer", "2.1", {CONFIG: _THREE}, default=True),
-    Case("left by the GPU Operator", "2.1", {CONFIG: _OPERATOR}, default=True),
-    Case("the deprecated default runtime, which is not read", "2.1", {CONFIG: f"version = 2\n{_TABLE}"}, default=True),
-    Case("no version and no plugins", "2.1", {CONFIG: 'oom_score = -999 # first\n[debug]\nlevel = "info"\n'}),
+    Case("the image of GKE, after an upgrade", "2.1", _GKE),
+    Case("version 3 of an installer", "2.1", _THREE, default=True),
+    Case("left by the GPU Operator", "2.1", _OPERATOR, default=True),
+    Case("the deprecated default runtime, which is not read", "2.1", f"version = 2\n{_TABLE}", default=True),
+    Case("no version and no plugins", "2.1", 'oom_score = -999 # first\n[debug]\nlevel = "info"\n'),
     Case(
         "version 1 with mirrors",
         "2.1",
-        {CONFIG: '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.example"]\n'},
+        '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.example"]\n',
         "",
         error="leaves them out, too",
     ),
     Case(
         "lines that end as Windows has them",
         "2.1",
-        {CONFIG: f"version = 3\n[{NEW}]\nenable_cdi = true\n# kept\n".replace("\n", "\r\n")},
+        f"version = 3\n[{NEW}]\nenable_cdi = true\n# kept\n".replace("\n", "\r\n"),
         default=True,
     ),
     Case(

@@ -24,6 +24,7 @@ from tests.system.harness import GPUREADY, Gpuready, Result
 # Where a converge leaves its marks, but for transcripts, copies and records, which a failure may leave.
 _WATCHED = "/etc /usr/bin /var/lib/dpkg/status /var/lib/dpkg/info /var/lib/gpuready /run/systemd/transient"
 _IGNORED = "-path /var/lib/gpuready/tx -prune -o -path /var/lib/gpuready/backup -prune -o -name '*.ours' -prune -o"
+_IGNORED += " -name last-apply.json -prune -o"
 
 
 def footprint(machine: Machine) -> dict[str, str]:

@@ -60,6 +60,33 @@ def test_no_root_shell(
     m.run("mv /usr/bin/sudo.away /usr/bin/sudo; userdel -r plain")
 
 
+@pytest.mark.fault("sudo-password")
+def test_sudo_with_a_password(
+    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+) -> None:
+    m = module_machine()
+    right, wrong = "tr0ub4dor %3", "c0rrect-h0rse"
+    m.run(f"echo 'pw:{right}' | chpasswd")
+    for name, password in (("right", right), ("wrong", wrong)):
+        (tmp_path / name).write_text(f"{password}\n")
+    paths = {
+        name: inventory_file(
+            tmp_path / f"{name}.yaml", inventory(m, user="pw"), ansible_become_password=f"file:{tmp_path}/{name}"
+        )
+        for name in ("right", "wrong")
+    }
+    told = _unreachable(gpuready("plan", inventory=paths["wrong"]), "sudo refused the password", "--ask-become-pass")
+    assert "1 incorrect password attempt" in m.run("journalctl --no-pager -t sudo").stdout
+    applied = gpuready("apply", "--yes", inventory=paths["right"])
+    assert applied.code == 0 and applied.host()["outcome"] == "changed", applied.explain()
+    assert gpuready("plan", "--detailed-exitcode", inventory=paths["right"]).code == 0
+    said = told + applied.stderr + str(applied.document) + m.run("journalctl --no-pager -a").stdout
+    assert right not in said and wrong not in said
+    # Where sudo does not ask, a password does no harm.
+    spare = inventory_file(tmp_path / "spare.yaml", inventory(m), ansible_become_password=f"file:{tmp_path}/right")
+    assert gpuready("plan", "--detailed-exitcode", inventory=spare).code == 0
+
+
 @pytest.mark.fault("encrypted-key")
 @pytest.mark.fault("sudo-password")
 def test_nothing_is_ever_asked_on_the_terminal(

@@ -337,7 +337,7 @@ def test_kubectl_cordons_drains_and_uncordons(node: Node, tmp_path: Path) -> Non
         return [line.split(" -o ")[0].replace(" node", "") for line in lines if not line.startswith("get")]
 
     node.waits(
-        node.apply(env={"PATH": str(Path(node.gpuready.home))}, **kubectl), "there is no kubectl on this machine"
+        node.apply(env={"PATH": str(Path(node.gpuready.home))}, **kubectl), "kubectl is not installed on this machine"
     )
     (tmp_path / "kubectl").write_text(KUBECTL, "utf-8")
     (tmp_path / "kubectl").chmod(0o755)

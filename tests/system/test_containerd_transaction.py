@@ -177,7 +177,7 @@ def test_without_crictl_the_check_says_that_cri_was_not_asked(one: One) -> None:
         done = one.apply()
         assert done.code == 0, done.explain()
         said = next(c["summary"] for c in done.host()["checks"] if c["id"] == "containerd.runtime")
-        assert "CRI was not asked, because crictl is missing" in said
+        assert "crictl is missing, so CRI was not checked" in said
     finally:
         one.node.sh("mv /root/crictl /usr/local/bin/crictl")
     assert "nvidia" in one.node.look().runtimes

@@ -352,7 +352,7 @@ def test_two_controllers(both: Both) -> None:
     assert second.code == 1, second.explain()
     for node in both.nodes:
         message = second.component("docker", node.name)["error"]["message"]
-        assert re.fullmatch(r"another gpuready changes this node now \(\S+@\S+\)", message)
+        assert re.fullmatch(r"another gpuready run is changing this node \(\S+@\S+\)", message)
     untouched(before, held)
     assert done.code == 0, done.explain()
     assert all(done.changed(node.name) == {"docker"} for node in both.nodes)

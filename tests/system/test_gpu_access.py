@@ -148,7 +148,7 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
     verdicts = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": 1}))
     assert verdicts.component("cdi")["reason"] == "no NVIDIA driver is loaded"
     (stale,) = [c for c in verdicts.host()["checks"] if c["id"] == "cdi.stale"]
-    assert stale["status"] == "warn" and "files that are not here" in stale["evidence"]
+    assert stale["status"] == "warn" and "files that do not exist" in stale["evidence"]
     assert "/usr/bin/nvidia-cdi-hook" not in seen(node, driver).cdi_missing
     assert f"{LIBRARIES}/libcuda.so.{driver}" not in seen(node, driver).cdi_missing
     assert f"{LIBRARIES}/libEGL_nvidia.so.{driver}" in seen(node, driver).cdi_missing

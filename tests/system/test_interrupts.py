@@ -206,7 +206,7 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(
     second = gpuready("apply", "--yes", inventory=path)
     told = problem(second)
     print(told)
-    assert second.code == 1 and "another gpuready changes this node now" in told and "@" in told, second.explain()
+    assert second.code == 1 and "another gpuready run is changing this node" in told and "@" in told, second.explain()
     assert not second.changed()
 
     process.kill()

@@ -31,6 +31,7 @@ run apply --yes
 (exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
 holder=$!
 until [ -e held ]; do sleep 0.05; done
+echo; "$GPUREADY" status -i spec.yaml -i @local --output json | tr -d '\\n'
 sed -i 's/22/20/' spec.yaml
 run apply --yes
 echo 'reconverge, on the node itself' >/run/gpuready.lock
@@ -52,13 +53,51 @@ def test_apply_and_remove_here(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=scale.seconds(120), check=False
     )
     rows = done.stdout.splitlines()[1:]
-    assert len(rows) == 7, f"{done.stdout}\n{done.stderr}"
-    first, conf, again, locked, waited, removed, gone = rows
+    assert len(rows) == 8, f"{done.stdout}\n{done.stderr}"
+    first, conf, again, seen, locked, waited, removed, gone = rows
     results = [json.loads(row) for row in (first, again, locked, waited, removed)]
     assert all(result["hosts"] for result in results), f"{results}\n{done.stderr}"
     hosts = [result["hosts"]["@local"] for result in results]
     assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", "changed", "changed"], done.stderr
     assert "NCCL_IB_TIMEOUT=22" in conf
-    assert "another gpuready changes this node now (somebody)" in hosts[2]["error"]["message"]
+    status = json.loads(seen)["hosts"]["@local"]["status"]
+    assert (status["lock"], status["step"], status["outcome"]) == ("somebody", "", "converged")
+    assert status["record"]["components"] == {"nccl": "changed"} and status["record"]["partial"]
+    assert "another gpuready run is changing this node (somebody)" in hosts[2]["error"]["message"]
     assert hosts[1]["execs"] == 1
     assert "No such file" in gone
+
+
+_STRESS = """
+mount -t tmpfs tmpfs /run
+run() { echo; "$GPUREADY" verify -i @local -e hardware.gpus=1 --level stress --output json "$@" | tr -d '\\n'; }
+run -e verify.torch=/usr/bin/python3
+run
+(exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
+holder=$!
+until [ -e held ]; do sleep 0.05; done
+run -e verify.torch=/usr/bin/python3
+kill $holder
+run -e hardware.gpus=none
+"""
+
+
+def test_no_gpu_here_is_loaded_and_the_reason_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", _STRESS]
+    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=scale.seconds(120), check=False
+    )
+    results = [json.loads(row) for row in done.stdout.splitlines()[1:]]
+    asked, unnamed, locked, without = (result["hosts"]["@local"] for result in results)
+    checks = {check["id"]: (check["status"], check["summary"]) for check in asked["checks"]}
+    assert checks["stress.run"] == ("unknown", "no nvidia module is loaded"), done.stderr
+    assert checks["stress.compute"] == ("skip", "see stress.run") and asked["stress"] == []
+    assert results[0]["exit_code"] == 3
+    assert asked["execs"] == unnamed["execs"] + 1  # the probe, the active checks, and the load
+    unloaded = {check["id"]: check["status"] for check in unnamed["checks"] if check["id"].startswith("stress.")}
+    assert unloaded.pop("stress.run") == "unknown" and set(unloaded.values()) == {"skip"} and len(unloaded) == 4
+    assert "another gpuready run is changing this node (somebody)" in locked["error"]["message"]
+    assert "stress" not in locked
+    assert without["notes"] == ["nothing was loaded at level stress: hardware.gpus: none"] and without["stress"] == []

@@ -6,6 +6,7 @@ What apply claims is asked of the machine itself: of Docker, dpkg, apt and sshd.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ def node(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory
         before, where = pids(machine), inventory(machine, runtimes={"containerd": "auto"})
         planned = gpuready("plan", "--detailed-exitcode", inventory=where)
         count = Sessions(machine)
-        applied = gpuready.finish(gpuready.start("apply", "--yes", inventory=where))  # the executable itself
+        applied = gpuready.finish(gpuready.start("apply", "--yes", "-vv", inventory=where))  # the executable itself
         assert applied.code == 0, applied.explain()
         yield Node(machine, where, before, planned, applied, count.count())
 
@@ -72,6 +73,12 @@ def test_plan_says_what_apply_then_does(node: Node) -> None:
 def test_the_document_counts_what_the_node_counts(node: Node) -> None:
     # The lock is held by a session of its own, and is no exec.
     assert node.sessions == node.applied.host()["execs"] + 1
+
+
+def test_the_lock_is_held_until_the_record_is_written(node: Node) -> None:
+    # The exec of the active checks writes the record. -vv names each session as it ends.
+    ended = re.findall(r"  (active checks|lock|step \S+): ", node.applied.stderr)
+    assert ended[-2:] == ["active checks", "lock"] and len(ended) > 3, node.applied.stderr
 
 
 def test_docker_lists_nvidia_and_leaves_the_default(node: Node) -> None:

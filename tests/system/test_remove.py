@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpuready.tools.status.record import PATH
 from tests.lab import DISTROS, Lab, Machine
 from tests.lab.fixtures import MachineFactory
-from tests.system.harness import Gpuready, Inventories
+from tests.system.harness import Gpuready, Inventories, Result
 
 LIBRARIES = "/usr/local/nvidia/lib64"
 OLD_LIST = "/etc/apt/sources.list.d/nvidia-container-toolkit.list"
@@ -86,6 +88,8 @@ def test_a_node_is_what_it_was(
     assert applied.code == 0, applied.explain()
     converged = whole(m)
     assert {"docker", "holds", "packages", "linker", OLD_LIST} <= differences(before, converged).keys()
+    recorded(gpuready, where, applied)
+    assert differences(converged, whole(m)) == {}
 
     shown = gpuready("remove", "--dry-run", inventory=where)
     assert shown.code == 0 and shown.host()["outcome"] == "would_change", shown.explain()
@@ -94,11 +98,31 @@ def test_a_node_is_what_it_was(
     assert removed.code == 0, removed.explain()
     assert removed.changed() >= {"containerd", "docker", "ldso", "toolkit", "repository"}
     assert differences(before, whole(m)) == {}
+    assert status(gpuready, where)["record"] is None
 
     again = gpuready("remove", "--yes", inventory=where)
     assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
     assert gpuready("apply", "--yes", inventory=where).code == 0
-    assert differences(converged, whole(m)).keys() <= {"/var/lib/gpuready/docker.effective"}
+    assert differences(converged, whole(m)).keys() <= {"/var/lib/gpuready/docker.effective", f"content:{PATH}"}
+
+
+def recorded(gpuready: Gpuready, where: Path, applied: Result) -> None:
+    """The node's record tells what that apply did, and status what changed since; each with one exec, reading only."""
+    now = status(gpuready, where)
+    assert (now["outcome"], now["release"], now["spec_changed"], now["rebooted"]) == ("converged", "same", False, False)
+    assert (now["differs"], now["blocked"], now["lock"], now["step"]) == ([], [], "", "")
+    assert 0 <= now["age"] < 3600 and "@" in now["record"]["by"]
+    assert {name for name, each in now["record"]["components"].items() if each == "changed"} == applied.changed()
+    other = status(gpuready, where, "-e", "reconverge.on_driver_change=off")
+    assert (other["spec_changed"], other["record"]) == (True, now["record"])
+
+
+def status(gpuready: Gpuready, where: Path, *more: str) -> dict[str, Any]:
+    """The status of the only host."""
+    result = gpuready("status", *more, inventory=where)
+    assert (result.code, result.host()["outcome"], result.host()["execs"]) == (0, "ok", 1), result.explain()
+    found: dict[str, Any] = result.host()["status"]
+    return found
 
 
 def test_what_was_there_before_or_was_changed_since_stays(
@@ -179,7 +203,7 @@ def test_a_way_back_that_failed_is_gone_again(
     # A file that passes validation and that only the engine itself finds wrong, at the reload.
     refused = json.dumps(json.loads(converged) | {"registry-mirrors": ["ftp://mirror"]})
     fails(refused, r"docker did not take over .*; /etc/docker/daemon.json is what it was, docker runs on")
-    fails(converged.replace("\n}", ",\n}"), r"/etc/docker/daemon.json: line \d+, column \d+.*mend it by hand")
+    fails(converged.replace("\n}", ",\n}"), r"/etc/docker/daemon.json: line \d+, column \d+.*fix it by hand")
     daemon.write_text(converged)
     m.run("pid=$(cat /run/docker.pid); kill -STOP $pid")
     blind = gpuready("remove", "--yes", inventory=where)

@@ -158,4 +158,4 @@ def test_20_10_has_no_cdi(module_machine: MachineFactory, gpuready: Gpuready, in
     node = module_machine("debian12")
     plan = gpuready("plan", inventory=inventory(node, runtimes=CDI))
     assert plan.code == 1
-    assert "is for Docker 25.0 and newer, this one is 20.10" in plan.component("docker")["error"]["message"]
+    assert "needs Docker 25.0 or newer, this one is 20.10" in plan.component("docker")["error"]["message"]

@@ -58,6 +58,8 @@ def test_a_docker_that_answers_slowly_is_asked_once_more(
     assert f"{m.name}  wait up to {probe.PATIENCE + probe.LONGER} s: docker gave no answer" in applied.stderr
     again = gpuready("apply", "--yes", inventory=path)
     assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 2), again.explain()
+    fabric = gpuready("fabric", "--tests", "rping", inventory=inventory((m, machine())))
+    assert f"{m.name}  wait up to" in fabric.stderr, fabric.explain()
     (m.root / "etc/slow").unlink()
     settled(gpuready, path)
 

@@ -17,16 +17,24 @@ LOCKED = (
 )
 
 
-def run(tmp_path: Path, call: str, patience: int = 20, **stubs: str) -> subprocess.CompletedProcess[str]:
-    """One of the functions, with programs that are these scripts; `patience` in place of its 900 seconds."""
+def stub(tmp_path: Path, **stubs: str) -> None:
     for name, text in stubs.items():
         program = tmp_path / name.replace("_", "-")
         program.write_text(f"#!/bin/sh\ncd {tmp_path}\n{text}\n")
         program.chmod(0o755)
-    script = resources.script("lib/lib") + resources.script("lib/apt")
+
+
+def run(tmp_path: Path, call: str, patience: int = 20, **stubs: str) -> subprocess.CompletedProcess[str]:
+    """One of the functions, with programs that are these scripts; `patience` in place of its 900 seconds."""
+    stub(tmp_path, **stubs)
+    return sh(tmp_path, resources.script("lib/lib") + resources.script("lib/apt"), call, patience)
+
+
+def sh(tmp_path: Path, script: str, call: str = "", patience: int = 20) -> subprocess.CompletedProcess[str]:
+    """A script that finds the stubs first, and keeps what it keeps below tmp_path."""
     assert "PATH=/usr/local" in script and "900" in script
     script = script.replace("PATH=/usr/local", f"PATH={tmp_path}:/usr/local").replace("900", str(patience))
-    script = script.replace("/var/lib/dpkg/updates", f"{tmp_path}/updates")
+    script = script.replace("/var/lib/dpkg/updates", f"{tmp_path}/updates").replace("KEPT=/", f"KEPT={tmp_path}/")
     return subprocess.run(["sh"], input=script + call, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -47,7 +55,7 @@ def test_a_package_that_another_dpkg_has_unpacked_is_waited_for(locked: str, tmp
 
 
 @pytest.mark.fault("D5")
-def test_nobody_is_waited_for_without_end(tmp_path: Path) -> None:
+def test_every_wait_has_a_limit(tmp_path: Path) -> None:
     done = run(tmp_path, "mend_dpkg; echo went on", 2, dpkg=at_work(LOCKED[2], 1_000_000))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"another package manager is still at work after 2 s: {LOCKED[2]}\n"
@@ -91,3 +99,14 @@ def test_why_apt_failed_is_told_without_a_file(tmp_path: Path) -> None:
     out = "printf '%s\\n' '  Could not resolve \\\\host' 'E: Some index files failed'; exit 100"
     done = run(tmp_path, 'apt_update || echo "$why"', apt_get=out)
     assert done.stdout == "Could not resolve \\host \n", done.stderr
+
+
+def test_which_packages_of_the_spec_came_with_gpuready(tmp_path: Path) -> None:
+    """`remove` purges those that were new here: perftest was there already, in an older version."""
+    script = resources.script("rdma/packages", packages=("rdma-core", "perftest"), work=("",))
+    simulated = "Inst rdma-core (50 Debian:13)\nInst libibverbs1 (50 Debian:13)\nInst perftest [23] (24 Debian:13)"
+    stub(tmp_path, apt_get=f"case $* in *' -s '*) printf '{simulated}\\n' ;; esac", dpkg="")
+    done = sh(tmp_path, script.replace("LIST=", "idle() { :; }\nLIST=", 1))
+    assert done.returncode == 0, done.stderr
+    listed = (tmp_path / "var/lib/gpuready/backup/rdma.installed").read_text()
+    assert listed == "asked:rdma-core\nlibibverbs1\nrdma-core\n"

@@ -224,14 +224,14 @@ def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoo
 
 @pytest.mark.fault("D4", "power-cut-unsynced-backup")
 @pytest.mark.parametrize("name", CASES)
-def test_what_has_a_name_is_on_disk_first_and_its_name_before_anything_hangs_on_it(name: str, tmp_path: Path) -> None:
+def test_content_and_names_are_synced_before_the_next_rename(
+    name: str, tmp_path: Path, pool: ProcessPoolExecutor
+) -> None:
     """Content is synced before the rename, and the directory before the next rename: no order is left to the kernel."""
-    in_ci_or_skip(cut.unavailable())
     case = CASES[name]
     place = Place(tmp_path, case)
     assert not case.before or place.sh(case.before).returncode == 0
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
-        calls = one.submit(cut.run, ["sh", "-c", place.head + case.body], [str(tmp_path)]).result().calls
+    calls = pool.submit(cut.run, ["sh", "-c", place.head + case.body], [str(tmp_path)]).result().calls
     pending: set[str] = set()  # directories of which a name is not on disk
     unsynced: set[str] = set()  # files whose content is not on disk
     renamed = [
@@ -285,7 +285,7 @@ def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("D4")
-def test_what_somebody_wrote_after_a_run_that_wrote_nothing_is_the_original(tmp_path: Path) -> None:
+def test_an_edit_after_a_run_that_failed_is_the_original(tmp_path: Path) -> None:
     node = place(tmp_path)
     node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
     assert node.sh(f"TENTATIVE=1; {node.case.body}").returncode == 1
@@ -382,14 +382,12 @@ def test_a_hard_link_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.fault("D13", "immutable-file")
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_an_immutable_file_or_directory_is_refused(tmp_path: Path, what: str) -> None:
+def test_an_immutable_file_or_directory_is_refused(tmp_path: Path, what: str, pool: ProcessPoolExecutor) -> None:
     """By the error that the flag gives (EPERM) everywhere, and by the flag itself where the file system has flags."""
-    in_ci_or_skip(cut.unavailable())
     node = place(tmp_path)
     opens = {"file": r"^openat \S+/daemon\.json$", "folder": r"^openat \S+/docker/\.gpuready-"}[what]
     script = ["sh", "-c", f'{node.head}same "$F" "$(sha "$F")"']
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
-        done = one.submit(cut.run, script, [str(tmp_path)], 1, errno.EPERM, re.compile(opens).search).result()
+    done = pool.submit(cut.run, script, [str(tmp_path)], 1, errno.EPERM, re.compile(opens).search).result()
     refusals = [(done.code, done.said)]
     flagged = os.geteuid() == 0 and _mark(getattr(node, what), 0x10)
     try:

@@ -45,6 +45,7 @@ HOSTILE = [
     "\r\t\x07\x1b[0m",
     "{{ 7 * 7 }}",
 ]
+ALL = "\n".join(HOSTILE)
 
 
 def contexts(script: str, marker: str) -> list[str]:
@@ -141,10 +142,10 @@ def test_the_reader_of_contexts(script: str, expected: list[str]) -> None:
     assert contexts(script, "X") == expected
 
 
-@pytest.mark.parametrize("name", [name for name, _ in renderings("x")])
+@pytest.mark.parametrize("name", renderings("x"))
 def test_no_value_stands_within_quotes_a_comment_or_a_heredoc(name: str) -> None:
     marker = "gpureadymarker"
-    script = dict(renderings(marker))[name]
+    script = renderings(marker)[name]
     # What went through base64 is a word of harmless letters; it has a place like any other.
     script = script.replace(base64.b64encode(marker.encode()).decode(), marker)
     found = contexts(script, marker)
@@ -154,19 +155,20 @@ def test_no_value_stands_within_quotes_a_comment_or_a_heredoc(name: str) -> None
         assert found
 
 
-@pytest.mark.parametrize("value", [value for value in HOSTILE if value])
+@pytest.mark.parametrize("value", [*filter(None, HOSTILE), ALL])
 def test_hostile_values_stand_in_the_script_as_one_quoted_word(value: str) -> None:
     marker = "gpureadymarker"
-    plain = dict(renderings(marker))
+    plain = renderings(marker)
     coded, hostile = (base64.b64encode(v.encode()).decode() for v in (marker, value))
-    for name, script in renderings(value):
+    for name, script in renderings(value).items():
         assert script == plain[name].replace(coded, hostile).replace(marker, shlex.quote(value))
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
-@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("value", ["", "plain", ALL], ids=["empty", "plain", "hostile"])
 def test_every_script_is_a_script(shell: list[str], value: str, tmp_path: Path) -> None:
-    for name, script in renderings(value):
+    """All hostile values at once: the test above shows that each takes the place of one quoted word."""
+    for name, script in renderings(value).items():
         done = subprocess.run(shell, input=script.encode(), capture_output=True, cwd=tmp_path, check=False)
         assert (done.returncode, done.stderr) == (0, b""), name
     assert not list(tmp_path.iterdir())
@@ -176,7 +178,7 @@ def test_every_script_is_a_script(shell: list[str], value: str, tmp_path: Path) 
 def test_the_words_that_hold_a_value_are_what_they_say(shell: str, tmp_path: Path) -> None:
     """Each such word of each script, taken out and handed to printf by a shell, with nothing else around it."""
     marker = "gpureadymarker"
-    words = {w for _, script in renderings(marker) for w in re.findall(rf"[\w./=,:-]*{marker}[\w./-]*", script)}
+    words = {w for script in renderings(marker).values() for w in re.findall(rf"[\w./=,:-]*{marker}[\w./-]*", script)}
     assert len(words) > 3
     for value in HOSTILE:
         quoted = " ".join(word.replace(marker, shlex.quote(value)) for word in sorted(words))
@@ -251,7 +253,7 @@ def test_documents_have_their_values_as_they_are() -> None:
 
 
 def test_scripts_are_ascii_where_their_values_are() -> None:
-    for name, script in renderings("x"):
+    for name, script in renderings("x").items():
         assert script.isascii(), name
         assert "{{ " not in script.replace("{{.", "").replace("{{json", "") or name in (
             "docker/install",
@@ -293,13 +295,11 @@ def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
 
 def test_every_template_is_used() -> None:
     code = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
-    included = "\n".join((TEMPLATES / name).read_text() for name in FILES)
-    for name in FILES:
-        if not name.endswith(".j2"):
-            continue
-        called = re.escape(name.removesuffix(".j2").removesuffix(".sh"))
-        used = re.search(rf'(include|from) "{re.escape(name)}"', included)
-        assert used or re.search(rf'((script|document)\(\s*|template = )"{called}"', code), f"{name} is used by nobody"
+    named = set(re.findall(r'(?:(?:script|document|get_template)\(\s*|template = )"([\w./-]+)"', code))
+    named |= {name.removesuffix(".j2") for name in named}
+    included = {n for name in FILES for n in re.findall(r'(?:include|from) "(.+?)"', (TEMPLATES / name).read_text())}
+    templates = {name for name in FILES if name.endswith(".j2")}
+    assert not {name for name in templates - included if name.removesuffix(".j2").removesuffix(".sh") not in named}
 
 
 def kinds() -> list[type[Script]]:

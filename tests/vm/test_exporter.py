@@ -69,7 +69,7 @@ def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, 
     again = gpuready("verify", "--only", "monitoring", inventory=where)
     for vm in pair:
         said = next(c for c in again.host(vm.name)["checks"] if c["id"] == "monitoring.scrape")
-        assert (said["status"], said["summary"]) == ("pass", "answers with the counters of 1 RDMA devices")
+        assert (said["status"], said["summary"]) == ("pass", "serves the counters of 1 RDMA devices")
         assert vm.run("ls /run/gpuready-rdma-exporter").stdout == "rxe0\n"  # the lock of what reads it
 
 

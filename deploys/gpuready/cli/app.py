@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 
 import click
+from click.shell_completion import CompletionItem
 
 from gpuready import __version__
 from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
-from gpuready.core.errors import UsageError
+from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.report.exitcode import MEANING
 
 #: Each is a module of this package, which is imported when the verb is used.
 VERBS = {
+    "init": "Write an inventory to begin with.",
     "trust": "Store the SSH host keys of the hosts.",
+    "inventory": "Show hosts, groups and specs, without connecting.",
     "plan": "Show what apply would change.",
     "apply": "Change the nodes to match their spec, then verify.",
     "verify": "Check every node against its spec.",
+    "status": "Show when each node was last converged, by which release and spec.",
     "remove": "Restore what was there before gpuready.",
     "probe": "Print the state of the nodes as JSON.",
-    "explain": "Explain a check or a component.",
-    "fabric": "Test RDMA between the hosts.",
+    "explain": "Explain an error message, a check or a component.",
+    "fabric": "Test RDMA or TCP between the hosts.",
     "rdma": "Move an RDMA device into a container, or back.",
     "nccl": "Print NCCL settings and torchrun lines.",
     "compat": "Predict whether an image runs on a host.",
     "docker-args": "Print docker run options for each host.",
-    "render": "Print configuration for Prometheus, Grafana or Google Cloud Batch.",
+    "render": "Print configuration for monitoring, Kubernetes, Slurm or a cloud.",
+    "example": "Print a training script for several nodes, or its launcher.",
+    "report": "Show a result in any format, or what changed between two.",
+    "completion": "Print a shell completion script.",
     "schema": "Print the JSON Schema of the inventory or of the result.",
 }
-NOT_YET = ("status", "inventory", "init", "report")
+#: Short names, and what they stand for.
+ALIASES = {"stress": ("verify", "--level", "stress")}
+#: The variable by which a shell asks for words.
+COMPLETING = "_GPUREADY_COMPLETE"
 
 HELP = """Prepare GPU nodes for containers and multi-node training, over SSH, and prove that they are ready.
 
 \b
+  gpuready init   --host 'gpu[01:16]'           write hosts.yaml, an inventory to begin with
   gpuready trust  -i hosts.yaml                 store the SSH host keys, once
   gpuready plan   -i hosts.yaml                 show what would change, and what it affects
   gpuready apply  -i hosts.yaml                 show the plan, ask, change, verify
@@ -49,22 +62,32 @@ HELP = """Prepare GPU nodes for containers and multi-node training, over SSH, an
 
 
 class Verbs(click.Group):
-    """Loads a verb's module when it is asked for; names what does not exist, and what does not exist yet."""
+    """Loads a verb's module when it is asked for; names what does not exist."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in NOT_YET:
-            raise UsageError(f"gpuready {name}: not yet in this release", remedy=f"there are: {', '.join(VERBS)}")
+        if name == "version":  # other programs have these as commands
+            return click.Command(name, callback=_tell_versions)
+        if name == "help":
+            return click.Command(name, params=[click.Argument(["words"], nargs=-1)], callback=_tell_help)
         if name not in VERBS:
-            import difflib
-
-            near = difflib.get_close_matches(name, VERBS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no command {name!r}{hint}", remedy=f"there are: {', '.join(VERBS)}")
+            raise UsageError(f"no command {name!r}{did_you_mean(name, VERBS)}", remedy=f"there are: {', '.join(VERBS)}")
         command: click.Command = importlib.import_module(f"gpuready.cli.{name.replace('-', '_')}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, also by its short name."""
+        short = ALIASES.get(args[0])
+        return super().resolve_command(ctx, [*short, *args[1:]] if short else args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Name the verbs without loading them."""
+        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -77,8 +100,16 @@ class Verbs(click.Group):
 
 def _versions(ctx: click.Context, option: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        say(", ".join([f"gpuready {__version__}", *map(_named, ("pyinfra", "paramiko"))]))
+        _tell_versions()
         ctx.exit()
+
+
+def _tell_versions() -> None:
+    say(", ".join([f"gpuready {__version__}", *map(_named, ("pyinfra", "paramiko"))]))
+
+
+def _tell_help(words: tuple[str, ...]) -> None:
+    gpuready.main(args=[*words, "--help"], prog_name="gpuready", standalone_mode=False)
 
 
 def _named(package: str) -> str:
@@ -90,7 +121,13 @@ def _named(package: str) -> str:
         return f"{package} (not installed)"
 
 
-@click.group(cls=Verbs, help=HELP, no_args_is_help=False, invoke_without_command=False)
+@click.group(
+    cls=Verbs,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
+    invoke_without_command=False,
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_versions,
               help="Show the versions of gpuready, pyinfra and paramiko.")  # fmt: skip
 def gpuready() -> None:
@@ -100,7 +137,8 @@ def gpuready() -> None:
 def run(argv: list[str]) -> int:
     """The exit code of ``gpuready ARGV``. Nothing but the exit code leaves this function."""
     begin()
-    with sinks():
+    # click gives a shell its words as bytes, which a sink does not take.
+    with contextlib.nullcontext() if COMPLETING in os.environ else sinks():
         try:
             code = gpuready.main(args=list(argv), prog_name="gpuready", standalone_mode=False)
             return code if isinstance(code, int) else 0

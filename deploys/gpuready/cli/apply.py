@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from gpuready.cli.options import STATE, HostVerb, change_options, run_options
-from gpuready.cli.output import deliver, use_color
+from gpuready.cli.options import NO_STATE, HostVerb, change_options, run_options
+from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
 from gpuready.core.errors import UsageError
 from gpuready.report.text import count
@@ -33,7 +33,7 @@ YES = click.option("-y", "--yes", is_flag=True, help="Do not ask. Required witho
 @click.command("apply", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
-@STATE
+@NO_STATE
 @YES
 def command(state: str | None, yes: bool, **given: Any) -> int:
     """The exit code."""
@@ -56,7 +56,7 @@ class Act(Protocol):
 def change(wanted: Request, *, yes: bool, act: Act) -> int:
     """Show the plan and ask, unless ``yes``; then act. Return the exit code."""
     run = act(wanted) if yes else _ask_first(wanted, act)
-    return deliver(run, wanted.outputs, color=wanted.color)
+    return wanted.deliver(run)
 
 
 def consent(verb: str, yes: bool) -> None:
@@ -86,7 +86,7 @@ def _ask_first(wanted: Request, act: Act) -> Run:
             return act(wanted)
     except click.Abort:
         planned.interrupted = True
-    planned.verb = wanted.verb
+    planned.verb, planned.declined = wanted.verb, not planned.interrupted
     planned.told = sys.stdout.isatty()  # in a file or a pipe the result stands alone, and stands whole
     for host in changing:
         host.outcome, host.checks = "pending", []

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.cli.complete import files
 from gpuready.cli.main import held
 from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.output import deliver, targets
-from gpuready.core.errors import UsageError
+from gpuready.core.errors import UsageError, did_you_mean
+from gpuready.core.versions import Version, dotted, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
-from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.report.run import HostRun, Run
 from gpuready.tools.compat.answer import answers
 
@@ -32,11 +33,14 @@ _HELP = """Predict whether an image runs on a host, and what to do if not. Nothi
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
 
 The image runs: NATIVE, MINOR or FORWARD (exit 0). It does not run: ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA error 35,
-or the driver does not know the GPU) or REFUSED (by NVIDIA_REQUIRE_CUDA); UNKNOWN: no prediction is possible (exit 3).
+or the driver does not know the GPU), REFUSED (by NVIDIA_REQUIRE_CUDA) or NO_CODE (its CUDA no longer supports the GPU,
+CUDA error 209); UNKNOWN: no prediction is possible (exit 3).
 A question mark means that the verdict is not certain.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
+#: The options that only this verb has.
+_OWN = ("driver", "gpu", "image_cuda", "compat_lib", "note", "require", "stack", "toolkit", "image", "state")
 _UNASKED = (
     "NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container (mode legacy) reads it, CDI and jit-cdi do not"
 )
@@ -74,6 +78,7 @@ _UNASKED = (
     "--image",
     multiple=True,
     metavar="REF|ARCHIVE",
+    shell_complete=files,
     help="An archive of docker save; an OCI layout (directory or tar); an image that Docker, containerd or podman has "
     "on every host (without -i: on this machine), never pulled; or docker://REF: skopeo asks the registry for its "
     "configuration only. Repeatable. Default: images of the spec.",
@@ -106,14 +111,13 @@ def _matrix(given: dict[str, Any]) -> int:
         from gpuready.cuda.host import hosts_of
         from gpuready.tools.compat.checks import image_facts
 
-    shared = ("inventory", "limit", "allow_exec", "color", "output", "host_keys", "parallel", "probe_timeout")
-    wanted = request("compat", **{name: given[name] for name in shared})
+    wanted = request("compat", **{name: value for name, value in given.items() if name not in _OWN})
     if given["driver"] is not None:
         _driver("--driver", given["driver"])
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}
     asked = [name for name in given["image"] if name not in files]
     if given["image_cuda"] is not None:
-        cuda("--image-cuda", given["image_cuda"])
+        _cuda(given["image_cuda"])
     by_facts = not given["image"] and (given["image_cuda"] or not any(entry.spec.images for entry in wanted.entries))
     image = _image(given) if by_facts else None
     specs = {entry.name: _wanted(entry.spec, given, asked) for entry in wanted.entries}
@@ -127,13 +131,11 @@ def _matrix(given: dict[str, Any]) -> int:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         run = online(replace(wanted, entries=entries))
     for host in run.hosts:
-        host.components, host.checks = [], []  # nothing is compared with the spec here
-        if host.state is not None and host.error is None:
-            host.outcome = "ok"
-            models, why = hosts_of(host.state, given["driver"] or "", given["gpu"] or "")
+        if state := host.only_read():
+            models, why = hosts_of(state, given["driver"] or "", given["gpu"] or "")
             images = files | ({} if image is None else {"image": _described(image, models)})
-            host.answers = answers(models, why, images | image_facts(specs[host.name], host.state))
-    return deliver(run, wanted.outputs, color=wanted.color)
+            host.answers = answers(models, why, images | image_facts(specs[host.name], state))
+    return wanted.deliver(run)
 
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
@@ -151,6 +153,8 @@ def _gpu(names: Sequence[str]) -> str | None:
         raise UsageError("--gpu was given several times", remedy=f"one call for each, or the nodes: {_MATRIX}")
     if names and not names[0].strip():
         raise UsageError("--gpu is empty", remedy=f"a name, or leave it out where it is not known: {_EXAMPLE}")
+    if names and "," in names[0]:
+        raise UsageError(f"--gpu {names[0]}: several GPUs", remedy=f"one call for each, or the nodes: {_MATRIX}")
     return names[0] if names else None
 
 
@@ -180,7 +184,7 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
 def _read(name: str, given: dict[str, Any]) -> ImageFacts:
     from gpuready.cli.images import read_image  # tar, ELF and processes: only where an image is read
 
-    return read_image(name, cuda("--image-cuda", given["image_cuda"]) if given["image_cuda"] else None)
+    return read_image(name, _cuda(given["image_cuda"]) if given["image_cuda"] else None)
 
 
 def _host(given: dict[str, Any]) -> Host:
@@ -207,7 +211,7 @@ def _image(given: dict[str, Any]) -> Image:
         except RequireError as e:
             raise UsageError(f"--require: {e}", remedy="as in --require 'cuda>=12.4 brand=tesla,driver>=535'") from None
     libraries = tuple(CompatLib(_driver("--compat-lib", text), note) for text in given["compat_lib"])
-    return Image(cuda("--image-cuda", given["image_cuda"]), libraries, requires=given["require"])
+    return Image(_cuda(given["image_cuda"]), libraries, requires=given["require"])
 
 
 def _described(image: Image, hosts: Sequence[Host]) -> ImageFacts:
@@ -236,21 +240,20 @@ def _driver(option: str, text: str) -> Version:
     found = _version(option, text, "a full driver version, such as 535.104.05 or 460.80", 2)
     oldest = min(tables.branches())
     if found[0] < oldest:
-        raise UsageError(f"{option} {text}: no known driver", remedy=f"the oldest branch that is known is {oldest}")
+        raise UsageError(f"{option} {text}: not a known driver", remedy=f"the oldest branch that is known is {oldest}")
     return found
 
 
-def cuda(option: str, text: str) -> Version:
+def _cuda(text: str) -> Version:
     """A released CUDA version; UsageError names those that are known."""
-    found = _version(option, text, "X.Y or X.Y.Z, such as 12.4.1", 2)
+    found = _version("--image-cuda", text, "X.Y or X.Y.Z, such as 12.4.1", 2)
     if found[:2] not in tables.known_cuda():
-        import difflib
-
         known = [dotted(one) for one in tables.known_cuda()]
-        near = difflib.get_close_matches(dotted(found[:2]), known, 1, 0.5)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(dotted(found[:2]), known, 0.5)
         date = tables.dated("toolkits")[0]
-        raise UsageError(f"{option} {text}: no such CUDA toolkit is known (on {date}){hint}", remedy=", ".join(known))
+        raise UsageError(
+            f"--image-cuda {text}: no such CUDA toolkit is known (on {date}){hint}", remedy=", ".join(known)
+        )
     return found
 
 
@@ -260,5 +263,5 @@ def _version(option: str, text: str, what: str, least: int) -> Version:
     except ValueError:
         found = ()
     if not least <= len(found) <= 3:
-        raise UsageError(f"{option} {text}: no version", remedy=what)
+        raise UsageError(f"{option} {text}: not a version", remedy=what)
     return found

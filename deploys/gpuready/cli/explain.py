@@ -1,69 +1,274 @@
-"""``gpuready explain ID``: the cause of a check or the purpose of a component, how to confirm it, how to fix it."""
+"""``gpuready explain TEXT``: the cause of a message, a check or a component, how to confirm it, how to fix it.
+
+With an inventory, it also judges on the nodes which of the causes holds there.
+"""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.options import Verb
+from gpuready.cli.complete import explained
+from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.sink import say
-from gpuready.core.check import Check
+from gpuready.core.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.core.component import Component
-from gpuready.core.errors import UsageError
+from gpuready.core.errors import UsageError, did_you_mean
+from gpuready.messages.words import words
 from gpuready.node import NODE
 
-_HELP = """Explain a check or a component: cause, the command that confirms it, the fix.
+if TYPE_CHECKING:
+    from gpuready.messages.entry import Message
+    from gpuready.report.run import HostRun, Run
+
+_HELP = """Explain an error message, a check or a component: cause, fix, and the checks that judge it.
+
+TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. With -i, gpuready
+runs the checks of that message on the nodes and shows which cause applies there. If the first check cannot judge a
+node, the cause there is unknown (exit 3).
 
 \b
-  gpuready explain                   list them all
+  gpuready explain                   list all checks and components
   gpuready explain libcuda.ldcache
   gpuready explain docker
-  gpuready explain "Error 804"       the checks that mention it
+  gpuready explain "Error 804"       also Xid 79, cudaErrorNoDevice, ncclSystemError, exit 127
+  gpuready explain 'could not select device driver "" with capabilities: [[gpu]]' -i hosts.yaml
+  dmesg | gpuready explain -
 """
 _COMPONENTS = {item.name: item for item in NODE}
+_WIDTH = 100
+_LONGEST = 160
+#: Only a node with GPUs needs what the checks of these areas judge. Other checks say so themselves (``Check.gpu``).
+_GPU_AREAS = ("driver", "libcuda", "nccl")
+_GPULESS = "does not apply: a host without GPUs (hardware.gpus: none)"
+#: Of more checks about a word, only the names are listed; of other areas at most twice as many.
+_MOST_ABOUT = 6
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The text for what was asked, and the ids of its checks; ``decisive``: those without which it stays unknown."""
+
+    text: str
+    ids: tuple[str, ...]
+    decisive: tuple[str, ...] = ()
 
 
 @click.command("explain", cls=Verb, help=_HELP)
-@click.argument("name", metavar="[ID|TEXT]", required=False)
-def command(name: str | None) -> int:
-    """Print the text."""
-    key = (name or "").strip().lower()
-    if name is None:
+@click.argument("text", metavar="[ID|TEXT|-]", nargs=-1, shell_complete=explained)
+@probe_options
+@STATE
+def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
+    """Print the text; with hosts, also the verdicts. The exit code."""
+    name = _stdin() if text == ("-",) else " ".join(text)
+    on_hosts = bool(given["inventory"]) or state is not None
+    if given["output"] and not on_hosts:
+        raise UsageError("explain --output needs hosts", remedy="add -i INVENTORY")
+    if not text and not on_hosts:
         say(_list())
-    elif key in BY_ID:
-        say(_check(BY_ID[key]))
-    elif key in _COMPONENTS:
-        say(_component(_COMPONENTS[key]))
-    elif found := _about_text(name):
-        say("\n\n".join(map(_check, found)))
-    else:
-        near = difflib.get_close_matches(key, [*BY_ID, *_COMPONENTS], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"no check and no component {name!r}{hint}", remedy="gpuready explain lists them")
-    return 0
+        return 0
+    found = _explained(name)
+    if not on_hosts:
+        say(found.text)
+        return 0
+    if not found.ids:
+        raise UsageError("no check judges this cause on a node", remedy="without -i, explain shows cause and fix")
+    if not given["inventory"]:
+        raise UsageError(
+            "no inventory: -i is missing",
+            remedy=f"-i HOST, for the host whose state {state} is: gpuready explain TEXT -i gpu01, --state {state}",
+        )
+    return _on_nodes(found, state, given)
 
 
-def _about_text(words: str) -> list[Check]:
-    """The checks that speak of it: an error message or a part of one; else those that have all of its words."""
-    texts = {id: " ".join((c.cause, c.confirm, c.fix)).lower() for id, c in BY_ID.items()}
-    whole = words.lower().strip()
-    found = [
-        id for id, text in texts.items() if len(whole) > 2 and re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text)
+def _explained(name: str) -> _Answer:
+    """Return the answer for a name or message. UsageError if it is not known."""
+    key = name.strip().lower()
+    if key in BY_ID:
+        return _Answer(_check(BY_ID[key]), (key,), (key,))
+    if key in _COMPONENTS:
+        return _Answer(_component(_COMPONENTS[key]), tuple(id for id in BY_ID if id.startswith(f"{key}.")))
+    if not key:
+        raise UsageError("explain: the text is empty", remedy="gpuready explain lists the checks and components")
+    from gpuready.messages.find import MOST, find, nearest
+
+    if len(name) > MOST:
+        raise UsageError(
+            f"explain: the text is longer than {MOST >> 20} MiB", remedy="give only the lines around the error"
+        )
+    if found := find(name):
+        ids = dict.fromkeys(id for message in found for id in message.checks)
+        first = dict.fromkeys(message.checks[0] for message in found if message.checks)
+        return _Answer("\n\n".join(map(_message, found)), tuple(ids), tuple(first))
+    if about := _about_words(key):
+        whole = len(about) <= _MOST_ABOUT
+        return _Answer("\n\n".join(_check(BY_ID[id]) for id in about) if whole else _listed(key, about), tuple(about))
+    hint = did_you_mean(key, [*BY_ID, *_COMPONENTS]) if len(key) < 40 else ""
+    shown = " ".join(name.split())
+    shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
+    near = [f"  {message.title}" for message in nearest(name)]
+    raise UsageError(
+        "\n".join([f"not known: {shown!r}{hint}", *(["Nearest known messages:", *near] if near else [])]),
+        remedy="give the line of the first error alone, or a word such as nccl; gpuready explain lists all checks;\n"
+        "to have a message added, open an issue with the whole line and what caused it",
+    )
+
+
+def _listed(key: str, about: Sequence[str]) -> str:
+    """The checks about words, sorted, those of the areas with that name first."""
+    named = set(re.findall(r"[\w.-]+", key))
+    own = sorted(id for id in about if id.split(".")[0] in named)
+    others = sorted(set(about) - set(own))
+    shown = others[: 2 * _MOST_ABOUT]
+    left = [f"  and {len(others) - len(shown)} more"] if len(others) > len(shown) else []
+    width = max(map(len, about))
+    parts = [
+        "\n".join([title, *(f"  {id:<{width}}  {words(id)}" for id in ids), *(left if ids is shown else ())])
+        for title, ids in ((f"Checks of {key}", own), (f"Other checks that mention {key}", shown))
+        if ids
     ]
-    parts = re.findall(r"[\w.-]{3,}", whole)
-    found = found or [id for id, text in texts.items() if len(parts) > 1 and all(part in text for part in parts)]
-    return [BY_ID[id] for id in found]
+    return "\n\n".join([*parts, f"gpuready explain {(own or shown)[0]} shows cause, command and fix of one of them."])
+
+
+def _stdin() -> str:
+    from gpuready.core.files import read_stream, reason
+    from gpuready.messages.find import MOST
+
+    try:
+        return read_stream(sys.stdin.buffer, MOST).decode("utf-8", "replace")
+    except (OSError, ValueError) as e:
+        raise UsageError(f"explain: stdin cannot be read: {reason(e)}") from None
+
+
+def _about_words(key: str) -> list[str]:
+    """Return the checks whose texts have all of these words. One of the words must be an area, such as nccl."""
+    parts = re.findall(r"[\w.-]{3,}", key)
+    areas = {part for id in BY_ID for part in id.split(".")} - {"config", "node"}
+    if "\n" in key or len(parts) > 6 or not areas & set(parts):
+        return []
+    texts = {id: " ".join((id, c.cause, c.confirm, c.fix)).lower() for id, c in BY_ID.items()}
+    return [
+        id for id, text in texts.items() if all(re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text) for whole in parts)
+    ]
+
+
+def _on_nodes(found: _Answer, state: str | None, given: dict[str, Any]) -> int:
+    """Run the checks on the nodes as verify does, and show the verdicts of the answer's checks."""
+    from gpuready.cli.main import held
+
+    with held():
+        from gpuready.cli.online import recorded_or_online
+        from gpuready.cli.request import request
+
+    wanted = request("verify", **given)
+    run = recorded_or_online(wanted, state)
+    _narrow(run, found.ids)
+    gpuless = {entry.name for entry in wanted.entries if entry.spec.hardware.without_gpus}
+    for host in run.hosts:
+        needless = _without_gpus(host, found.ids) if host.name in gpuless else set()
+        _complete(host, found, needless, recorded=state is not None)
+    if any(target.path is None and target.form == "human" for target in wanted.outputs):
+        say("\n".join([found.text, "", *_verdicts(run, found.ids), ""]))
+    return wanted.deliver(run)
+
+
+def _narrow(run: Run, ids: Iterable[str]) -> None:
+    """Keep the verdicts of these checks and of those that explain them; differences from the spec are not judged."""
+    run.verb = "explain"
+    roots = {root for id in ids for root in BY_ID[id].after}
+    for host in run.hosts:
+        host.components = []
+        host.checks = [
+            judged
+            for judged in host.checks
+            if judged.check.id in ids or (judged.check.id in roots and judged.verdict.status in ("fail", "unknown"))
+        ]
+        if host.error is None and host.outcome in ("would_change", "failed"):
+            host.outcome = "ok"
+
+
+def _without_gpus(host: HostRun, ids: Iterable[str]) -> set[str]:
+    """Say of the checks that only a node with GPUs needs, and that have no verdict, that they do not apply here.
+
+    Return their ids.
+    """
+    if host.state is None:
+        return set()
+    judged = {each.check.id for each in host.checks if each.verdict.status != "skip"}
+    needless = {id for id in ids if BY_ID[id].gpu or id.partition(".")[0] in _GPU_AREAS} - judged
+    host.checks = [each for each in host.checks if each.check.id not in needless]
+    host.checks += [Judged(BY_ID[id], skip(_GPULESS)) for id in ids if id in needless]
+    return needless
+
+
+def _complete(host: HostRun, found: _Answer, needless: Set[str], *, recorded: bool) -> None:
+    """Make a decisive check that was skipped or did not run *unknown*: the cause may hold on this node.
+
+    Not so if another check of the answer failed or is unknown, because that decides, or if the check is ``needless`` on
+    this host. An answer without decisive checks (a component) needs a verdict of any of its checks.
+    """
+    seen = {judged.check.id: judged.verdict for judged in host.checks}
+    statuses = {verdict.status for verdict in seen.values()}
+    if host.state is None or statuses & {"fail", "unknown"}:
+        return
+    decisive = found.decisive or (() if statuses - {"skip"} else found.ids[:1])
+    for id in decisive:
+        if id not in needless and (id not in seen or seen[id].status == "skip"):
+            by_hand = f"by hand: {BY_ID[id].confirm}"
+            why, remedy = (seen[id].summary, by_hand) if id in seen else _why_not(host, BY_ID[id], recorded=recorded)
+            verdict = unknown(f"could not be judged here: {why}", remedy or by_hand)
+            host.checks = [judged for judged in host.checks if judged.check.id != id]
+            host.checks.append(Judged(replace(BY_ID[id], advisory=False), verdict))
+
+
+def _why_not(host: HostRun, check: Check, *, recorded: bool) -> tuple[str, str]:
+    """Why a check has no verdict, and what to do."""
+    if check.level == Level.fabric:
+        return "it needs two hosts", "gpuready fabric -i INVENTORY"
+    if recorded and not host.reason:
+        return "it needs a live node, and --state reads a recorded one", "run it without --state"
+    return (host.reason, DECIDE) if host.reason else ("it did not run", "")
+
+
+def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
+    """One line for each check and verdict, with the hosts that share it."""
+    from gpuready.core.host_list import hostlist
+
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for host in run.hosts:
+        seen = {judged.check.id: judged.verdict for judged in host.checks}
+        for id in (*(id for id in seen if id not in ids), *ids):
+            if host.state is not None:
+                key = (id, seen[id].status, seen[id].summary) if id in seen else (id, "-", "not judged here")
+                found.setdefault(key, []).append(host.name)
+    width = max((len(id) for id, _, _ in found), default=0)
+    rows = [
+        f"  {status:<7} {id:<{width}}  {hostlist(hosts)}: {' '.join(summary.split())}"
+        for (id, status, summary), hosts in found.items()
+    ]
+    return ["Verdicts", *rows] if rows else []
+
+
+def _message(message: Message) -> str:
+    where = [f"{id} ({words(id)})" if words(id) else id for id in message.checks]
+    told = {"cause": message.cause, "fix": message.fix, "checks": ", ".join(where), "source": message.source}
+    return "\n".join([message.title, *_labelled(told)])
 
 
 def _list() -> str:
     width = max(map(len, [*BY_ID, *_COMPONENTS]))
-    components = [f"  {name:<{width}}  {_about(item)}" for name, item in _COMPONENTS.items()]
-    checks = [f"  {check.id:<{width}}  {check.level.name:<9}  {_traits(check)}".rstrip() for check in BY_ID.values()]
-    return "\n".join(["Components", *components, "", "Checks", *checks])
+    components = [f"  {name:<{width}}  {_plain(_about(item))}" for name, item in _COMPONENTS.items()]
+    checks = [f"  {id:<{width}}  {words(id)}" for id in BY_ID]
+    tail = "An error message: gpuready explain 'TEXT', or TEXT from stdin with gpuready explain -"
+    return "\n".join(["Components", *components, "", "Checks", *checks, "", tail])
 
 
 def _about(item: Component) -> str:
@@ -71,20 +276,35 @@ def _about(item: Component) -> str:
 
 
 def _traits(check: Check) -> str:
-    words = (["needs a GPU"] if check.gpu else []) + (["active: a second exec"] if check.active else [])
-    return ", ".join(words)
+    told = (["needs a GPU"] if check.gpu else []) + (["active: a second exec"] if check.active else [])
+    return ", ".join(told)
 
 
 def _check(check: Check) -> str:
     told = {"cause": check.cause, "confirm": check.confirm, "fix": check.fix, "after": ", ".join(check.after)}
     head = ", ".join(filter(None, (f"level {check.level.name}", _traits(check))))
-    return "\n".join([f"{check.id}: {head}", *(f"  {key:<8}{text}" for key, text in told.items() if text)])
+    return "\n".join([f"{check.id}: {head}", *_labelled(told)])
 
 
 def _component(item: Component) -> str:
-    module = inspect.cleandoc(inspect.getmodule(item).__doc__ or "")
+    module = _plain(inspect.cleandoc(inspect.getmodule(item).__doc__ or ""))
     checks = [name for name in BY_ID if name.startswith(f"{item.name}.")]
     whose = f"owners.{item.part} in the spec; auto goes by the marks on the node" if item.part else ""
     told = {"owner": whose, "confirm": f"gpuready plan -i INVENTORY --only {item.name}",
             "fix": f"gpuready apply -i INVENTORY --only {item.name}", "checks": ", ".join(checks)}  # fmt: skip
-    return "\n".join([f"{item.name}: {module}", *(f"  {key:<8}{text}" for key, text in told.items() if text)])
+    return "\n".join([f"{item.name}: {module}", *_labelled(told)])
+
+
+def _labelled(told: dict[str, str]) -> list[str]:
+    """Lines ``  label   text``, at most :data:`_WIDTH` wide. A command to be copied stays on one line."""
+    return [
+        f"  {label:<8}{_plain(text)}" if label == "confirm" else
+        textwrap.fill(_plain(text), _WIDTH, initial_indent=f"  {label:<8}", subsequent_indent=" " * 10,
+                      break_long_words=False, break_on_hyphens=False)
+        for label, text in told.items() if text
+    ]  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """A docstring without its markup."""
+    return re.sub(r":[a-z]+:`~?([^`]*)`", r"\1", text).replace("``", "")

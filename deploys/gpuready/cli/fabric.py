@@ -1,25 +1,24 @@
-"""``gpuready fabric``: measure RDMA between hosts pair by pair, and prove by counters that RDMA carried it."""
+"""``gpuready fabric``: measure RDMA or TCP between hosts pair by pair, and prove by counters what carried it."""
 
 from __future__ import annotations
 
-import difflib
 import random
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.options import HostVerb, fabric_options
-from gpuready.cli.output import deliver
-from gpuready.core.errors import UsageError
+from gpuready.cli.complete import listed
+from gpuready.cli.options import HostVerb, Number, fabric_options
+from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.report.render import FABRIC_FORMATS
-from gpuready.tools.fabric.commands import TESTS
+from gpuready.tools.fabric.commands import GROUPS, TESTS, WITH_RDMA
 from gpuready.tools.fabric.run import Wanted
 from gpuready.tools.fabric.schedule import pairing
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
 
-_HELP = """Test RDMA between hosts, pair by pair. No host is in two pairs at the same time.
+_HELP = """Test RDMA or TCP between hosts, pair by pair. No host is in two pairs at the same time.
 
 Each test loads its links at full speed for some seconds: do not run it beside a training job. Nothing is installed and
 nothing is left behind. If a host lacks a tool, the test is skipped and names the package.
@@ -28,6 +27,14 @@ nothing is left behind. If a host lacks a tool, the test is skipped and names th
   gpuready fabric -i hosts.yaml                          each host with the next one
   gpuready fabric -i hosts.yaml --pairs all --output human --output svg:fabric.svg
   gpuready fabric -i hosts.yaml --pairs random:3 --seed 7 --tests write_bw
+  gpuready fabric -i hosts.yaml --tests tcp              ports, MTU, latency, throughput
+  gpuready fabric -i hosts.yaml --tests train            a DDP training on all hosts at once
+
+\b
+Tests, in this order by default:
+  with RDMA     rping, write_bw, read_lat, nccl
+  without RDMA  tcp (tcp_connect, tcp_mtu, tcp_lat, tcp_bw), nccl
+  if named      train: the script of gpuready example ddp
 """
 
 
@@ -41,37 +48,46 @@ nothing is left behind. If a host lacks a tool, the test is skipped and names th
     help="Pair each host with the next one, with all others, or with N random others.",
 )
 @click.option(
-    "--tests", default=",".join(TESTS), metavar="NAME,...", show_default=True, help="Tests to run, in this order."
+    "--tests",
+    metavar="NAME,...",
+    shell_complete=listed(TESTS),
+    help="Tests to run, in this order. Default: for RDMA if a host has it, else for TCP.",
 )
 @click.option(
     "--seconds",
-    type=click.IntRange(1, 600),
+    type=Number(1, 600),
     default=5,
     show_default=True,
-    help="Duration of write_bw in each direction.",
+    help="Duration of write_bw and of each of the two parts of tcp_bw, in each direction; and of train.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=Number(0, 2**32 - 1),
     help="Seed for random:N. The report prints it, so a run can be repeated.",
 )
-def command(pairs: str, tests: str, seconds: int, seed: int | None, **given: Any) -> int:
+def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **given: Any) -> int:
     """The exit code."""
     from gpuready.cli.online import online
     from gpuready.cli.request import request
 
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
-    names = tuple(dict.fromkeys(name.strip() for name in tests.split(",")))
-    for name in names:
-        if name not in TESTS:
-            near = difflib.get_close_matches(name, TESTS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {', '.join(TESTS)}")
+    named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
     wanted = request("fabric", forms=FABRIC_FORMATS, **given)
     if len(wanted.entries) < 2:
         raise UsageError("fabric needs two hosts, and one is chosen", remedy="name two hosts, or a wider --limit")
-    what = Wanted(way, names, seconds)
-    return deliver(online(wanted, using=lambda: _pairwise(what)), wanted.outputs, color=wanted.color)
+    what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
+    return wanted.deliver(online(wanted, using=lambda: _pairwise(what)))
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """Return the tests of a name; raises UsageError if there is none."""
+    name = text.strip()
+    if name in GROUPS:
+        return GROUPS[name]
+    if name in TESTS:
+        return (name,)
+    hint, known = did_you_mean(name, TESTS), ", ".join((*GROUPS, *TESTS))
+    raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {known}")
 
 
 def _pairwise(wanted: Wanted) -> Execute:

@@ -6,13 +6,15 @@ The command line may be what is wrong, so the wanted outputs are read from it le
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 
 import click
 
-from gpuready.cli.output import deliver, delivered, requested
-from gpuready.cli.sink import say
-from gpuready.core.errors import EngineError, GpureadyError, InventoryError, UsageError
+from gpuready.cli.output import deliver, delivered, requested, use_color
+from gpuready.cli.sink import complain, say
+from gpuready.core.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
+from gpuready.report.page import problem
 from gpuready.report.run import VERBS, Run
 
 
@@ -27,7 +29,8 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     if isinstance(error, GpureadyError):
         told = error
     elif isinstance(error, click.ClickException):
-        told = UsageError(_sentence(error), remedy=f"gpuready {verb_of(argv)} --help".replace("  ", " "))
+        message = error.format_message().rstrip(".") or type(error).__name__
+        told = UsageError(message, remedy=_remedy(argv, error))
     else:
         import traceback
 
@@ -36,6 +39,9 @@ def failed(argv: Sequence[str], error: Exception) -> int:
             f"bug in gpuready: {type(error).__name__}: {error}",
             remedy="report it with the traceback on stderr; it is not your mistake",
         )
+    if isinstance(told, OutputError):  # there is nowhere to deliver a result to
+        complain(problem(str(told), told.remedy, color=use_color(_color(argv), sys.stderr)))
+        return told.exit_code
     run = Run(verb_of(argv), error=told)
     if isinstance(error, InventoryError):
         from gpuready.inventory.hosts import NothingChosen
@@ -46,7 +52,10 @@ def failed(argv: Sequence[str], error: Exception) -> int:
 
 def verb_of(argv: Sequence[str]) -> str:
     """The verb of a command line, or nothing."""
+    from gpuready.cli.app import ALIASES
+
     word, *rest = [*(word for word in argv if not word.startswith("-")), ""]
+    word = ALIASES.get(word, (word,))[0]
     both = f"{word} {rest[0]}" if rest else ""
     return both if both in VERBS else word if word in VERBS else ""
 
@@ -58,7 +67,10 @@ def _color(argv: Sequence[str]) -> str:
     return given[-1] if given and given[-1] in ("always", "never") else "auto"
 
 
-def _sentence(error: click.ClickException) -> str:
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        return "nothing to do: no command is given"
-    return error.format_message().rstrip(".") or type(error).__name__
+def _remedy(argv: Sequence[str], error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return f"gpuready {verb_of(argv)}".rstrip() + " --help"
+    if context.parent is None and isinstance(error, click.NoSuchOption):
+        return "options stand after the command: gpuready plan -i hosts.yaml"
+    return f"{context.command_path} --help"

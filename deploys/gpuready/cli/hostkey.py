@@ -13,6 +13,7 @@ from pathlib import Path
 import paramiko
 
 from gpuready.core.errors import UnreachableError
+from gpuready.inventory import own_ssh_config
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.ssh import BoundedSocket
 
@@ -50,13 +51,10 @@ def target(connection: Connection) -> Target:
 
 
 def _ssh_config(connection: Connection) -> dict[str, str]:
-    path = Path("~/.ssh/config").expanduser()
-    if connection.config is None and not path.is_file():
-        return {}
     try:
-        text = connection.config if connection.config is not None else path.read_text(encoding="utf-8")
+        text = connection.config if connection.config is not None else own_ssh_config.text()
         found = paramiko.SSHConfig.from_text(text).lookup(connection.address)
-    except (OSError, paramiko.SSHException, UnicodeError) as e:
+    except (OSError, paramiko.SSHException) as e:
         raise UnreachableError(f"the ssh configuration of {connection.address} cannot be read: {e}") from None
     return {key: value for key, value in found.items() if isinstance(value, str)}
 

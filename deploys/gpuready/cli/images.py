@@ -17,9 +17,9 @@ from gpuready.core import resources
 from gpuready.core.documents import read_json
 from gpuready.core.errors import UsageError, brief
 from gpuready.core.records import ProbeError, Records, unmarked
+from gpuready.core.versions import Version
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, ImageFacts
-from gpuready.cuda.versions import Version
 from gpuready.spec.images import ImageSpec
 from gpuready.tools.compat.archive import environment, read_archive
 from gpuready.tools.compat.image import facts_of
@@ -86,7 +86,7 @@ def registry_image(name: str, cuda: Version | None) -> ImageFacts:
     try:
         env = environment(read_json(_run(["skopeo", "inspect", "--config", name])))
     except ValueError as e:
-        raise ImageError(f"skopeo's answer is no JSON: {e}") from None
+        raise ImageError(f"skopeo's answer is not JSON: {e}") from None
     found = facts_of(env, Tree(), cuda)
     package = env.get("NV_CUDA_COMPAT_PACKAGE", "").partition("=")[0]
     if found.image is None:

@@ -74,3 +74,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _unraisable(lost: sys.UnraisableHookArgs) -> None:
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
+        return
+    # A callback in C lost the interrupt: deliver it again once the callback has returned.
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)

@@ -7,19 +7,22 @@ from typing import Any
 
 import click
 
-from gpuready.cli.offline import offline
-from gpuready.cli.online import online
-from gpuready.cli.options import STATE, HostVerb, probe_options
-from gpuready.cli.output import deliver, printed
+from gpuready.cli.complete import files
+from gpuready.cli.online import only_read
+from gpuready.cli.options import STATE, HostVerb, Number, probe_options
+from gpuready.cli.output import printed
 from gpuready.cli.request import Request, request
-from gpuready.core.errors import GpureadyError, UsageError
+from gpuready.core.errors import UsageError
 from gpuready.network import torch
-from gpuready.network.nccl_settings import settings
+from gpuready.network.nccl_settings import cluster
 from gpuready.report.nccl import FORMS, NcclAnswer, text
 from gpuready.report.run import HostRun, Run
-from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NoLaunch, line, master, notes
+from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NcclError, line, master, notes
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
+
+If no host has RDMA, or with nccl: {transport: tcp}, the settings are for TCP: the interface whose network all hosts
+share.
 
 \b
   gpuready nccl -i hosts.yaml
@@ -32,25 +35,18 @@ _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or w
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}|[0-9a-fA-F]*:[0-9a-fA-F:.]+")
 
 
-class NcclError(GpureadyError):
-    """NCCL's settings of a host cannot be told."""
-
-    kind = "nccl"
-    exit_code = 3
-
-
 @click.command("nccl", cls=HostVerb, help=_HELP)
 @probe_options
 @STATE
 @click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, in this format.")
 @click.option("--launch", is_flag=True, help="Print the torchrun line of each host.")
-@click.option("--master-port", type=click.IntRange(1024, 65535), default=MASTER_PORT, show_default=True,
+@click.option("--master-port", type=Number(1024, 65535), default=MASTER_PORT, show_default=True,
               help="Where rank 0 listens.")  # fmt: skip
 @click.option("--master-addr", metavar="ADDRESS", default="", help="Default: the first fabric address of rank 0.")
-@click.option("--nproc-per-node", type=click.IntRange(1, 1024), help="Default: the GPUs of each host.")
+@click.option("--nproc-per-node", type=Number(1, 1024), help="Default: the GPUs of each host.")
 @click.option("--async-error-handling", type=click.Choice(tuple(torch.VALUES)), default=torch.DEFAULT,
               show_default=True, help=f"{torch.VARIABLE}: what a rank does when another is lost.")  # fmt: skip
-@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]")
+@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
 def command(state: str | None, form: str | None, launch: bool, script: tuple[str, ...], **given: Any) -> int:
     """The exit code."""
     job = Job(
@@ -62,12 +58,9 @@ def command(state: str | None, form: str | None, launch: bool, script: tuple[str
     )
     _usage(form, launch, job, given)
     wanted = request("nccl", **given)
-    run = _probed(wanted, state)
-    _judge(run, wanted)
-    if launch:
-        _launch(run, wanted, job)
+    run = launched(wanted, state, job) if launch else settled(wanted, state)
     if form is None:
-        return deliver(run, wanted.outputs, color=wanted.color)
+        return wanted.deliver(run)
     answers = {host.name: host.nccl for host in run.hosts if host.nccl is not None and host.error is None}
     return printed(run, text(answers, form), [target for target in wanted.outputs if target.path], color=wanted.color)
 
@@ -77,28 +70,36 @@ def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> N
         raise UsageError(
             "--format uses stdout, as --launch or another output would", remedy="without --launch; --output FORMAT:PATH"
         )
-    if not launch and (job.script or job.processes or job.address or job.port != MASTER_PORT):
+    without = bool(given["inventory"]) and not launch  # else a script may be an inventory without -i
+    if without and (job.script or job.processes or job.address or job.port != MASTER_PORT):
         raise UsageError("a script, --nproc-per-node and --master-... are for --launch", remedy="add --launch")
     if job.address and not _ADDRESS.fullmatch(job.address):
         raise UsageError(f"--master-addr {job.address}: neither an address nor a name")
 
 
-def _probed(wanted: Request, state: str | None) -> Run:
-    run = offline(wanted, state) if state is not None else online(wanted, verb="probe", passive=True)
-    run.verb, run.batches = "nccl", []
-    for host in run.hosts:  # it reads and never judges
-        host.components, host.checks = [], []
-        if host.state is not None and host.error is None:
-            host.outcome = "ok"
+def settled(wanted: Request, state: str | None) -> Run:
+    """Return the run with each host's settings, or why it has none. ``state``: recorded states; None connects."""
+    run = only_read(wanted, state)
+    run.verb = "nccl"  # also of gpuready example
+    _judge(run, wanted)
+    return run
+
+
+def launched(wanted: Request, state: str | None, job: Job) -> Run:
+    """As :func:`settled`, and with each host's torchrun line."""
+    run = settled(wanted, state)
+    _launch(run, wanted, job)
     return run
 
 
 def _judge(run: Run, wanted: Request) -> None:
     specs = {entry.name: entry.spec for entry in wanted.entries}
+    states = {host.name: host.state for host in run.hosts if host.state is not None and host.error is None}
+    settled = cluster(states, specs)
     for host in run.hosts:
-        if host.state is None or host.error is not None:
+        if host.name not in settled:
             continue
-        found = settings(host.state, specs[host.name].nccl)
+        found = settled[host.name]
         host.nccl = NcclAnswer(found)
         host.notes += found.notes
         if found.problems:
@@ -124,13 +125,13 @@ def _compare(hosts: list[HostRun]) -> None:
 def _launch(run: Run, wanted: Request, job: Job) -> None:
     """A line for each host, or for none: a rank that is missing makes the others wait."""
     if any(host.nccl is None or host.error is not None for host in run.hosts):
-        run.hosts[0].notes.append("no launch lines: each rank is needed, and a host above has no settings")
+        run.hosts[0].notes.append("no torchrun lines: every host must take part, and one above has no NCCL settings")
         return
     specs = {entry.name: entry.spec for entry in wanted.entries}
     told = [host.nccl.settings for host in run.hosts if host.nccl is not None]
     try:
         address = master(told[0], job)
-    except NoLaunch as e:
+    except NcclError as e:
         _fail(run.hosts[0], str(e))
         return
     lines: list[Launch] = []
@@ -138,7 +139,7 @@ def _launch(run: Run, wanted: Request, job: Job) -> None:
         assert host.state is not None
         try:
             lines.append(line(rank, len(told), address, job, specs[host.name], host.state, told[rank]))
-        except NoLaunch as e:
+        except NcclError as e:
             _fail(host, f"no launch line: {e}")
     if len(lines) < len(told):
         return

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from gpuready.cli.request import Request
 from gpuready.cli.sink import say
 from gpuready.cli.states import read_states
+from gpuready.core.compare import Plan
 from gpuready.core.errors import EngineError
 from gpuready.evaluate import compared, judged, plan_batches
 from gpuready.inventory.hosts import HostEntry
+from gpuready.node import NODE
 from gpuready.report.run import HostRun, Run
 from gpuready.state.model import NodeState
 
@@ -38,8 +40,9 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         return run
     try:
         run.saw(state, entry.spec)
-        compared(run, entry.spec, wanted.selected, wanted.allowed, verb=wanted.verb)
-        judged(run, entry.spec, wanted.selected)
+        plan = Plan(NODE, entry.spec, state, wanted.selected)
+        compared(run, plan, wanted.allowed, verb=wanted.verb)
+        judged(run, plan)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         say(traceback.format_exc().rstrip(), err=True)
         run.outcome, run.error = "failed", EngineError(f"bug in gpuready: {type(e).__name__}: {e}")

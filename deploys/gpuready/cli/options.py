@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from gpuready.cli import complete
 from gpuready.cli.main import held
-from gpuready.report.render import FABRIC_FORMATS, FORMATS
+from gpuready.cli.sink import say
+from gpuready.core.errors import UsageError
+from gpuready.report.render import FABRIC_FORMATS, FORMATS, LISTING_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.
@@ -22,15 +28,54 @@ PROBE_TIMEOUT = 30
 EXIT_CODES = "Exit codes: gpuready --help"
 
 
+class Number(click.IntRange):
+    """A whole number; the error says which are allowed."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a number from {self.min} to {self.max}", param, ctx)
+
+
 class Verb(click.Command):
-    """A verb's help says where the exit codes are listed."""
+    """A verb's help says where the exit codes are listed. ``--list-hosts`` replaces what the verb does."""
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         super().__init__(name, **{**attributes, "epilog": EXIT_CODES})
 
+    def invoke(self, ctx: click.Context) -> Any:
+        self._tell_environment(ctx)
+        if not ctx.params.pop("list_hosts", False):
+            return super().invoke(ctx)
+        with held():
+            from gpuready.cli.inventory import list_hosts
+
+        return list_hosts(ctx.command_path.partition(" ")[2], ctx.params)
+
+    def _tell_environment(self, ctx: click.Context) -> None:
+        """Name the options that the environment sets: nobody sees them on the command line."""
+        for param in self.params:
+            if ctx.get_parameter_source(str(param.name)) is ParameterSource.ENVIRONMENT:
+                name = str(param.envvar)
+                say(f"note: {max(param.opts, key=len)} is from the environment: {name}={os.environ[name]}", err=True)
+
 
 class HostVerb(Verb):
     """A verb over hosts. What it needs is imported when it runs and not for its help; signals wait meanwhile."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say what was meant by an inventory without ``-i``, or by ``-i *.yaml``."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            words = [str(ctx.params[str(each.name)]) for each in self.params if isinstance(each, click.Argument)]
+            words += [word for name in (*ctx.params["inventory"], *rest) for word in ("-i", name)]
+            meant = f"{ctx.command_path} {shlex.join(words)}"
+            raise UsageError(f"unexpected argument {rest[0]!r}", remedy=f"did you mean: {meant}")
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         with held():
@@ -38,43 +83,75 @@ class HostVerb(Verb):
         return super().invoke(ctx)
 
 
+def _environment(name: str) -> dict[str, Any]:
+    """Arguments of an option whose default the environment may set; ``--help`` says so."""
+    return {"envvar": f"GPUREADY_{name}", "show_envvar": True}
+
+
+def _placed(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Each text of ``-e`` with the place that errors name."""
+    environment = ctx.get_parameter_source(str(param.name)) is ParameterSource.ENVIRONMENT
+    return tuple((text, str(param.envvar) if environment else "-e") for text in value)
+
+
+COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
+                     help="auto: on a terminal, unless NO_COLOR is set (default).",
+                     **_environment("COLOR"))  # fmt: skip
 _HOSTS = (
-    click.option("-i", "--inventory", multiple=True, metavar="INVENTORY",
-                 help="Ansible YAML or JSON file, executable that prints JSON, host list (admin@10.0.0.7,) or @local "
-                 "(this machine). Repeatable."),
-    click.option("--limit", multiple=True, metavar="PATTERN",
-                 help="Only these hosts: name, group, glob, !exclude. Repeatable."),
-    click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand."),
-    click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
-                 help="auto: on a terminal, unless NO_COLOR is set (default)."),
+    click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
+                 help="Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host "
+                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Repeatable.",
+                 **_environment("INVENTORY")),
+    click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns,
+                 help="Only these hosts: name, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
+    click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
+                 help="Set a value of the spec for all chosen hosts, over the inventory: hardware.gpus=8. Repeatable.",
+                 **_environment("EXTRA_VARS")),
+    click.option("--list-hosts", is_flag=True, help="Print the names of the chosen hosts; do nothing else."),
+    click.option("--ansible", is_flag=True,
+                 help="Let ansible-inventory read files and directories: plugins, encrypted files. Needs --allow-exec.",
+                 **_environment("ANSIBLE")),
+    click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand.",
+                 **_environment("ALLOW_EXEC")),
+    COLOR,
 )  # fmt: skip
 
 
-def _output(forms: Sequence[str]) -> Callable[[F], F]:
-    return click.option("--output", multiple=True, metavar="FORMAT[:PATH]",
-                        help=f"{', '.join(forms)}; to stdout, or to the file PATH. Repeatable.")  # fmt: skip
+def output(forms: Sequence[str]) -> Callable[[F], F]:
+    """``--output``, of a verb's formats."""
+    return click.option("--output", multiple=True, metavar="FORMAT[:PATH]", shell_complete=complete.listed(forms),
+                        help=f"{', '.join(forms)}; to stdout, or to the file PATH. Repeatable.",
+                        **_environment("OUTPUT"))  # fmt: skip
 
 
-_OUTPUT = _output(FORMATS)
+_OUTPUT = output(FORMATS)
 _COMPONENTS = (
-    click.option("--only", multiple=True, metavar="COMPONENT",
-                 help="Only this component (gpuready explain lists them). Repeatable."),
-    click.option("--skip", multiple=True, metavar="COMPONENT", help="All components but this one. Repeatable."),
+    click.option("--only", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
+                 help="Only these components: a,b (gpuready explain lists them). Repeatable."),
+    click.option("--skip", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
+                 help="All components but these: a,b. Repeatable."),
 )  # fmt: skip
 _REACH = (
     click.option("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
-                 help="accept-new stores the keys of unknown hosts without asking; for CI."),
-    click.option("--parallel", type=click.IntRange(1, 1024), default=64, show_default=True,
-                 help="Hosts at a time."),
-    click.option("--probe-timeout", type=click.IntRange(1, 3600), default=PROBE_TIMEOUT, show_default=True,
-                 metavar="SECONDS", envvar="GPUREADY_PROBE_TIMEOUT", show_envvar=True,
-                 help="Time for a node to answer. Raise it for overloaded nodes."),
+                 help="accept-new stores the keys of unknown hosts without asking; for CI.",
+                 **_environment("HOST_KEYS")),
+    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password, once."),
+    click.option("--parallel", type=Number(1, 1024), default=64, show_default=True,
+                 help="Hosts at a time.", **_environment("PARALLEL")),
+    click.option("--probe-timeout", type=Number(1, 3600), default=PROBE_TIMEOUT, show_default=True,
+                 metavar="SECONDS", help="Time for a node to answer. Raise it for overloaded nodes.",
+                 **_environment("PROBE_TIMEOUT")),
+    click.option("-v", "--verbose", count=True,
+                 help="On stderr: each script that ran on a node, and its time; -vv: connections and bytes, too.",
+                 **_environment("VERBOSE")),
 )  # fmt: skip
 _CONSENT = (
     click.option("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
-                 show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less."),
+                 show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
+                 **_environment("ALLOW_DISRUPTION")),
     click.option("--batch", default="", metavar="N|N%|N,N%",
-                 help="Hosts to change at a time. Default: 1,25% if running work may be affected, else all."),
+                 help="Hosts to change at a time. Default: 1,25% if running work may be affected, else all.",
+                 **_environment("BATCH")),
 )  # fmt: skip
 _MAX_FAIL = click.option(
     "--max-fail",
@@ -82,43 +159,39 @@ _MAX_FAIL = click.option(
     metavar="N|N%",
     show_default=True,
     help="Stop before the next batch if more hosts than this failed.",
-)  # fmt: skip
-STATE = click.option(
-    "--state", metavar="FILE", help="Read the states that gpuready probe recorded (- is stdin); do not connect."
+    **_environment("MAX_FAIL"),
 )
+STATE = click.option(
+    "--state",
+    metavar="FILE",
+    shell_complete=complete.files,
+    help="Read the states that gpuready probe recorded (- is stdin); do not connect.",
+)
+RDMA_RESOURCE = click.option("--rdma-resource", metavar="NAME", default="rdma/rdma", show_default=True,
+                             help="The RDMA device plugin's resource.")  # fmt: skip
+#: For a verb that must read the nodes: it explains why it refuses the option, and does not offer it.
+NO_STATE = click.option("--state", metavar="FILE", hidden=True, shell_complete=complete.files)
 
 
-def hosts(function: F) -> F:
-    """``-i``, ``--limit``, ``--allow-exec``, ``--color``."""
-    return _apply(function, _HOSTS)
+def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds these options, in this order in the help."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
-def run_options(function: F) -> F:
-    """Options of the verbs that connect and compare."""
-    return _apply(function, (*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH))
-
-
-def consent_options(function: F) -> F:
-    """``--allow-disruption`` and ``--batch``."""
-    return _apply(function, _CONSENT)
-
-
-def change_options(function: F) -> F:
-    """As :func:`consent_options`, and ``--max-fail``."""
-    return _apply(function, (*_CONSENT, _MAX_FAIL))
-
-
-def probe_options(function: F) -> F:
-    """As :func:`run_options`, without components."""
-    return _apply(function, (*_HOSTS, _OUTPUT, *_REACH))
-
-
-def fabric_options(function: F) -> F:
-    """As :func:`probe_options`, with the formats of the tests between hosts."""
-    return _apply(function, (*_HOSTS, _output(FABRIC_FORMATS), *_REACH))
-
-
-def _apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
-    for option in reversed(options):
-        function = option(function)
-    return function
+hosts = _all(*_HOSTS)
+#: For ``gpuready inventory``.
+inventory_options = _all(*_HOSTS, output(LISTING_FORMATS))
+#: For the verbs that connect and compare.
+run_options = _all(*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH)
+consent_options = _all(*_CONSENT)
+change_options = _all(*_CONSENT, _MAX_FAIL)
+#: For the verbs that read the nodes, and know no components.
+probe_options = _all(*_HOSTS, _OUTPUT, *_REACH)
+status_options = _all(*_HOSTS, output(LISTING_FORMATS), *_REACH)
+fabric_options = _all(*_HOSTS, output(FABRIC_FORMATS), *_REACH)

@@ -6,27 +6,29 @@ Stdout carries one rendering and nothing else. A file appears whole or not at al
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from gpuready.cli.sink import complain, write_stdout
-from gpuready.core.errors import UsageError
+from gpuready.core.errors import OutputError, UsageError, did_you_mean
+from gpuready.core.files import replace_file
 from gpuready.report.exitcode import exit_code
-from gpuready.report.render import FABRIC_FORMATS, FORMATS, NOT_YET, render
+from gpuready.report.render import FABRIC_FORMATS, FORMATS, render
 from gpuready.report.text import Painter, one_line, printable
 
 if TYPE_CHECKING:
     from gpuready.report.run import Run
 
-_IO_FAILED = 64
-_FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "human")
+_FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitlab", "human")
+#: Without a host these have nothing to show on stdout: stderr names the error.
+_SHOW_HOSTS = ("human", "html", "svg", "csv")
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,8 @@ class Target:
 def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
     """``json`` or ``junit:report.xml``, of a verb's ``forms``; UsageError for anything else."""
     form, colon, path = text.partition(":")
-    if form in NOT_YET:
-        raise UsageError(f"--output {form}: not yet in this release", remedy=f"one of {', '.join(forms)}")
     if form not in forms:
-        near = difflib.get_close_matches(form, forms, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(form, forms)
         raise UsageError(f"--output: no format {form!r}{hint}", remedy=f"one of {', '.join(forms)}, then :PATH")
     if colon and not path:
         raise UsageError(f"--output {text}: the path after the colon is missing")
@@ -55,7 +54,10 @@ def _writable(path: Path) -> Path:
     """Better refused now than after an hour; UsageError."""
     if path.is_dir():
         raise UsageError(f"--output: cannot write {path}: it is a directory")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"--output: cannot write {path}: permission denied")
+    elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise UsageError(f"--output: cannot write {path}: {path.parent} is not a writable directory")
     return path
 
@@ -78,10 +80,11 @@ def requested(argv: Sequence[str]) -> tuple[Target, ...]:
     """What a command line seems to want, right or wrong; for results of runs that never began."""
     texts = [word for before, word in zip(["", *argv], argv, strict=False) if before == "--output"]
     texts += [word.partition("=")[2] for word in argv if word.startswith("--output=")]
+    texts = texts or os.environ.get("GPUREADY_OUTPUT", "").split()
     found: list[Target] = []
     for text in texts:
         with contextlib.suppress(UsageError):
-            found.append(parse(text, FABRIC_FORMATS if "fabric" in argv[:1] else FORMATS))
+            found.append(parse(text, FABRIC_FORMATS if argv[:1] in (["fabric"], ["report"]) else FORMATS))
     default = "json" if "probe" in argv[:1] and not texts else "human"
     forms = [target.form for target in found if target.path is None] or [default]
     shown = min(forms, key=_FOR_MACHINES.index)
@@ -90,7 +93,6 @@ def requested(argv: Sequence[str]) -> tuple[Target, ...]:
 
 def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed: bool = False) -> int:
     """Write every rendering, the one on stdout last; the exit code. An interrupt ends it before stdout has begun."""
-    global _delivered
     code = exit_code(run, detailed=detailed)
     if run.error is not None:
         from gpuready.report.page import problem
@@ -98,19 +100,26 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
         complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
     elif run.interrupted:
         complain("gpuready: interrupted\n")
-    told = not run.hosts and run.answer is None  # stderr has said it all
+    told = not run.hosts and run.answer is None  # stderr has shown the error
+    run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))
         for target in sorted(wanted, key=lambda target: target.path is None)
-        if not (told and target.path is None and target.form == "human")
+        if not (told and target.path is None and target.form in _SHOW_HOSTS)
     ]
+    return write(rendered, code)
+
+
+def write(rendered: Iterable[tuple[Target, str]], code: int) -> int:
+    """Write each text to where it belongs; the exit code: ``code``, or 64 if that is 0 and a text was not written."""
+    global _delivered
     with _whole():
         for target, text in rendered:
             try:
                 write_stdout(text) if target.path is None else _write_file(target.path, text)
-            except OSError as e:
-                complain(f"gpuready: the result was not written to {target.path or 'stdout'}: {e.strerror or e}\n")
-                code = code or _IO_FAILED
+            except OutputError as e:
+                complain(f"gpuready: {e}\n")
+                code = code or e.exit_code
         _delivered = code
     return code
 
@@ -190,24 +199,24 @@ def use_color(choice: str, stream: object) -> bool:
 
 def _write_file(path: Path, text: str) -> None:
     data = printable(text).encode("utf-8", "backslashreplace")
-    if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
-        with path.open("wb") as file:
-            file.write(data)
-        return
-    path = path.resolve()
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
+            path.write_bytes(data)
+        else:
+            replace_file(path, data, 0o666 & ~_umask())
+    except OSError as e:
+        raise OutputError(f"the result was not written to {path}: {e.strerror or e}") from None
+
+
+def write_new(path: Path, text: str, exists: UsageError) -> None:
+    """Write a file that is not there yet. Raises ``exists`` if it is, and UsageError if it cannot be written."""
+    try:
+        with path.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except FileExistsError:
+        raise exists from None
+    except OSError as e:
+        raise UsageError(f"cannot write {path}: {e.strerror}") from None
 
 
 def _umask() -> int:

@@ -25,11 +25,9 @@ _HELP = """Show what apply would change, key by key, and what it affects. Nothin
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
     """The exit code."""
-    from gpuready.cli.offline import offline
-    from gpuready.cli.online import online
-    from gpuready.cli.output import deliver
+    from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
 
     wanted = request("plan", **given)
-    run = offline(wanted, state) if state is not None else online(wanted)
-    return deliver(run, wanted.outputs, color=wanted.color, detailed=detailed_exitcode)
+    run = recorded_or_online(wanted, state)
+    return wanted.deliver(run, detailed=detailed_exitcode)

@@ -21,14 +21,8 @@ _HELP = """Read the nodes and print their states as JSON, with secrets masked. N
 @probe_options
 def command(**given: Any) -> int:
     """The exit code."""
-    from gpuready.cli.online import online
-    from gpuready.cli.output import deliver
+    from gpuready.cli.online import only_read
     from gpuready.cli.request import request
 
     wanted = request("probe", default_output="json", **given)
-    run = online(wanted, passive=True)
-    for host in run.hosts:  # a probe reads and never judges
-        host.components, host.checks = [], []
-        if host.state is not None and host.error is None:
-            host.outcome = "ok"
-    return deliver(run, wanted.outputs, color=wanted.color)
+    return wanted.deliver(only_read(wanted, None))

@@ -1,5 +1,6 @@
 """Progress on stderr: on a terminal one live line per host, elsewhere one line per change and a heartbeat.
 
+With ``-v`` there is a line for each script that ran on a node, too: its name, time and size, never its text.
 The engine reports from its greenlets; the clock that redraws and beats is a greenlet, too, so there are no threads.
 """
 
@@ -10,32 +11,36 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from gpuready.cli.sink import complain
 from gpuready.core.host_list import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.run import OUTCOMES
-from gpuready.report.text import one_line, printable
+from gpuready.report.text import count, cut, one_line, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.text import Text
+
+    from gpuready.operations.observer import Event
 
 HEARTBEAT = 30.0
 _MOST_LINES = 20
+#: What surrounds the scripts of a run: the connection, and the session that holds the node's lock.
+_AROUND = ("connect", "lock")
+_WAITING = "waiting"
+#: Hosts that nothing is done on now, those that somebody should look at first.
+_IDLE = (*sorted(OUTCOMES, key=lambda outcome: outcome not in ("failed", "unreachable", "pending")), _WAITING)
 _WORDS = {"would_change": "differs", "not_attempted": "not attempted"}
 
 
-class Reporter(Protocol):
-    """Takes the engine's reports; ``tick`` comes a few times a second."""
-
-    def report(self, host: str, what: str) -> None: ...
-
-    def tick(self) -> None: ...
-
-
 class Plain:
-    """For logs: one line when the step of a host changes, and a heartbeat for long steps."""
+    """For logs: one line when the step of a host changes, and a heartbeat for long steps.
+
+    ``report`` takes the engine's reports; ``tick`` comes a few times a second; ``log`` prints a line that stays.
+    """
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
@@ -64,53 +69,117 @@ class Plain:
         for what, hosts in busy.items():
             self._line(now, f"{hostlist(hosts)}  still {what}, for {longest[what]:.0f} s")
 
+    def log(self, text: str) -> None:
+        """One line."""
+        self._line(self._clock(), text)
+
     def _line(self, now: float, text: str) -> None:
         self._told = now
         self._write(f"[{now - self._began:6.1f} s] {one_line(text)}\n")
 
 
 class Terminal:
-    """One line per busy host, the longest step first. Hosts that do not fit are counted."""
+    """As :class:`Plain`, with one line per host at work, the longest step first. All others are counted by state."""
 
     def __init__(self, live: Live, names: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._live, self._clock = live, clock
-        self._now = {name: ("waiting", clock()) for name in names}
+        self._now = {name: (_WAITING, clock()) for name in names}
 
     def report(self, host: str, what: str) -> None:
-        """Remember it; the next tick shows it."""
+        """Remember it, masked before a line is cut; the next tick shows it."""
+        what = mask_text(what)
         if self._now.get(host, ("", 0.0))[0] != what:
             self._now[host] = (what, self._clock())
 
     def tick(self) -> None:
-        """Redraw."""
-        from rich.text import Text
+        """Redraw, at the size that the terminal has now."""
+        size = self._live.console.size
+        screen = _text(self.lines(size.width, size.height))
+        screen.no_wrap, screen.overflow = True, "ellipsis"
+        self._live.update(screen, refresh=True)
 
-        self._live.update(Text(printable(mask_text("\n".join(map(one_line, self.lines()))))), refresh=True)
+    def log(self, text: str) -> None:
+        """A line above the ones that are redrawn."""
+        self._live.console.print(_text([text]), soft_wrap=True)
 
-    def lines(self) -> list[str]:
-        """What the screen shows now."""
+    def lines(self, width: int = 80, height: int = 24) -> list[str]:
+        """What a screen of this size shows now."""
         now = self._clock()
-        busy = sorted((since, host, what) for host, (what, since) in self._now.items() if what not in OUTCOMES)
-        width = max((len(host) for _, host, _ in busy[:_MOST_LINES]), default=0)
-        shown = [f"{host:<{width}}  {what}  {now - since:.0f} s" for since, host, what in busy[:_MOST_LINES]]
-        rest = Counter(what for _, _, what in busy[_MOST_LINES:])
-        done = Counter(_WORDS.get(what, what) for what, _ in self._now.values() if what in OUTCOMES)
-        summed = [f"{number} more {what}" for what, number in rest.items()]
-        summed += [f"{number} {what}" for what, number in done.items()]
-        return [*shown, *([", ".join(summed)] if summed else [])]
+        busy = sorted((since, host, what) for host, (what, since) in self._now.items() if what not in _IDLE)
+        room = max(1, min(_MOST_LINES, height - 3))  # two lines count, and one stays for the cursor
+        shown, more = busy[:room], busy[room:]
+        longest = min(max((len(host) for _, host, _ in shown), default=0), width // 2)
+        lines = []
+        for since, host, what in shown:
+            lasts = f"{now - since:.0f} s"
+            step = cut(what, width - longest - len(lasts) - 5)
+            lines.append(f"{cut(host, longest):<{longest}}  {step}  {lasts}")
+        if more:
+            steps = Counter(what for _, _, what in more).most_common()
+            lines.append(cut(f"{len(more)} more at work: {_counted(steps)}", width - 1))
+        done = Counter(what for what, _ in self._now.values() if what in _IDLE)
+        working = [("at work", len(busy))] if busy else []
+        states = [*working, *((_WORDS.get(what, what), done[what]) for what in _IDLE if what in done)]
+        if len(self._now) > len(shown):
+            lines.append(cut(f"{_counted(states)}; {count(len(self._now), 'host')}", width - 1))
+        return lines
+
+
+def _counted(found: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in found)
+
+
+def _text(lines: Sequence[str]) -> Text:
+    """For the console, which is below the stream that makes text harmless."""
+    from rich.text import Text
+
+    return Text(printable(mask_text("\n".join(map(one_line, lines)))))
+
+
+class Trace:
+    """``-v``: a line for each script as it ends, and the sum of each host; ``-vv``: connections, locks and bytes, too.
+
+    ``names`` are the hosts, for the width of their column.
+    """
+
+    def __init__(self, log: Callable[[str], None], names: Sequence[str], verbosity: int) -> None:
+        self._log, self._verbosity = log, verbosity
+        self._width = max(map(len, names), default=0)
+        self._of: dict[str, list[Event]] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Print it."""
+        self._of.setdefault(event.host, []).append(event)
+        if self._verbosity > 1 or event.name not in _AROUND:
+            self._line(event.host, event.name, event.seconds, event.sent, event.received)
+
+    def sums(self) -> None:
+        """The last lines: what each host took in all."""
+        for host, events in self._of.items():
+            scripts = [event for event in events if event.name not in _AROUND]
+            sent, received = sum(event.sent for event in events), sum(event.received for event in events)
+            seconds = sum(event.seconds for event in scripts)
+            self._line(host, f"in all {count(len(scripts), 'script')}", seconds, sent, received)
+
+    def _line(self, host: str, what: str, seconds: float, sent: int, received: int) -> None:
+        size = f", {sent} bytes sent, {received} received" if self._verbosity > 1 and sent else ""
+        self._log(f"{host:<{self._width}}  {what}: {seconds:.2f} s{size}")
 
 
 @contextlib.contextmanager
-def reporting(names: Sequence[str], color: str) -> Iterator[Callable[[str, str], None]]:
-    """The engine's progress callback, for as long as the run lasts. Import the engine before."""
+def reporting(names: Sequence[str], color: str, verbosity: int = 0) -> Iterator[tuple[Plain | Terminal, Trace | None]]:
+    """Give the reporter of a run, and an observer of its connections if -v asks for one. Import the engine before."""
     with contextlib.ExitStack() as stack:
         live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        reporter: Reporter = _terminal(names, color, stack) if live else Plain(_write)
+        reporter = _terminal(names, color, stack) if live else Plain(complain)
         stack.enter_context(_ticking(reporter))
-        yield reporter.report
+        trace = Trace(reporter.log, names, verbosity) if verbosity else None
+        yield reporter, trace
+        if trace is not None:
+            trace.sums()
 
 
-def _terminal(names: Sequence[str], color: str, stack: contextlib.ExitStack) -> Reporter:
+def _terminal(names: Sequence[str], color: str, stack: contextlib.ExitStack) -> Terminal:
     from rich.console import Console
     from rich.live import Live
 
@@ -122,7 +191,7 @@ def _terminal(names: Sequence[str], color: str, stack: contextlib.ExitStack) -> 
 
 
 @contextlib.contextmanager
-def _ticking(reporter: Reporter) -> Iterator[None]:
+def _ticking(reporter: Plain | Terminal) -> Iterator[None]:
     import gevent
 
     def beat() -> None:
@@ -136,9 +205,3 @@ def _ticking(reporter: Reporter) -> Iterator[None]:
         yield
     finally:
         clock.kill()
-
-
-def _write(text: str) -> None:
-    with contextlib.suppress(OSError):
-        sys.stderr.write(text)
-        sys.stderr.flush()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.cli.apply import YES, change, consent
+from gpuready.cli.complete import hosts
 from gpuready.cli.online import online
 from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
-from gpuready.cli.output import deliver
 from gpuready.cli.request import Request, request
 from gpuready.core.errors import UsageError
 from gpuready.tools.attach.move_plan import Asked
@@ -35,7 +35,7 @@ name, group or glob of the inventory. Without --device only the interface moves,
 \b
   gpuready rdma attach gpu13 -i hosts.yaml --container train --device mlx5_0 --dry-run
   gpuready rdma attach gpu13 -i hosts.yaml --container ml/worker-0 --engine cri --device mlx5_0 --yes
-  gpuready rdma attach 'gpu[01-16]' -i hosts.yaml --container train --netdev ens1f0np0 --yes --output json
+  gpuready rdma attach 'gpu*' -i hosts.yaml --container train --netdev ens1f0np0 --yes --output json
 """
 _DETACH = """Move what attach gave to a container back to the host, even if the container has ended.
 
@@ -54,7 +54,7 @@ _NAMES = {
     "device": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"),
     "netdev": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}"),
 }
-_HOST = click.argument("host", metavar="HOST")
+_HOST = click.argument("host", metavar="HOST", shell_complete=hosts)
 _DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device, as in /sys/class/infiniband: mlx5_0.")
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and show it; change nothing.")
 
@@ -106,13 +106,13 @@ def detach(host: str, container: str, device: str, netdev: str, yes: bool, dry_r
 
 
 @command.command("list", cls=HostVerb, help=_LIST)
-@click.argument("host", metavar="[HOST]", default="")
+@click.argument("host", metavar="[HOST]", default="", shell_complete=hosts)
 @probe_options
 def list_(host: str, **given: Any) -> int:
     """The exit code."""
     wanted = _request("list", host, given)
     run = online(wanted, using=partial(_executor, Asked("list")))
-    return deliver(run, wanted.outputs, color=wanted.color)
+    return wanted.deliver(run)
 
 
 def _run(host: str, asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> int:
@@ -130,7 +130,7 @@ def _run(host: str, asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: 
         return online(wanted, verb=verb, using=partial(_executor, asked))
 
     if dry_run:
-        return deliver(act(wanted, verb="plan"), wanted.outputs, color=wanted.color)
+        return wanted.deliver(act(wanted, verb="plan"))
     return change(wanted, yes=yes, act=act)
 
 

@@ -29,11 +29,10 @@ gpuready stay at their current version. A node that gpuready never changed is no
 def command(yes: bool, dry_run: bool, **given: Any) -> int:
     """The exit code."""
     from gpuready.cli.online import online
-    from gpuready.cli.output import deliver
     from gpuready.cli.request import request
 
     if dry_run:
         wanted = request("remove", **given)
-        return deliver(online(wanted, verb="plan"), wanted.outputs, color=wanted.color)
+        return wanted.deliver(online(wanted, verb="plan"))
     consent("remove", yes)
     return change(request("remove", **given), yes=yes, act=online)

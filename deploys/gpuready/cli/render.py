@@ -1,90 +1,189 @@
-"""``gpuready render``: print configuration for other systems, made from the spec. Does not connect."""
+"""``gpuready render TARGET``: print configuration for other systems, made from the spec. Does not connect."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
-from gpuready.cli.options import Verb, hosts
-from gpuready.cli.output import tell_skipped
-from gpuready.cli.request import Request, request
+from gpuready import __version__
+from gpuready.cli.complete import files
+from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
+from gpuready.cli.request import request
 from gpuready.cli.sink import say
+from gpuready.cli.workload import agreed, check_agreement
 from gpuready.core.errors import UsageError
-from gpuready.report.run import Run
+from gpuready.inventory.hosts import HostEntry
 from gpuready.spec.images import named
-from gpuready.tools.render import dashboard, gcp_batch, prometheus
+from gpuready.spec.model import NodeSpec
+from gpuready.tools.render import (
+    cloud_init,
+    dashboard,
+    fabric_image,
+    gate,
+    gcp_batch,
+    gpu_operator,
+    kubernetes,
+    prometheus,
+)
 
-_HELP = """Print configuration for Prometheus and Grafana, or a job for Google Cloud Batch.
+_HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Nothing connects.
 
 \b
-  gpuready render prometheus -i hosts.yaml   scrape_configs, to go into prometheus.yml
-  gpuready render rules                      alert rules, for rule_files
-  gpuready render grafana                    the dashboard, to import
-  gpuready render gcp-batch -i hosts.yaml --limit job --machine-type a3-highgpu-8g -- train.py
+  gpuready render grafana > dashboard.json
+  gpuready render prometheus -i hosts.yaml
+  gpuready render k8s --help
 """
+_K8S = """RuntimeClass, networks and a pod for Kubernetes.
+
+Each RDMA port gets a network. The pod has NCCL's settings, GPUs, shared memory and RDMA.
+
+NCCL's settings come from the states that gpuready probe recorded. Without --state, there are placeholders.
+
+\b
+  gpuready render k8s
+  gpuready render k8s -i hosts.yaml --state states.json
+"""
+_CLOUD_INIT = """User-data of cloud-init for one host. The node converges itself at its first boot.
+
+\b
+  gpuready render cloud-init -i hosts.yaml --limit gpu01 > user-data
+"""
+_GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, on one VM with GPUs.
+
+\b
+  gpuready render gcp-batch -i hosts.yaml --limit job --machine-type a3-highgpu-8g -- train.py > job.json
+"""
+#: Targets that are the same for all hosts: what each one is, and its text.
+_FIXED = {
+    "rules": ("Alert rules for Prometheus, to go into rule_files.", prometheus.rules),
+    "grafana": ("Dashboard, to import into Grafana.", lambda: json.dumps(dashboard.dashboard(), indent=2)),
+    "fabric-image": ("Dockerfile of nccl-tests, perftest and rdma-core.", fabric_image.dockerfile),
+    "slurm": ("Program for Slurm that asks the gate. It serves as Prolog, Epilog and HealthCheckProgram.", gate.slurm),
+    "node-problem-detector": (
+        "Node condition that asks the gate.",
+        lambda: json.dumps(gate.node_problem_detector(), indent=2),
+    ),
+}
 
 
-@click.command("render", cls=Verb, help=_HELP)
-@click.argument("what", type=click.Choice(["prometheus", "rules", "grafana", "gcp-batch"]))
+@click.group("render", help=_HELP, epilog=EXIT_CODES, no_args_is_help=False)
+def command() -> None:
+    """The group."""
+
+
+def _print(text: Callable[[], str]) -> None:
+    say(text().rstrip())
+
+
+for _name, (_about, _text) in _FIXED.items():
+    command.add_command(Verb(_name, callback=partial(_print, _text), help=_about))
+
+
+@command.command("prometheus", cls=Verb)
 @hosts
-@click.option("--machine-type", default="", metavar="TYPE", help="gcp-batch: the VM's machine type.")
-@click.option(
-    "--accelerator",
-    default="",
-    metavar="TYPE",
-    help="gcp-batch: GPUs to attach, for machine types without GPUs.",
-)
-@click.option("--boot-image", default="", metavar="IMAGE", help="gcp-batch: boot image (default: chosen by Batch).")
-@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]")
-def command(what: str, inventory: tuple[str, ...], script: tuple[str, ...], **given: Any) -> int:
-    """Print it."""
-    machine = {name: given.pop(name) for name in ("machine_type", "accelerator", "boot_image")}
-    if what == "gcp-batch":
-        say(json.dumps(_job(request("render", inventory=inventory, **given), script, **machine), indent=2))
-        return 0
-    if script or any(machine.values()):
-        raise UsageError("a script and the options of the machine are for gcp-batch")
-    if what != "prometheus" and inventory:
-        raise UsageError(f"render {what} is the same for all hosts", remedy="leave -i out")
-    if what == "grafana":
-        say(json.dumps(dashboard.dashboard(), indent=2))
-    elif what == "rules":
-        say(prometheus.rules().rstrip())
-    else:
-        found = request("render", inventory=inventory, **given)
-        entries, run = found.entries, Run("render")
-        run.leave_alone(found.skipped)
-        tell_skipped(run, found.color)
-        say(prometheus.scrape_configs(entries).rstrip())
-        for name in prometheus.unreachable(entries):
-            say(f"note: {name} listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879", err=True)
-    return 0
+def _prometheus(**given: Any) -> None:
+    """scrape_configs, to go into prometheus.yml. They name the exporters of each host: RDMA, node, dcgm."""
+    entries = _chosen("prometheus", given)
+    say(prometheus.scrape_configs(entries).rstrip())
+    for name in prometheus.unreachable(entries):
+        say(f"note: {name} listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879", err=True)
 
 
-def _job(wanted: Request, script: tuple[str, ...], **machine: str) -> dict[str, Any]:
-    names = [entry.name for entry in wanted.entries]
-    if len(names) != 1:
-        raise UsageError(f"gcp-batch takes exactly one host, and {len(names)} are chosen", remedy="--limit")
-    entry, machine_type = wanted.entries[0], machine["machine_type"]
+@command.command("k8s", cls=Verb, help=_K8S)
+@hosts
+@STATE
+@RDMA_RESOURCE
+def _k8s(state: str | None, rdma_resource: str, **given: Any) -> None:
+    entries = _chosen("k8s", given) if given["inventory"] or state is not None else ()
+    wanted, states = agreed(entries, state)
+    head = kubernetes.head("render k8s", wanted, rdma_resource)
+    say(kubernetes.document(head, kubernetes.objects(wanted, states, rdma_resource)).rstrip())
+
+
+@command.command("gpu-operator", cls=Verb)
+@hosts
+def _gpu_operator(**given: Any) -> None:
+    """Helm values for the GPU Operator. Turns off what gpuready manages. Without -i, the default spec applies."""
+    entries = _chosen("gpu-operator", given) if given["inventory"] else ()
+    made = {entry.name: gpu_operator.values(entry.spec) for entry in entries}
+    made = made or {"": gpu_operator.values(NodeSpec())}
+    check_agreement(made)
+    values = next(iter(made.values()))
+    say(kubernetes.document(gpu_operator.head(values), [values]).rstrip())
+
+
+@command.command("cloud-init", cls=Verb, help=_CLOUD_INIT)
+@hosts
+@click.option("--package", metavar="REQUIREMENT", default=f"gpuready=={__version__}",
+              help="What pip installs, such as the URL of a wheel. Default: this release.")  # fmt: skip
+def _cloud_init(package: str, **given: Any) -> None:
+    entry = _one("cloud-init", given)
+    if keys := cloud_init.local_files(entry.spec):
+        raise UsageError(
+            f"{entry.name} ({entry.source}): {' and '.join(keys)}: files or variables of this machine, which the node "
+            "will not have",
+            remedy="gpuready apply from this machine",
+        )
+    say(cloud_init.user_data(entry.spec, package).rstrip())
+
+
+@command.command("gcp-batch", cls=Verb, help=_GCP_BATCH)
+@hosts
+@click.option("--machine-type", default="", metavar="TYPE", help="Machine type of the VM, such as a3-highgpu-8g.")
+@click.option("--accelerator", default="", metavar="TYPE", help="GPUs to attach, for machine types without GPUs.")
+@click.option("--boot-image", default="", metavar="IMAGE", help="Boot image. Default: that of Batch for --system.")
+@click.option("--system", type=click.Choice(tuple(gcp_batch.IMAGES)), default="debian", show_default=True,
+              help="System of the VM: Debian or Container-Optimized OS.")  # fmt: skip
+@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
+def _gcp_batch(
+    machine_type: str, accelerator: str, boot_image: str, system: str, script: tuple[str, ...], **given: Any
+) -> None:
+    entry = _one("gcp-batch", given)
     spec = entry.spec
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
-    gpus = spec.hardware.expected_gpus
+    gpus, repo = spec.hardware.expected_gpus, spec.toolkit.repo
     lacking = {
         "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
         "a script": ("-- train.py", script),
         "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
         "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", gpus),
+        "a URL of the toolkit's key": ("toolkit: {repo: {key: https://...}}", system == "cos" or "://" in repo.key),
         "GPUs (this machine type has none)": (
             "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
-            machine["accelerator"] or not machine_type or gcp_batch.has_gpus(machine_type),
+            accelerator or not machine_type or gcp_batch.has_gpus(machine_type),
         ),
     }
     if missing := {what: remedy for what, (remedy, there) in lacking.items() if not there}:
         raise UsageError(
-            f"{entry.name} ({entry.source}): a job of Batch needs {'; '.join(missing)}",
+            f"{entry.name} ({entry.source}): the Batch job needs {'; '.join(missing)}",
             remedy="; ".join(missing.values()),
         )
     assert gpus is not None
-    return gcp_batch.job(gcp_batch.Job(image, script=script, **machine), gpus, spec)
+    job = gcp_batch.Job(image, machine_type, script, accelerator, boot_image, system)
+    if job.contradiction:
+        other = "cos" if system == "debian" else "debian"
+        raise UsageError(
+            f"--boot-image {boot_image} is of another system than --system {system}, whose driver is elsewhere",
+            remedy=f"--system {other}",
+        )
+    say(json.dumps(gcp_batch.job(job, gpus, spec), indent=2))
+
+
+def _chosen(target: str, given: dict[str, Any]) -> tuple[HostEntry, ...]:
+    """Return the chosen hosts; stderr names those that are skipped."""
+    found = request(f"render {target}", **given)
+    found.tell_skipped()
+    return found.entries
+
+
+def _one(target: str, given: dict[str, Any]) -> HostEntry:
+    """Return the one host that is chosen. Raises UsageError for several."""
+    entries = request(f"render {target}", **given).entries
+    if len(entries) != 1:
+        message = f"{target} needs exactly one host, but {len(entries)} are chosen"
+        raise UsageError(message, remedy="choose one with --limit")
+    return entries[0]

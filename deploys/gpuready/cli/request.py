@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.output import Target, targets
+from gpuready.cli.output import Target, deliver, targets, tell_skipped
 from gpuready.core.component import Disruption
-from gpuready.core.errors import UsageError
+from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.core.fields import BATCH
 from gpuready.core.rollout import MAX_FAIL
+from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.report.render import FORMATS
+from gpuready.report.run import Run
 from gpuready.state import probe
 
 
@@ -31,12 +33,24 @@ class Request:
     selected: frozenset[str] | None
     outputs: tuple[Target, ...]
     color: str
+    allowed: Disruption
+    batch: str
+    max_fail: str
     host_keys: str = "strict"
     parallel: int = 64
     probe_timeout: int = probe.TIMEOUT
-    allowed: Disruption = Disruption.restart
-    batch: str = ""
-    max_fail: str = "0"
+    ask_become_pass: bool = False
+    verbose: int = 0
+
+    def deliver(self, run: Run, *, detailed: bool = False) -> int:
+        """Write the result to each output, and return the exit code. ``detailed``: see ``--detailed-exitcode``."""
+        return deliver(run, self.outputs, color=self.color, detailed=detailed)
+
+    def tell_skipped(self) -> None:
+        """Name the skipped hosts on stderr, for verbs that put no report on stdout."""
+        run = Run(self.verb)
+        run.leave_alone(self.skipped)
+        tell_skipped(run, self.color)
 
 
 def request(
@@ -49,16 +63,20 @@ def request(
     output: Sequence[str] = (),
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
-    host_keys: str = "strict",
-    parallel: int = 64,
-    probe_timeout: int = probe.TIMEOUT,
     allow_disruption: str = "restart",
     batch: str = "",
     max_fail: str = "0",
+    extra_vars: Sequence[tuple[str, str]] = (),
+    ansible: bool = False,
     default_output: str = "human",
     forms: Sequence[str] = FORMATS,
+    secrets: bool = True,
+    **reach: Any,
 ) -> Request:
-    """Check the command line first, then the inventory; nothing is connected yet."""
+    """Check the command line first, then the inventory; nothing is connected yet.
+
+    ``secrets``: read sudo's password where the inventory refers to it. ``reach``: the other fields of the request.
+    """
     if not inventory:
         raise UsageError(
             "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
@@ -71,12 +89,17 @@ def request(
         raise UsageError(
             f"--max-fail {max_fail}: not a number of hosts", remedy="a number from 0, or a percentage: 10%"
         )
+    if ansible and not allow_exec:
+        raise UsageError("--ansible runs the plugins and programs of the inventory", remedy="add --allow-exec")
     outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
-    found = load(inventory, limit=limit, allow_exec=allow_exec, check_ids=BY_ID)
+    extra = extra_values([Extra(*each) for each in extra_vars])
+    found = load(
+        inventory, limit=limit, allow_exec=allow_exec, ansible=ansible, check_ids=BY_ID, extra=extra, secrets=secrets
+    )
     return Request(
-        verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, host_keys, parallel,
-        probe_timeout, Disruption[allow_disruption], batch, max_fail,
+        verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, Disruption[allow_disruption],
+        batch, max_fail, **reach,
     )  # fmt: skip
 
 
@@ -87,12 +110,18 @@ def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None
     from gpuready.node import NODE
 
     names = [item.name for item in NODE]
+    only, skip = _separated(only), _separated(skip)
     for name in (*only, *skip):
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"no component {name!r}{hint}", remedy=f"there are: {', '.join(names)}")
+            raise UsageError(
+                f"no component {name!r}{did_you_mean(name, names)}", remedy=f"there are: {', '.join(names)}"
+            )
     chosen = frozenset(only or names) - frozenset(skip)
     if not chosen:
         raise UsageError("--only and --skip leave no component")
     return chosen
+
+
+def _separated(given: Sequence[str]) -> list[str]:
+    """The names of an option that may be repeated, and may hold several with commas."""
+    return [name.strip() for text in given for name in text.split(",")]

@@ -13,17 +13,31 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
+from gpuready.core.errors import OutputError
 from gpuready.report.text import printable
 
 
 class Sink:
-    """Stands for a standard stream; ``stream`` is the stream itself, for who draws with control sequences."""
+    """Stands for a standard stream; ``stream`` is the stream itself, for who draws with control sequences.
+
+    Without ``masks`` it is stdout: if it cannot be written, the result is lost, and that is an :class:`OutputError`.
+    """
 
     def __init__(self, stream: TextIO, *, masks: bool) -> None:
         self.stream, self._masks = stream, masks
 
     def write(self, text: str) -> int:
         """Print it, with what the stream cannot encode spelt out, too."""
+        try:
+            return self._write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as e:
+            if self._masks:
+                raise
+            raise OutputError(f"the result was not written to stdout: {e.strerror or e}") from None
+
+    def _write(self, text: str) -> int:
         given = len(text)
         if self._masks:
             from gpuready.report.mask import mask_text  # its patterns take time to compile, and help needs none
@@ -92,7 +106,7 @@ def write_stdout(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_stdout()
-    except (OSError, KeyboardInterrupt):
+    except (OutputError, KeyboardInterrupt):
         _abandon_stdout()
         raise
 

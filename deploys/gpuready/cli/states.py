@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from gpuready.cli.documents import read_json
 from gpuready.core.errors import GpureadyError
-from gpuready.core.files import read_file, read_stream, reason
 from gpuready.report.run import SCHEMA
 from gpuready.state.model import NodeState
 
@@ -23,14 +21,12 @@ class StateError(GpureadyError):
 
 
 _REMEDY = "record it anew: gpuready probe -i INVENTORY > FILE"
-#: Bytes of a document: thousands of hosts.
-_MOST = 500_000_000
 _FORMAT = int(NodeState.model_fields["format"].default)
 
 
 def read_states(path: str, names: Sequence[str]) -> dict[str, NodeState]:
     """States by host name; a bare state belongs to the only host in ``names``. Raises :class:`StateError`."""
-    found = _read(path)
+    found = read_json(path, StateError, _REMEDY)
     if not isinstance(found, dict):
         raise StateError(f"{path}: a state document is a mapping", remedy=_REMEDY)
     if "schema" not in found:
@@ -51,17 +47,6 @@ def read_states(path: str, names: Sequence[str]) -> dict[str, NodeState]:
     if not recorded:
         raise StateError(f"{path}: there is no state in it (only gpuready probe writes them)", remedy=_REMEDY)
     return {name: _state(f"{path}: {name}", state) for name, state in recorded.items() if name in names}
-
-
-def _read(path: str) -> Any:
-    try:
-        data = read_stream(sys.stdin.buffer, _MOST) if path == "-" else read_file(path, _MOST)
-    except (OSError, ValueError) as e:
-        raise StateError(f"{path}: cannot be read: {reason(e)}") from None
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as e:
-        raise StateError(f"{path}: no JSON: {e}", remedy=_REMEDY) from None
 
 
 def _state(where: str, value: Any) -> NodeState:

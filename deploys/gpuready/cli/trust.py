@@ -14,7 +14,6 @@ from paramiko import PKey
 
 from gpuready.cli.hostkey import Target, fetch, target
 from gpuready.cli.options import HostVerb, hosts
-from gpuready.cli.output import tell_skipped
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
@@ -22,7 +21,6 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.page import problem
-from gpuready.report.run import Run
 from gpuready.report.text import count
 
 _HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. No login happens.
@@ -33,6 +31,10 @@ _HELP = """Show the SSH host keys, and store them in known_hosts after you confi
   gpuready trust -i hosts.yaml --yes                       in a network that you trust
 """
 _AT_ONCE = 32
+_COMPARE = (
+    "compare each fingerprint with the host's own (there: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub); "
+    "if all are equal, run this again with --yes"
+)
 
 
 @dataclass(frozen=True)
@@ -48,28 +50,27 @@ class Offer:
 
 @click.command("trust", cls=HostVerb, help=_HELP)
 @hosts
-@click.option("-y", "--yes", is_flag=True, help="Do not ask. Required without a terminal.")
+@click.option("-y", "--yes", is_flag=True, help="Store the keys without asking. Required without a terminal.")
 @click.option("--replace", is_flag=True, help="Replace keys that have changed.")
 def command(yes: bool, replace: bool, **given: Any) -> int:
     """The exit code: 4 when a host is not reachable or shows another key, 7 when nobody confirmed."""
-    if not yes and not sys.stdin.isatty():
-        raise UsageError("trust without a terminal needs --yes", remedy="compare the fingerprints first")
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
     found = request("trust", **given)
-    entries, run = found.entries, Run("trust")
-    run.leave_alone(found.skipped)
-    tell_skipped(run, found.color)
-    if any(entry.name == LOCAL for entry in entries):
+    found.tell_skipped()
+    if any(entry.name == LOCAL for entry in found.entries):
         raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        offers = list(pool.map(_offer, entries))
+        offers = list(pool.map(_offer, found.entries))
     for line in _table(offers):
         say(line)
     wanted = [o for o in offers if o.status == "new" or (o.status == "CHANGED" and replace)]
     refused = [o for o in offers if o.status == "REVOKED" or (o.status == "CHANGED" and not replace)]
     for offer in refused:
         say(_refusal(offer).rstrip(), err=True)
+    if wanted and not yes and not sys.stdin.isatty():
+        raise UsageError("trust without a terminal needs --yes: no key was stored", remedy=_COMPARE)
     if wanted and not yes and not click.confirm(f"Trust {count(len(wanted), 'key')}?", err=True):
+        say("no key was stored")
         return 7
     stored = sum(_store(offer) for offer in wanted)
     say(f"{count(stored, 'key')} stored")

@@ -1,13 +1,21 @@
-"""``gpuready verify``: check every node against its spec. Reads only, unless the spec asks for a test container."""
+"""``gpuready verify``: check every node against its spec. Reads only, unless a test container or load is asked for."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuready.cli.options import STATE, HostVerb, run_options
+from gpuready.cli.options import STATE, HostVerb, Number, run_options
+from gpuready.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from gpuready.cli.online import Execute
+    from gpuready.report.run import HostRun
+    from gpuready.spec.model import NodeSpec
+
+#: Seconds of load, without --seconds.
+SECONDS = 10
 _HELP = """Check every node against its spec: differences, and tests of what works.
 
 \b
@@ -15,6 +23,8 @@ _HELP = """Check every node against its spec: differences, and tests of what wor
   gpuready verify -i hosts.yaml --output human --output junit:report.xml
   gpuready verify -i hosts.yaml --passive
   gpuready verify -i hosts.yaml --state states.json
+  gpuready verify -i hosts.yaml --level stress --seconds 60    load and measure every idle GPU
+  gpuready stress -i hosts.yaml                                the same: short for verify --level stress
 """
 
 
@@ -22,13 +32,52 @@ _HELP = """Check every node against its spec: differences, and tests of what wor
 @run_options
 @STATE
 @click.option("--passive", is_flag=True, help="Check only what the probe reads; send no second script.")
-def command(state: str | None, passive: bool, **given: Any) -> int:
+@click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),
+              help="How deep to check, overriding verify.level in the spec. smoke starts a container of verify.image. "
+              "stress also loads all GPUs of idle nodes with the PyTorch of verify.torch: matrix products, memory, "
+              "copies, all-reduce.")  # fmt: skip
+@click.option("--seconds", type=Number(1, 3600), metavar="SECONDS",
+              help=f"Seconds of load for --level stress; all GPUs at once.  [default: {SECONDS}]")  # fmt: skip
+def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
     """The exit code."""
-    from gpuready.cli.offline import offline
-    from gpuready.cli.online import online
-    from gpuready.cli.output import deliver
+    from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
 
+    stress = level == "stress"
+    if stress and (passive or state is not None):
+        raise UsageError(f"--level stress needs the nodes: leave out {'--passive' if passive else '--state'}")
+    if seconds is not None and not stress:
+        raise UsageError("--seconds is for --level stress")
+    if level and not stress:
+        given["extra_vars"] = (*given["extra_vars"], (f"verify.level={level}", "--level"))
     wanted = request("verify", **given)
-    run = offline(wanted, state) if state is not None else online(wanted, passive=passive)
-    return deliver(run, wanted.outputs, color=wanted.color)
+    if stress:
+        run = online(wanted, using=lambda: _under_load(seconds or SECONDS))
+    else:
+        run = recorded_or_online(wanted, state, passive=passive)
+    specs = {entry.name: entry.spec for entry in wanted.entries}
+    for host in run.hosts:
+        if host.checks and not host.reason:
+            host.notes += _unreached(host, specs[host.name], "stress" if stress else specs[host.name].verify.level)
+    return wanted.deliver(run)
+
+
+def _unreached(host: HostRun, spec: NodeSpec, wanted: str) -> list[str]:
+    """Return a note if a level was asked for at which nothing was tested, with the reason."""
+    from gpuready.core.check import Level
+
+    level = Level[wanted]
+    verdicts = [judged.verdict for judged in host.checks if judged.check.level == level]
+    if level < Level.smoke or any(verdict.status != "skip" for verdict in verdicts):
+        return []
+    why = verdicts[0].summary if verdicts else "its checks need the second script"
+    if level == Level.smoke and not spec.verify.image:
+        why = "no container was started, because the spec names no verify.image"
+    done = "loaded" if level == Level.stress else "tested"
+    return [f"nothing was {done} at level {wanted}: {why}"]
+
+
+def _under_load(seconds: int) -> Execute:
+    from gpuready.stress_engine import StressEngine
+
+    return lambda entries, options, progress: StressEngine(entries, options, progress, seconds).verify()

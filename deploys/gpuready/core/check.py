@@ -6,12 +6,12 @@ node is skipped with a reason; this follows gpud.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import IntEnum
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -20,13 +20,15 @@ from gpuready.state.model import NodeState, Unknown
 class Level(IntEnum):
     """How deep a check looks.
 
-    ``config``: files. ``effective``: answers of running engines. ``smoke``: a new container. ``fabric``: between hosts.
+    ``config``: files. ``effective``: answers of running engines. ``smoke``: a new container. ``stress``: GPUs under
+    load. ``fabric``: between hosts.
     """
 
     config = 0
     effective = 1
     smoke = 2
-    fabric = 3
+    stress = 3
+    fabric = 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Check:
     """One thing that can be wrong. ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
 
     ``after``: checks whose failure explains this one's; if one of them fails, this check is skipped.
+    ``advisory``: if it is unknown, that is worth a note, and no reason for verify to fail.
     """
 
     id: str
@@ -58,6 +61,7 @@ class Check:
     gpu: bool = False
     active: bool = False
     after: tuple[str, ...] = ()
+    advisory: bool = False
 
     @property
     def component(self) -> str:
@@ -77,7 +81,6 @@ class Judged:
 
 
 def passed(summary: str, evidence: str = "") -> Verdict:
-    """Everything is as expected."""
     return Verdict("pass", summary, evidence)
 
 
@@ -106,17 +109,23 @@ def has_gpu(state: NodeState) -> bool:
     return bool(state.driver.gpus or state.driver.pci_gpus)
 
 
+def gpu_count(number: int) -> str:
+    return f"{number} GPU{'' if number == 1 else 's'}"
+
+
 UNDECIDED = "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
-DECIDE = "write hardware: {gpus: none} for a host without GPUs, such as a build host; otherwise their number"
+DECIDE = (
+    "write hardware: {gpus: none} for a host without GPUs, such as a build host; otherwise their number. "
+    "Without an inventory file: -e hardware.gpus=none"
+)
 
 
 def undecided(spec: NodeSpec, state: NodeState) -> str:
     """Return why gpuready leaves this node alone: it may not be a GPU node. Empty if it is one, or the spec says."""
-    if spec.hardware.gpus != "auto" or has_gpu(state):
+    if spec.hardware.expected_gpus or spec.hardware.without_gpus or has_gpu(state):
         return ""
     listed = isinstance(state.driver.smi, str) and "<gpu id=" in state.driver.smi
-    numbered = any(re.fullmatch(r"/dev/nvidia[0-9]+", path) for path in state.driver.nodes)
-    return "" if listed or numbered else UNDECIDED
+    return "" if listed or state.driver.gpu_nodes else UNDECIDED
 
 
 def run_checks(
@@ -128,11 +137,12 @@ def run_checks(
     active: bool,
     today: date,
     left_out: Collection[str] = (),
+    known: Mapping[str, Verdict] = MappingProxyType({}),
 ) -> tuple[Judged, ...]:
     """Judge the checks in order; report a failure once, at its root cause.
 
     ``active``: also judge checks that need the second exec. ``left_out``: components that the user did not select;
-    their checks are skipped.
+    their checks are skipped. ``known``: verdicts by id that the caller already has.
     """
     done: dict[str, Judged] = {}
     for check in catalogue:
@@ -141,19 +151,21 @@ def run_checks(
         if check.component in left_out:
             done[check.id] = Judged(check, skip(f"{check.component} was not chosen"))
         else:
-            done[check.id] = Judged(check, waived(check, spec, host, today, _one(check, spec, state, done)))
+            done[check.id] = Judged(check, waived(check, spec, host, today, _one(check, spec, state, done, known)))
     return tuple(done.values())
 
 
-def _one(check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged]) -> Verdict:
+def _one(
+    check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged], known: Mapping[str, Verdict]
+) -> Verdict:
     if check.level > Level[spec.verify.level] and not (check.level == Level.smoke and spec.verify.image):
         return skip(f"deeper than verify.level: {spec.verify.level}")
-    if check.gpu and spec.hardware.gpus == "none":
+    if check.gpu and spec.hardware.without_gpus:
         return skip("hardware.gpus: none")
     root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
     if root:
         return skip(f"see {root[0]}")
-    verdict = check.judge(spec, state)
+    verdict = known[check.id] if check.id in known else check.judge(spec, state)
     if verdict.status == "fail" and not verdict.remedy:
         return replace(verdict, remedy=check.fix)
     return verdict
@@ -172,10 +184,10 @@ def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdic
 
 
 def unread(value: Unknown) -> Verdict:
-    """Return the verdict for a part of the state that could not be read."""
     return unknown(value.unknown)
 
 
 def concerning(checks: Iterable[Check], spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
     """Return the checks for a node: all, or only ``gpu.count`` while it is open whether this is a GPU node."""
-    return tuple(check for check in checks if check.id == "gpu.count" or not undecided(spec, state))
+    every = not undecided(spec, state)
+    return tuple(check for check in checks if every or check.id == "gpu.count")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuready.core import owners
+from gpuready.core.check import undecided
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable
 from gpuready.core.ignored_containers import counted
 from gpuready.spec.model import NodeSpec
@@ -63,12 +63,35 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
     )
 
 
-def unselected(
-    back: Iterable[Component], spec: NodeSpec, state: NodeState, selected: frozenset[str] | None
-) -> dict[Component, Comparison]:
-    """For ``remove``: compare the components that were not selected, to see what is still left of them.
+@dataclass(frozen=True)
+class Plan:
+    """The plan of one host. ``plan[component]`` is a comparison; it is made once, when it is first needed.
 
-    ``back``: the components in the order in which they are removed; empty for the other verbs.
+    ``order``: all components, in the order in which they run. ``selected``: the names of those to run (None: all).
+    ``original``: restore the state before gpuready (``remove``).
     """
-    left = (item for item in back if selected is not None and item.name not in selected)
-    return {item: compare(item, spec, state, original=True) for item in left}
+
+    order: tuple[Component, ...]
+    spec: NodeSpec
+    state: NodeState
+    selected: frozenset[str] | None = None
+    original: bool = False
+    _found: dict[Component, Comparison] = field(default_factory=dict, init=False, repr=False)
+
+    def __getitem__(self, item: Component) -> Comparison:
+        if item not in self._found:
+            self._found[item] = compare(item, self.spec, self.state, original=self.original)
+        return self._found[item]
+
+    @property
+    def undecided(self) -> str:
+        """Why this node must be left alone: it may not be a GPU node. Empty if it may change, and for ``remove``."""
+        return "" if self.original else undecided(self.spec, self.state)
+
+    @property
+    def chosen(self) -> tuple[Component, ...]:
+        return tuple(item for item in self.order if self.selected is None or item.name in self.selected)
+
+    @property
+    def left_out(self) -> tuple[Component, ...]:
+        return tuple(item for item in self.order if item not in self.chosen)

@@ -99,9 +99,13 @@ class Component:
         """Return the class of disruption that closing ``diff`` causes on this node."""
         return Disruption.none
 
+    def stage(self, change: Change) -> int:
+        """Return when a change can be closed: without the changes of later stages. The least disruptive is 0."""
+        return 0
+
     def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        """Split ``diff`` into parts, least disruptive first. Each can be closed without the parts after it."""
-        return (diff,)
+        stages = sorted({self.stage(change) for change in diff})
+        return tuple(tuple(change for change in diff if self.stage(change) == stage) for stage in stages)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         """Name the running work that closing ``diff`` would disturb; empty if there is none."""

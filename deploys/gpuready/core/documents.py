@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import sys
-import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:  # each parser is imported where it is used: the texts of checks need none
+    import xml.etree.ElementTree as ET
+
     import tomlkit
     import yaml
 
@@ -28,11 +29,6 @@ MOST_TOML = 250_000
 #: Characters that begin a TOML value or table. The longest dump of containerd's defaults has 270 of them.
 MOST_TOML_VALUES = 3_000
 MOST_DEPTH = 64
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class DocumentError(ValueError):
@@ -51,6 +47,20 @@ def read_json(text: str | bytes, most: int = MOST_JSON, **hooks: Callable[..., A
         return json.loads(text, **cast(Any, hooks))
     except RecursionError:
         raise DocumentError("it is nested too deeply") from None
+
+
+def copied(value: Any) -> Any:
+    """Copy the mappings of a document, so that keys can be set. Lists and other values are shared."""
+    return {key: copied(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def drop(document: Any, path: Sequence[str]) -> None:
+    """Remove a key, and each enclosing mapping that becomes empty."""
+    inner = document.get(path[0])
+    if len(path) > 1 and isinstance(inner, dict):
+        drop(inner, path[1:])
+    if len(path) == 1 or inner == {}:
+        document.pop(path[0], None)
 
 
 def read_yaml(text: str) -> Any:
@@ -133,6 +143,10 @@ def read_toml(text: str) -> tomlkit.TOMLDocument:
 
 def toml_values(text: str) -> dict[str, Any]:
     """Parse TOML into plain values."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     return _toml(text, tomllib.loads)
 
 
@@ -156,6 +170,8 @@ def _toml(text: str, parse: Callable[[str], T], *more: type[Exception]) -> T:
 
 def read_xml(text: str) -> ET.Element:
     """Parse XML and return its root. Declarations of entities and attributes are refused: they can expand."""
+    import xml.etree.ElementTree as ET
+
     _bounded(text, MOST_XML)
     if "<!ENTITY" in text or "<!ATTLIST" in text:
         raise DocumentError("it declares entities or attributes")

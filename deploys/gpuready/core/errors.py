@@ -5,6 +5,7 @@ Each class has its exit code. ``kind`` is the error's name in the result documen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,14 @@ def brief(text: str, most: int = 320) -> str:
     """
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most // 4]} ... {line[5 - most + most // 4 :]}"
+
+
+def did_you_mean(word: str, names: Iterable[str], likeness: float = 0.6) -> str:
+    """Return a hint at the nearest of these names, for the end of a message; nothing if none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(names), 1, likeness)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class GpureadyError(Exception):
@@ -30,7 +39,6 @@ class GpureadyError(Exception):
         self.remedy = remedy
 
     def to_json(self) -> dict[str, str]:
-        """Return the error as the result document shows it."""
         return {"kind": self.kind, "message": str(self), "remedy": self.remedy}
 
 
@@ -99,6 +107,13 @@ class UsageError(GpureadyError):
 
     kind = "usage"
     exit_code = 64
+
+
+class OutputError(GpureadyError):
+    """The result cannot be written."""
+
+    kind = "output"
+    exit_code = 74
 
 
 class UnreachableError(GpureadyError):

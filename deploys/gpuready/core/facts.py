@@ -36,7 +36,6 @@ class File(Facts):
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file."""
         return self.text.encode("utf-8", "surrogateescape")
 
     @property

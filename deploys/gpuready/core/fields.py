@@ -56,7 +56,6 @@ def _repository(value: str) -> str:
 
 
 def is_url(value: str) -> bool:
-    """Tell a URL from a path."""
     return "://" in value
 
 
@@ -109,11 +108,25 @@ def _no_repeats(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+#: What Docker reads as a size (RAMInBytes of docker/go-units), without fractions; upper case is the same.
+SHM_SIZE = r"^[1-9][0-9]{0,14}(b|[kmgtp](i?b)?)?$"
+
+
 def _size(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-def _number_as_text(value: object) -> object:
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _duration(value: object) -> object:
+    """Turn ``90m`` into seconds. Digits alone are seconds."""
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", value) if isinstance(value, str) else None
+    return int(found[1]) * _UNITS[found[2] or "s"] if found else value
+
+
+def number_as_text(value: object) -> object:
+    """Accept a number where the spec wants text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -167,13 +180,27 @@ LdsoDirectories = Annotated[
     Allowed("a list of at least one absolute directory, each once"),
 ]
 ShmSize = Annotated[
-    Annotated[str, Field(pattern=r"^[1-9][0-9]{0,14}[bkmgt]?$")] | Annotated[int, Field(ge=1, lt=1 << 60)],
+    Annotated[str, Field(pattern=SHM_SIZE)] | Annotated[int, Field(ge=1, lt=1 << 60)],
     BeforeValidator(_size),
-    Allowed("a size such as 8g or 64m, or a number of bytes"),
+    Allowed("a size such as 8g, 8gb or 64m, or a number of bytes"),
+]
+Duration = Annotated[
+    int,
+    Field(ge=1, le=30 * 86400),
+    BeforeValidator(_duration),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 30 * 86400},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,8}[smhd]?$"},
+            ]
+        }
+    ),
+    Allowed("a time such as 90m, 12h or 7d, or seconds; at most 30d"),
 ]
 Batch = Annotated[
     Annotated[str, Field(pattern=f"^{BATCH.pattern}$")],
-    BeforeValidator(_number_as_text),
+    BeforeValidator(number_as_text),
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{BATCH.pattern}$"}, {"type": "integer", "minimum": 1}]}),
     Allowed("a number from 1, a percentage, or several such as 1,25%"),
 ]
@@ -193,4 +220,9 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), Allo
 Path = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._+/@-]*$"), Allowed("an absolute path")]
 Date = Annotated[datetime.date, BeforeValidator(_date), Allowed("a date, such as 2026-12-31")]
 Off = Annotated[Literal["off"], BeforeValidator(_off), WithJsonSchema({"enum": ["off", False]})]
+Labels = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9!][A-Za-z0-9._/!=,() -]{0,252}$"),
+    Allowed("a label selector of Kubernetes, such as app!=train or tier in (batch,web)"),
+]
 Count = Annotated[int, Field(ge=1, le=1 << 20), Allowed("a number from 1")]

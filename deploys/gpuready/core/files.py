@@ -46,6 +46,27 @@ def read_stream(file: BinaryIO, most: int) -> bytes:
     return data
 
 
+def replace_file(path: Path, data: bytes, mode: int) -> None:
+    """Write the file as a whole, or not at all. ``mode`` is for a new file; one that exists keeps its own.
+
+    Raises OSError.
+    """
+    import tempfile
+
+    path = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), path.stat().st_mode & 0o777 if path.exists() else mode)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
 def why_not(path: str | Path) -> str:
     """Return why the path cannot be read as a file, in a few words; empty if it can."""
     try:

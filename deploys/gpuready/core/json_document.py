@@ -11,7 +11,7 @@ import json
 import math
 from typing import Any
 
-from gpuready.core.documents import DocumentError, read_json
+from gpuready.core.documents import DocumentError, copied, drop, read_json
 
 Document = dict[str, Any]
 _DEPTH = 100
@@ -123,10 +123,10 @@ def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
 
     A null on the path counts as absent. Any other value that is not an object is an error, because it would be lost.
     """
-    merged: Document = _copy(document)
+    merged: Document = copied(document)
     for path, value in ours.items():
         if value is None:
-            _remove(merged, path)
+            drop(merged, path)
             continue
         at = merged
         for depth, key in enumerate(path[:-1]):
@@ -138,23 +138,6 @@ def merge(document: Document, ours: dict[tuple[str, ...], Any]) -> Document:
             at = inner
         at[path[-1]] = value
     return merged
-
-
-def _remove(document: Document, path: tuple[str, ...]) -> None:
-    """Remove a key, and each enclosing object that becomes empty."""
-    inner = document.get(path[0])
-    if len(path) > 1 and isinstance(inner, dict):
-        _remove(inner, path[1:])
-    if len(path) == 1 or inner == {}:
-        document.pop(path[0], None)
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _copy(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_copy(v) for v in value]
-    return value
 
 
 def readable_by_nvidia_ctk(document: Document, data: bytes) -> bool:

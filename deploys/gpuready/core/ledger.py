@@ -145,12 +145,16 @@ class Putback(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteFiles(Script):
-    """Write and remove whole files, all or none; only root may read the one whose path is ``secret``."""
+    """Write and remove whole files, all or none.
+
+    ``secret``: the path of the one that only root may read. ``program``: that of one to make executable.
+    """
 
     template = "lib/files"
     puts: tuple[Put, ...]
     drops: tuple[Drop, ...] = ()
     secret: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)

@@ -135,4 +135,4 @@ def _operators_toolkit(state: NodeState) -> str:
 
 
 def _has_package(state: NodeState) -> bool:
-    return not isinstance(state.packages, Unknown) and _PACKAGE in state.packages
+    return _PACKAGE in state.installed

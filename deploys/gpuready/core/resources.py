@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @functools.cache
-def _root() -> Path:
+def root() -> Path:
     here = Path(__file__).resolve().parents[1]
     packaged = here / "templates"
     return packaged if packaged.is_dir() else here.parents[1] / "templates"
@@ -41,7 +41,7 @@ def _environment(script: bool) -> jinja2.Environment:
     import jinja2  # takes 0.05 s; commands that render nothing do not need it
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_root()),
+        loader=jinja2.FileSystemLoader(root()),
         undefined=jinja2.StrictUndefined,
         finalize=_quote if script else None,
         autoescape=False,

@@ -107,7 +107,6 @@ class Rollout:
 
     @property
     def why(self) -> str:
-        """Why the rollout ended early."""
         if len(self._wrong) <= self._most:
             return "interrupted"
         return f"{hostlist(self._wrong)} failed, and --max-fail is {self._max_fail}"

@@ -24,7 +24,7 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
     """Return the verdict on a container that ran: does it have the node's GPUs?"""
     m = re.search(r"gpus=(\d+)", out)
     seen = int(m[1]) if m else 0
-    if has_gpu(state) and spec.hardware.gpus != "none":
+    if has_gpu(state) and not spec.hardware.without_gpus:
         want = spec.hardware.expected_gpus or 1
         if seen < want:
             return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])

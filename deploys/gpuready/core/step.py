@@ -1,4 +1,4 @@
-"""One script for the node, and what it answered: what a component yields while it converges."""
+"""A step: one script for the node and its reply. Components yield steps while they converge."""
 
 from __future__ import annotations
 
@@ -19,32 +19,36 @@ class Script:
     template: ClassVar[str]
 
     def render(self) -> str:
-        """The text for the node."""
         return resources.script(self.template, **vars(self))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One script for the node, to be run as root: ``args`` says which, and what it is told.
+    """A script to run on the node as root, with its arguments in ``args``.
 
-    ``survives``: it must end once begun, so it runs as a transient unit that outlives the connection; one that does not
-    changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 is done, :data:`PENDING_EXIT` means that it
-    found work it may not disturb. ``sends``: a file of the controller's, which the script reads from its stdin once it
-    has printed from which byte on; such a step cannot survive.
+    ``survives``: once begun, it must end, so it runs as a transient unit that outlives the connection. A step that does
+    not survive changes nothing, unless it ``alters``. ``timeout`` is in seconds. Exit 0 means done, and
+    :data:`PENDING_EXIT` that it found work that it may not disturb. ``sends``: a file of the controller. The script
+    prints the byte to start from, then reads the file from its stdin. Such a step cannot survive. ``fixes``: what to do
+    about a failure, by how the script's message begins.
     """
 
     name: str
-    args: Script | str
+    args: Script
     timeout: int = 60
     survives: bool = True
     alters: bool = False
     summary: str = ""
     sends: str = ""
+    fixes: tuple[tuple[str, str], ...] = ()
 
     @property
     def script(self) -> str:
-        """Its text."""
-        return self.args.render() if isinstance(self.args, Script) else self.args
+        return self.args.render()
+
+    def fix(self, message: str) -> str:
+        """Return what to do about a failure with this message; empty if the step does not know."""
+        return next((fix for begin, fix in self.fixes if message.startswith(begin)), "")
 
 
 PENDING_EXIT = 77
@@ -52,7 +56,7 @@ PENDING_EXIT = 77
 
 @dataclass(frozen=True)
 class Reply:
-    """What a step answered: its exit status and its output (UTF-8 with surrogateescape)."""
+    """The exit status and the output of a step (UTF-8 with surrogateescape)."""
 
     rc: int
     out: str

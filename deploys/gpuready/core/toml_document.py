@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from gpuready.core.documents import DocumentError, read_toml, toml_values
+from gpuready.core.documents import DocumentError, copied, drop, read_toml, toml_values
 
 Path = tuple[str, ...]
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
     try:
         for path, value in sorted(wanted.items(), key=lambda item: len(item[0])):
             if value is None:
-                _drop(document, path)
+                drop(document, path)
             else:
                 _put(document, path, value)
         merged = tomlkit.dumps(document)
@@ -92,33 +92,15 @@ def _put(document: Any, path: Path, value: Any) -> None:
     here[path[-1]] = list(value) if isinstance(value, tuple) else value
 
 
-def _drop(document: Any, path: Path) -> None:
-    above = [document]
-    for key in path[:-1]:
-        if key not in above[-1]:
-            return
-        above.append(above[-1][key])
-    for depth in reversed(range(len(path))):
-        table, key = above[depth], path[depth]
-        if key in table and (depth == len(path) - 1 or not table[key]):
-            del table[key]
-
-
 def _expected(before: dict[str, Any], wanted: Mapping[Path, Any]) -> dict[str, Any]:
     """Apply the same change to plain values."""
-    after: dict[str, Any] = _copied(before)
+    after: dict[str, Any] = copied(before)
     for path, value in wanted.items():
         if value is None:
-            _drop(after, path)
+            drop(after, path)
             continue
         here = after
         for key in path[:-1]:
             here = here.setdefault(key, {})
         here[path[-1]] = list(value) if isinstance(value, tuple) else value
     return after
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return value

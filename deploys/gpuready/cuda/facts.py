@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuready.core.versions import Version
 from gpuready.cuda import tables
 from gpuready.cuda.tables import Gpu
-from gpuready.cuda.versions import Version
 
 STACKS = ("none", "mount", "ldconfig", "hook", "disabled")
 """What happens to an image's libcuda: ``none`` without a container, else what the container toolkit does with it."""

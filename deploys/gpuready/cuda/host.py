@@ -11,11 +11,11 @@ import re
 
 from gpuready.core import toml_document
 from gpuready.core.toml_document import TomlError, read
+from gpuready.core.versions import Version, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, stack_of
 from gpuready.cuda.tables import Gpu
-from gpuready.cuda.versions import Version, numbers
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 from gpuready.state.toolkit_config import COMPAT, CONFIG, MODE, Document, given
 
 
@@ -44,11 +44,6 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
     return tuple(Host(numbers(driver), model, stack, toolkit, legacy, drives) for model in models), ""
 
 
-def has_driver(state: NodeState) -> bool:
-    """Tell whether the nvidia module is loaded."""
-    return bool(state.driver.loaded)
-
-
 def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
     """Return the distinct GPU models that nvidia-smi lists; one unknown model if it lists none."""
     smi = state.driver.smi
@@ -63,9 +58,8 @@ def _cell(block: str, tag: str) -> str:
 
 
 def _toolkit(state: NodeState) -> Version | None:
-    package = None if isinstance(state.packages, Unknown) else state.packages.get("nvidia-container-toolkit")
-    tools = {} if isinstance(state.tools, Unknown) else state.tools
-    lines = [tool.version_line for name, tool in tools.items() if name.rpartition("/")[2] == "nvidia-ctk"]
+    package = state.installed.get("nvidia-container-toolkit")
+    lines = [tool.version_line for name, tool in state.commands.items() if name.rpartition("/")[2] == "nvidia-ctk"]
     m = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
     return numbers(m[0]) if m else None
 

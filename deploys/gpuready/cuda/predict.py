@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gpuready.core.versions import dotted, driver, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.require import Properties, RequireError, satisfied
-from gpuready.cuda.versions import dotted, driver, numbers
 
-VERDICTS = ("NATIVE", "MINOR", "FORWARD", "ERROR_803", "ERROR_804", "NEEDS_DRIVER", "REFUSED")
+VERDICTS = ("NATIVE", "MINOR", "FORWARD", "ERROR_803", "ERROR_804", "NEEDS_DRIVER", "REFUSED", "NO_CODE")
 RUNS = ("NATIVE", "MINOR", "FORWARD")
 
 
@@ -24,6 +24,8 @@ class Prediction:
     """``verdict`` is one of :data:`VERDICTS`. ``library`` is the image's libcuda if the program loads that one.
 
     ``certain`` is false if the verdict depends on something unknown or undocumented; ``reason`` then says what.
+    ``table``: the file in data/ that the verdict rests on, or ``note`` (the library's ELF note), or ``image`` (its own
+    conditions).
     """
 
     verdict: str
@@ -31,10 +33,10 @@ class Prediction:
     reason: str
     library: CompatLib | None = None
     notes: tuple[str, ...] = ()
+    table: str = ""
 
     @property
     def runs(self) -> bool:
-        """Whether the program runs, according to the prediction."""
         return self.verdict in RUNS
 
 
@@ -43,28 +45,54 @@ def predict(host: Host, image: Image) -> Prediction:
     lacks = tables.no_support(host.gpu.architecture, host.driver[0])
     if lacks and host.driver != host.drives:
         text = f"driver {driver(host.driver)} has {lacks}: CUDA finds no device ({host.gpu.name})"
-        return Prediction("NEEDS_DRIVER", True, text)
+        return Prediction("NEEDS_DRIVER", True, text, table="gpus")
+    if (first := host.gpu.oldest_driver) and host.driver < first.driver and host.driver != host.drives:
+        return _too_old(host, first)
     open_, why = gate(host, image)
     if open_ is False:
-        return Prediction("REFUSED", True, why)
+        return Prediction("REFUSED", True, why, table="image")
     library = chosen(host, image)
     found = _forward(host, image, library) if library else _own(host, image)
-    if found.runs and (text := _no_code(host, image)):
+    if found.runs and image.cuda[0] > host.gpu.newest_toolkit:
+        return Prediction("NO_CODE", True, _dropped(host, image), notes=found.notes, table="gpus")
+    if found.runs and (text := _no_code_yet(host, image)):
         found = replace(found, notes=(*found.notes, text))
+    if found.runs and _unheard_of(host):
+        text = f"the tables do not know the GPU {host.gpu.name!r}: it may need a newer driver or CUDA"
+        found = replace(found, certain=False, notes=(*found.notes, text))
     if library is None and (text := _left_aside(host, image)):
         found = replace(found, notes=(text, *found.notes))
     if open_ is None:
         text = f"it is unknown whether NVIDIA_REQUIRE_CUDA lets the container start: {why}"
-        found = Prediction(found.verdict, False, found.reason, found.library, (*found.notes, text))
+        found = replace(found, certain=False, notes=(*found.notes, text))
     return found
 
 
-def _no_code(host: Host, image: Image) -> str:
-    """Say if this CUDA has no machine code for this GPU. The driver's libcuda can still compile PTX for it."""
+def _unheard_of(host: Host) -> bool:
+    """Tell whether a GPU is named that the tables do not have, and that the driver was not seen to drive."""
+    gpu = host.gpu
+    return bool(gpu.name) and gpu.kind == "unknown" and not gpu.architecture and host.driver != host.drives
+
+
+def _too_old(host: Host, first: tables.OldestDriver) -> Prediction:
+    has, name = driver(host.driver), host.gpu.name
+    if first.sure:
+        text = f"{name} needs driver {driver(first.driver)} or newer, not {has}"
+        return Prediction("NEEDS_DRIVER", True, text, table="gpus")
+    text = f"driver {has} may not support {name}: {driver(first.driver)} is the first that NVIDIA names for it"
+    return Prediction("NEEDS_DRIVER", False, text, table="gpus")
+
+
+def _dropped(host: Host, image: Image) -> str:
+    """Say that this CUDA no longer supports the GPU. Its PTX is for later ones, so the driver cannot compile it."""
+    gpu = host.gpu
+    last = f"the last one that did is CUDA {gpu.newest_toolkit}"
+    return f"CUDA {image.cuda[0]} does not support {gpu.architecture} ({last}): CUDA error 209 on {gpu.name}"
+
+
+def _no_code_yet(host: Host, image: Image) -> str:
+    """Say if this CUDA has no machine code yet for this GPU. The driver's libcuda can still compile PTX for it."""
     gpu, first = host.gpu, host.gpu.oldest_toolkit
-    if image.cuda[0] > gpu.newest_toolkit:
-        last = f"the last one that did is CUDA {gpu.newest_toolkit}"
-        return f"CUDA {image.cuda[0]} does not support {gpu.architecture} ({last}): error 209"
     if image.cuda[:2] < first:
         lacks = f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture}"
         return f"{lacks} (the first is CUDA {dotted(first)}): programs without PTX get error 209"
@@ -159,16 +187,21 @@ def _own(host: Host, image: Image) -> Prediction:
     name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
     speaks = f"driver {name} supports CUDA {dotted(has)}"
     if has >= cuda[:2]:
-        return Prediction("NATIVE", True, f"{speaks}, which includes {wanted}")
+        beyond = tables.beyond(host.driver)
+        doubt = f"; driver branch {host.driver[0]} is newer than the tables of {tables.dated('branches')[0]}"
+        text = f"{speaks}, which includes {wanted}{doubt if beyond else ''}"
+        return Prediction("NATIVE", not beyond, text, table="branches")
     floor = tables.floors().get(cuda[0])
     if floor is not None and host.driver >= floor:
         text = f"{speaks}; {wanted} runs on driver {driver(floor)} or newer (minor-version compatibility)"
-        return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,))
-    if own := _by_entrypoint(host, image):
-        return own
-    least = driver(floor or tables.bundled_driver(cuda))
+        return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,), "branches")
+    if found := _by_entrypoint(host, image):
+        return found
+    own = tables.bundled_driver(cuda[:2])  # CUDA 11.0 came out before the floor of its major
+    least = driver(min(floor, own) if floor else tables.bundled_driver(cuda))
     text = f"{speaks}, but {wanted} needs driver {least} or newer: CUDA error 35, driver version is insufficient"
-    return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text)
+    table = "toolkits" if floor is None or own < floor else "branches"
+    return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text, table=table)
 
 
 MINOR_LIMITS = "compiling PTX at run time may fail with error 222; calls that are newer than the driver fail with 36"
@@ -185,7 +218,7 @@ def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
         f"the image's entrypoint selects its libcuda {driver(library.version)}; "
         "a command that replaces the entrypoint gets error 35"
     )
-    return Prediction("FORWARD", False, text, library)
+    return Prediction("FORWARD", False, text, library, table=_lists(library))
 
 
 def _too_new(host: Host, library: CompatLib) -> str:
@@ -204,32 +237,35 @@ def listed(host: Host, library: CompatLib) -> str:
     return "the images of its release list" if branch in released else ""
 
 
+def _lists(library: CompatLib) -> str:
+    """Return what says on which driver branches this library works."""
+    return "note" if library.note is not None and library.note.driver else "forward"
+
+
 def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
     """Predict with the image's libcuda in place of the driver's."""
     name, version, here = host.gpu.name, driver(library.version), driver(host.driver)
     what = f"the image's libcuda {version} is loaded in place of the driver's {here}"
     if host.gpu.kind == "consumer":
         text = f"{what}, and {name} is a consumer GPU: CUDA error 804, forward compatibility on non supported HW"
-        return Prediction("ERROR_804", True, text, library)
+        return Prediction("ERROR_804", True, text, library, table="gpus")
     if host.gpu.kind == "unknown":
         text = f"{what}, and {name or 'the GPU'} is unknown: CUDA error 804, unless it is a data-center GPU"
-        return Prediction("ERROR_804", False, text, library)
+        return Prediction("ERROR_804", False, text, library, table="gpus")
     if lacks := _too_new(host, library):
-        return Prediction("ERROR_804", False, f"{what}, and that libcuda has {lacks}", library)
+        return Prediction("ERROR_804", False, f"{what}, and that libcuda has {lacks}", library, table="gpus")
     by = listed(host, library)
     if not by or library.version < host.driver:
         noted = library.note is not None and bool(library.note.driver)
         source = "its ELF note does not list" if noted else "no support matrix lists"
         why = f"{source} driver branch {host.driver[0]}" if not by else "that libcuda is older than the driver"
         text = f"{what}, and {why}: CUDA error 803, unsupported display driver / cuda driver combination"
-        return Prediction("ERROR_803", noted, text, library)
+        return Prediction("ERROR_803", noted, text, library, table=_lists(library))
     covered = library.cuda >= image.cuda[:2] or library.version >= tables.floors().get(image.cuda[0], (10**6,))
     if not covered:
         text = f"{what}, but it supports only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: CUDA error 35"
-        return Prediction("NEEDS_DRIVER", True, text, library)
+        return Prediction("NEEDS_DRIVER", True, text, library, table="branches")
     text = f"{what}; {by} driver branch {host.driver[0]}"
     if host.gpu.kind == "pro":
-        return Prediction(
-            "FORWARD", False, f"{text}; only some RTX boards support forward compatibility: test it on {name}", library
-        )
-    return Prediction("FORWARD", True, text, library)
+        text += f"; only some RTX boards support forward compatibility: test it on {name}"
+    return Prediction("FORWARD", host.gpu.kind != "pro", text, library, table=_lists(library))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.cuda.versions import Version, numbers, padded
+from gpuready.core.versions import Version, numbers, padded
 
 PROPERTIES = ("cuda", "driver", "arch", "brand")
 _CLAUSE = re.compile(r"([^<>=!]+)(!=|<=|>=|=|<|>)([^<>=!]+)")

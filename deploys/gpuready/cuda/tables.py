@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuready.cuda.versions import Version, numbers
+from gpuready.core.versions import Version, numbers
 
 DATA = Path(__file__).parent / "data"
 
@@ -106,6 +106,19 @@ KINDS = ("consumer", "pro", "datacenter", "unknown")
 
 
 @dataclass(frozen=True)
+class OldestDriver:
+    """The first driver version that NVIDIA names for a GPU model. ``sure``: older ones do not support it."""
+
+    model: str
+    driver: Version
+    sure: bool
+
+
+def _oldest(row: dict[str, Any]) -> OldestDriver:
+    return OldestDriver(row["model"], numbers(row["driver"]), row["sure"])
+
+
+@dataclass(frozen=True)
 class Gpu:
     """A GPU model. ``kind`` is one of :data:`KINDS`; ``brands`` are the words that NVIDIA_REQUIRE_CUDA may use for it.
 
@@ -123,6 +136,12 @@ class Gpu:
         """The last driver branch that supports it; None while support continues."""
         found: int | None = _load("gpus")["newest_branch"].get(self.architecture)
         return found
+
+    @property
+    def oldest_driver(self) -> OldestDriver | None:
+        """The first full driver version for it; None where the first branch of its architecture says enough."""
+        rows = _load("gpus")["oldest_driver"]
+        return next((_oldest(row) for row in rows if re.search(row["match"], self.name)), None)
 
     @property
     def oldest_toolkit(self) -> Version:
@@ -151,9 +170,28 @@ def gpu(name: str, brand: str = "") -> Gpu:
     return Gpu(name, kind, brands, made.get("name", ""), made.get("capability", ""))
 
 
-def architecture(device: int) -> str:
-    """Return a GPU's architecture by its PCI device id; empty if unknown."""
-    return next((str(row["name"]) for row in _load("gpus")["devices"] if row["from"] <= device <= row["to"]), "")
+@dataclass(frozen=True)
+class Device:
+    """A GPU by its PCI device id. ``model`` is what to call it; it and ``architecture`` are empty if unknown.
+
+    ``open_module``: whether it runs the open kernel module: ``only``, ``never``, or either (empty).
+    """
+
+    architecture: str = ""
+    model: str = ""
+    open_module: str = ""
+    oldest_driver: OldestDriver | None = None
+
+
+def device(id: int) -> Device:
+    """Identify a GPU by its PCI device id."""
+    data = _load("gpus")
+    row = next((row for row in data["devices"] if row["from"] <= id <= row["to"]), None)
+    if row is None:
+        return Device()
+    oldest = next((_oldest(each) for each in data["oldest_driver"] if id in each["devices"]), None)
+    module = row.get("open_module", data["open_module"].get(row["name"], ""))
+    return Device(row["name"], row.get("model", row["name"]), module, oldest)
 
 
 def driver_branches(architecture: str) -> tuple[int, int]:
@@ -169,11 +207,6 @@ def no_support(architecture: str, branch: int) -> str:
         return ""
     limit = f"the last branch is {last}" if branch > last else f"the first branch is {first}"
     return f"no support for {architecture} GPUs ({limit})"
-
-
-def open_module(architecture: str) -> str:
-    """Tell whether an architecture runs the open kernel module: ``only``, ``never``, or either (empty)."""
-    return str(_load("gpus")["open_module"].get(architecture, ""))
 
 
 # --- the container toolkit ----------------------------------------------------------------------------------------

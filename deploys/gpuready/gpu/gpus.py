@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gpuready.core.check import Check, Judge, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
+from gpuready.core.check import Check, Judge, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
 from gpuready.gpu.facts.smi import Gpu, gpus
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -88,8 +88,14 @@ def of_version(package: str, driver: str) -> bool:
 
 
 def on(value: bool) -> str:
-    """Name a mode: ``on`` or ``off``."""
     return "on" if value else "off"
+
+
+def check(
+    id: str, cause: str, confirm: str, fix: str, judge: Judge, *, after: tuple[str, ...] = ROOTS, active: bool = False
+) -> Check:
+    """Build a check of GPUs. It is not judged while one of ``after`` fails."""
+    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, active=active, after=after)
 
 
 _NO_GPU = "nvidia-smi lists no GPU"
@@ -126,22 +132,15 @@ def _answers(spec: NodeSpec, state: NodeState) -> Verdict:
     unread = [f"{gpu.bus}: {path} is {text!r}" for gpu in found for path, text in gpu.unread.items()]
     if unread:
         return unknown(f"this gpuready does not understand what nvidia-smi prints: {'; '.join(unread[:4])}")
-    return passed(f"nvidia-smi answers for {len(found)} GPUs")
+    return passed(f"nvidia-smi answers for {gpu_count(len(found))}")
 
 
-ANSWERS = Check(
+ANSWERS = check(
     "gpu.answers",
-    Level.effective,
     "nvidia-smi fails, hangs, or shows ERR!, 'Unknown Error', 'GPU requires reset' or 'GPU is lost' instead "
     "of a value: a GPU is off the bus, hangs, or has a corrupt infoROM.",
     "timeout -k 5 60 nvidia-smi -q; echo $?; dmesg | grep -E 'NVRM|Xid'",
     "drain the node and reboot it; replace a GPU that still does not answer, or whose infoROM is corrupt",
     _answers,
-    gpu=True,
     after=DRIVER,
 )
-
-
-def check(id: str, cause: str, confirm: str, fix: str, judge: Judge, *after: str, active: bool = False) -> Check:
-    """Build a check of GPUs. It is not judged while one of :data:`ROOTS` or of ``after`` fails."""
-    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, active=active, after=(*ROOTS, *after))

@@ -1,4 +1,4 @@
-"""Checks for what an update of the driver leaves stale on a running node.
+"""Checks for leftovers of a driver update on a running node.
 
 Sources: the driver's README (GSP firmware, device nodes), NVIDIA's documentation of Fabric Manager and IMEX (both of
 the driver's full version), nvidia-container-toolkit issue 48 (/dev/char), nvidia-persistenced(1), proc(5).
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core.check import Verdict, fail, passed, skip, unknown, unread, warn
 from gpuready.gpu.facts.leftovers import Holder
-from gpuready.gpu.gpus import companions, of_version, with_driver
+from gpuready.gpu.gpus import check, companions, of_version, with_driver
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 from gpuready.state.persistenced import PERSISTENCED, persistence
@@ -83,10 +83,9 @@ def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
 def _persistenced(spec: NodeSpec, state: NodeState) -> Verdict:
     if isinstance(state.units, Unknown):
         return unread(state.units)
-    unit = state.units.get(PERSISTENCED)
-    if unit is None or unit.enabled not in ("enabled", "static"):
-        return skip(f"{PERSISTENCED} is {'not installed' if unit is None else unit.enabled or 'not enabled'}")
-    now = persistence(state)
+    now, enabled = persistence(state), state.unit(PERSISTENCED).enabled
+    if enabled not in ("enabled", "static"):
+        return skip(f"{PERSISTENCED} is {'not installed' if now == 'not installed' else enabled or 'not enabled'}")
     return passed(f"{PERSISTENCED} is {now}") if now == "active" else warn(f"{PERSISTENCED} is {now}")
 
 
@@ -100,7 +99,7 @@ def _companions(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("neither IMEX nor NSCQ is installed as a package")
     wrong = [f"{name} {version}" for name, version in sorted(found.items()) if not of_version(version, driver)]
     if wrong:
-        return fail(f"the driver is {driver}, but there is {', '.join(wrong)}")
+        return fail(f"the driver is {driver}, but these packages differ: {', '.join(wrong)}")
     return passed(f"of the driver's version: {', '.join(sorted(found))}")
 
 
@@ -113,71 +112,58 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 CHECKS = (
-    Check(
+    check(
         "driver.firmware",
-        Level.effective,
         "GPUs since Turing run a firmware that the driver reads from /lib/firmware/nvidia/VERSION. Without the files "
         "of its own version, the GPU does not come up, or still runs the firmware that was loaded before.",
         "nvidia-smi -q | grep 'GSP Firmware'; ls /lib/firmware/nvidia; cat /proc/driver/nvidia/version",
         "install the firmware package of the driver's version, then reload the modules or reboot",
         _firmware,
-        gpu=True,
-        after=("driver.loaded", "driver.match", "gpu.answers"),
     ),
-    Check(
+    check(
         "driver.charlinks",
-        Level.effective,
         "systemd finds a device by its link in /dev/char. Without the link, containers in legacy mode with the systemd "
         "cgroup driver lose their GPU at the next daemon-reload: 'Failed to initialize NVML: Unknown Error'.",
         "ls -l /dev/nvidia* /dev/char",
         "set reconverge: {on_driver_change: mend} to create the links at every boot; by hand: nvidia-ctk system "
         "create-dev-char-symlinks",
         _links,
-        gpu=True,
         after=("driver.loaded",),
     ),
-    Check(
+    check(
         "driver.persistenced",
-        Level.effective,
         "nvidia-persistenced stopped, because its library and the module had different versions, or the process from "
         "before the update still runs.",
         "systemctl status nvidia-persistenced; ls -l /proc/$(pidof nvidia-persistenced)/exe",
         "gpuready apply restarts nvidia-persistenced; by hand: systemctl restart nvidia-persistenced",
         _persistenced,
-        gpu=True,
         after=("driver.loaded", "driver.match"),
     ),
-    Check(
+    check(
         "driver.companions",
-        Level.effective,
         "IMEX (NVL72) and the NVSwitch library NSCQ must have exactly the driver's version. Otherwise GPUs cannot "
         "share memory across nodes, or DCGM sees no NVSwitch.",
         "dpkg -l 'nvidia-imex*' 'libnvidia-nscq*'; cat /proc/driver/nvidia/version",
         "install these packages at the driver's full version, then restart nvidia-imex and nvidia-dcgm",
         _companions,
-        gpu=True,
         after=("driver.loaded",),
     ),
-    Check(
+    check(
         "driver.peers",
-        Level.effective,
         "GDRCopy and GPUDirect Storage each have a kernel module that is built for one driver version. It is "
         "installed, but not loaded, often because it was not rebuilt after a driver update.",
         "ls -d /usr/src/gdrdrv-* /usr/src/nvidia-fs-*; dkms status; lsmod | grep -E 'gdrdrv|nvidia_fs'",
         "dkms autoinstall, then modprobe gdrdrv or modprobe nvidia-fs; dmesg shows why the kernel refuses a module",
         _peers,
-        gpu=True,
         after=("driver.loaded",),
     ),
-    Check(
+    check(
         "driver.processes",
-        Level.effective,
         "Programs and containers that started before the update (also DCGM's nv-hostengine) still use the deleted "
         "libraries. They fail once the module changes: 'Driver/library version mismatch', error 803.",
         "grep -l 'lib\\(cuda\\|nvidia-ml\\).*(deleted)' /proc/[0-9]*/maps; grep '//deleted' /proc/PID/mountinfo",
         "restart the programs and containers that the check lists; gpuready does not restart them",
         _processes,
-        gpu=True,
         after=("driver.loaded",),
     ),
 )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from gpuready.core.check import Check, Judge, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread
-from gpuready.gpu.gpus import with_driver
+from gpuready.gpu.gpus import check, with_driver
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import DRIVER_DIRS, library_version
 from gpuready.state.model import Linker, NodeState, Unknown
@@ -131,21 +131,19 @@ CHECKS = (
     Check(
         "libcuda.loader",
         Level.effective,
-        "The dynamic loader itself cannot find libcuda.so.1, whatever the cache says.",
+        "The dynamic loader cannot find libcuda.so.1, even if the cache lists it.",
         "env -i LD_PRELOAD=libcuda.so.1 LD_TRACE_LOADED_OBJECTS=1 /bin/true",
         "run ldconfig; check that the library and its dependencies are readable and built for this architecture",
         _loader,
         after=("libcuda.ldcache",),
     ),
-    Check(
+    check(
         "libcuda.init",
-        Level.effective,
         "The libraries are found, but CUDA does not initialize: module and library versions differ, device nodes are "
         "missing, the fabric manager is down, or a GPU is lost.",
         "nvidia-smi; CUDA's deviceQuery; or python3 -c \"import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))\"",
-        "look up the number in the CUDA driver API; nvidia-smi and dmesg show which GPU is affected",
+        "gpuready explain 'CUDA error N' explains the number that the check shows; nvidia-smi and dmesg name the GPU",
         _init,
-        gpu=True,
         active=True,
         after=("driver.loaded", "driver.match", "libcuda.ldcache", "libcuda.loader"),
     ),

@@ -93,8 +93,8 @@ CHECKS = (
     ),
     check(
         "gpu.remap",
-        "A bad memory row is to be replaced by a spare one at the next reset, or no spare row is left. Until then, the "
-        "next error in that row ends the program again.",
+        "A bad memory row waits to be replaced by a spare one at the next reset, or no spare row is left. Until the "
+        "reset, every error in that row ends the program that hits it.",
         "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv",
         "pending: reset the GPU; failure: replace it",
         each(_remap, "no row remapping is pending", "this GPU does not remap rows (Ampere and later do)"),
@@ -108,8 +108,8 @@ CHECKS = (
     ),
     check(
         "gpu.ecc",
-        "The GPU counted memory errors. An uncorrectable error ends the program that hit it. Many corrected errors "
-        "announce failing memory.",
+        "The GPU counted memory errors. An uncorrectable error ends the program that hit it. Many corrected errors are "
+        "a sign of failing memory.",
         "nvidia-smi -q -d ECC",
         "uncorrectable: reset the GPU, and replace it if the errors return (limits: verify.thresholds)",
         each(_ecc, "memory errors are within their limits", "no ECC counters: ECC is off or not supported"),

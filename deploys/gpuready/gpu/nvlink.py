@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.facts.links import Links, links, matrix
-from gpuready.gpu.gpus import RESET, check
+from gpuready.gpu.gpus import RESET, ROOTS, check
 from gpuready.gpu.nvswitch import switched
 from gpuready.gpu.thresholds import limit
 from gpuready.spec.model import NodeSpec
@@ -137,7 +137,7 @@ CHECKS = (
         "nvidia-smi nvlink -s; nvidia-smi topo -m",
         "with NVSwitch: see gpu.fabric, reset all GPUs; with a bridge: reseat it; else replace the GPU or bridge",
         _status,
-        "gpu.fabric",
+        after=(*ROOTS, "gpu.fabric"),
         active=True,
     ),
     check(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core.check import Verdict, fail, gpu_count, passed, skip, unknown, unread, warn
 from gpuready.gpu.facts.smi import Gpu
-from gpuready.gpu.gpus import ROOTS, companions, listed, of_version
+from gpuready.gpu.gpus import ROOTS, check, companions, listed, of_version
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
@@ -87,7 +87,7 @@ def _state(spec: NodeSpec, state: NodeState) -> Verdict:
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
     if degraded:
         return warn(f"the fabric is degraded: {degraded[0]}", "drain the node, reset all GPUs", "; ".join(degraded[:8]))
-    return passed(f"the fabric is complete for {len(members)} GPUs" if members else f"{UNIT} is active")
+    return passed(f"the fabric is complete for {gpu_count(len(members))}" if members else f"{UNIT} is active")
 
 
 def _why(gpu: Gpu) -> str:
@@ -97,35 +97,28 @@ def _why(gpu: Gpu) -> str:
 
 
 CHECKS = (
-    Check(
+    check(
         "gpu.nvswitch",
-        Level.effective,
         "The node has an NVSwitch that the spec excludes, or lacks one: a wrong machine type, or a switch tray is off.",
         "lspci -d 10de: -n | grep 0680; nvidia-smi -q | grep -A3 Fabric",
         "use the right machine type, or correct hardware.nvswitch in the spec",
         _present,
-        gpu=True,
-        after=ROOTS,
     ),
-    Check(
+    check(
         "driver.fabricmanager",
-        Level.effective,
         "The fabric manager must have exactly the driver's version. Another version stops at its start, and CUDA "
         "returns error 802 (system not yet initialized).",
         "nv-fabricmanager --version; cat /proc/driver/nvidia/version; journalctl -u nvidia-fabricmanager",
         "install the fabric manager of the driver's full version, then systemctl restart nvidia-fabricmanager",
         _version,
-        gpu=True,
         after=("driver.loaded",),
     ),
-    Check(
+    check(
         "gpu.fabric",
-        Level.effective,
         "GPUs behind an NVSwitch wait for the fabric manager. Until it has trained the links, CUDA returns error 802.",
         "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric",
         "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
         _state,
-        gpu=True,
         after=(*ROOTS, "driver.fabricmanager"),
     ),
 )

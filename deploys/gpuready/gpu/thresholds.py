@@ -32,18 +32,22 @@ def load(name: str) -> dict[str, Any]:
 
 
 @functools.cache
-def _actions() -> dict[int, Action]:
-    found: dict[int, Action] = {}
-    for entry in load("xids")["actions"].values():
-        action = Action(entry["status"], entry["means"], entry["remedy"])
-        found |= dict.fromkeys(entry["xids"], action)
-    return found
+def _actions() -> tuple[dict[int, Action], Action]:
+    """Return the actions by Xid, and that for every other Xid."""
+    table = load("xids")["actions"]
+    actions = {name: Action(entry["status"], entry["means"], entry["remedy"]) for name, entry in table.items()}
+    return {xid: actions[name] for name, entry in table.items() for xid in entry["xids"]}, actions["newer"]
 
 
 def xid_action(number: int) -> Action:
-    """Return the action for an Xid. One that is newer than the table gets the action for unknown Xids."""
-    known = _actions()
-    return known.get(number, known[max(load("xids")["actions"]["newer"]["xids"])])
+    """Return the action for an Xid. An Xid that is not in the table gets the action for newer Xids."""
+    known, newer = _actions()
+    return known.get(number, newer)
+
+
+def fatal_xids() -> tuple[int, ...]:
+    """Return the Xids after which a GPU needs a reset, a reboot or repair."""
+    return tuple(sorted(number for number, action in _actions()[0].items() if action.status == "fail"))
 
 
 def limit(name: str, given: Thresholds, model: str) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
+from gpuready.gpu.gpus import check
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -95,20 +96,18 @@ def _summary(report: Mapping[str, Any]) -> str:
 
 
 CHECKS = (
-    Check(
+    check(
         "gpu.python",
-        Level.effective,
         "The Python that verify.torch names is not on the node: a wrong path, a directory, or an environment that was "
         "never created there. This check also runs where CUDA does not work.",
         "ls -lL PYTHON",
         "name the environment's own python (verify: {torch: /opt/train/bin/python}), or create the environment",
         _python,
-        gpu=True,
+        after=(),
         active=True,
     ),
-    Check(
+    check(
         "gpu.torch",
-        Level.effective,
         "The PyTorch that verify.torch names does not work on this node: it was built without CUDA, is newer than the "
         "driver (error 35, 'driver version is insufficient'), is not built for this GPU ('no kernel image is "
         "available'), or CUDA does not initialize (803, 804). NCCL before 2.13.4 does not report a lost peer.",
@@ -116,7 +115,6 @@ CHECKS = (
         "gpuready compat --image-cuda VERSION -i INVENTORY shows whether the driver runs a CUDA version; install "
         "a build for one that it runs",
         _torch,
-        gpu=True,
         active=True,
         after=("gpu.python", "driver.loaded", "driver.match", "libcuda.init"),
     ),

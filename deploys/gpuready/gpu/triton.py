@@ -48,7 +48,6 @@ def triton3(sight: Sight) -> str:
 
 
 def search_path(sight: Sight) -> list[str]:
-    """Return the directories in LD_LIBRARY_PATH."""
     return [d.rstrip("/") for d in sight.env.get("LD_LIBRARY_PATH", "").split(":") if d]
 
 

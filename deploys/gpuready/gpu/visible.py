@@ -1,4 +1,4 @@
-"""Checks of libcuda as Triton finds it, on the host and in a new container, and of libcudas that should not be there.
+"""Checks of libcuda as Triton finds it, on the host and in a new container, and of unwanted copies of libcuda.
 
 The quoted messages are Triton's own (libcuda_dirs, see triton.py). The container is that of the smoke test.
 """
@@ -130,7 +130,7 @@ HOST = (
         "libcuda.triton",
         Level.effective,
         "Triton (torch.compile) searches libcuda itself, in the directories that ldconfig -p lists: 2.x needs "
-        "libcuda.so there, 3.x libcuda.so.1. LD_LIBRARY_PATH counts only if ldconfig lists none. Otherwise it fails: "
+        "libcuda.so there, 3.x libcuda.so.1. It reads LD_LIBRARY_PATH only if ldconfig lists none. Otherwise it fails: "
         "'libcuda.so "
         'cannot found! Please make sure GPU is set up and then run "/sbin/ldconfig" (requires sudo) to refresh the '
         "linker cache.' or 'libcuda.so cannot found! Possible files are located at [...]. Please create a symlink of "
@@ -144,7 +144,7 @@ HOST = (
         "libcuda.copies",
         Level.config,
         "The node has libcudas of several drivers. Within one directory, ldconfig links the highest version: after a "
-        "downgrade, the newer one left behind gives error 803. Between directories, the order in ld.so.conf decides.",
+        "downgrade, a leftover newer one causes error 803. Between directories, the order in ld.so.conf decides.",
         "ls -l $(/sbin/ldconfig -p | sed -n 's/.*libcuda.so.1.* => //p'); cat /proc/driver/nvidia/version",
         "remove the packages or files of the other driver, and run ldconfig",
         _copies,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unread, warn
+from gpuready.core.check import Verdict, fail, passed, skip, unread, warn
 from gpuready.gpu.facts.kernel_log import Event, KernelLog
+from gpuready.gpu.gpus import check
 from gpuready.gpu.thresholds import Action, xid_action
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -77,23 +78,22 @@ def _reach(log: KernelLog) -> str:
 
 
 CHECKS = (
-    Check(
+    check(
         "gpu.xid",
-        Level.effective,
-        "The driver reported a GPU error. Xid 79: the GPU fell off the bus; 48, 63, 64, 94, 95: memory; 74, 144 to "
-        "150: NVLink; 119, 120: the GPU's firmware hangs; 13, 31, 43, 45: the program's own fault, only shown.",
+        "The driver reported a GPU error. Xid 79: the GPU fell off the bus; 48, 63, 64, 94, 95, 171, 172: memory; 74, "
+        "144 to 150: NVLink; 119, 120: the GPU's firmware hangs; 163 to 165: power smoothing; 13, 31, 43, 45: the "
+        "program's own fault, only shown.",
         "dmesg | grep -E 'NVRM: Xid|fallen off the bus'; journalctl -k -b | grep Xid",
         "drain the node and reset the GPU or reboot; replace a GPU on which the same Xid returns",
         _xids,
-        gpu=True,
+        after=(),
     ),
-    Check(
+    check(
         "gpu.sxid",
-        Level.effective,
         "An NVSwitch reported an error. After a fatal one, the fabric carries no traffic until it is reset.",
         "dmesg | grep SXid; journalctl -u nvidia-fabricmanager; /var/log/fabricmanager.log",
         "drain the node, reset all GPUs (which resets the switches) or reboot, restart nvidia-fabricmanager",
         _switches,
-        gpu=True,
+        after=(),
     ),
 )

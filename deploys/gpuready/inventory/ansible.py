@@ -9,19 +9,22 @@ from __future__ import annotations
 import difflib
 
 from gpuready.core.errors import SpecError, Where
+from gpuready.inventory.connection import PASSWORDS
 from gpuready.inventory.groups import Graph, Group
 from gpuready.inventory.host_names import MAX_HOSTS, NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, split_port
-from gpuready.spec.source_values import Located, Shown
+from gpuready.spec.source_values import Located, Private, Shown
 
+MAX_ASSIGNED = 5_000_000
 _SECTIONS = ("hosts", "vars", "children")
 
 
-class _Source:
-    """Base of both forms: checks names and collects errors."""
+class Source:
+    """Base of all forms: checks names and collects errors."""
 
     def __init__(self, graph: Graph, errors: list[SpecError]) -> None:
         self.graph = graph
         self.errors = errors
+        self._assigned = 0
 
     def refuse(self, problem: str, where: Where, given: object, allowed: str, near: str = "") -> None:
         """Add an error; the reader continues."""
@@ -68,6 +71,9 @@ class _Source:
     def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
         """Set every variable of a mapping; null is an empty mapping."""
         if isinstance(variables, dict):
+            self._assigned += len(variables)  # of a range with variables, each host has its own
+            if self._assigned > MAX_ASSIGNED:
+                raise SpecError("too many variables", where=where, allowed=f"at most {MAX_ASSIGNED} for all hosts")
             for key, value in variables.items():
                 try:
                     self.graph.set_variable(owner, key, value)
@@ -77,7 +83,7 @@ class _Source:
             self.refuse(f"{what} is not a mapping", where, variables, "variables as key: value")
 
 
-class YamlSource(_Source):
+class YamlSource(Source):
     """``GROUP: {hosts: {...}, vars: {...}, children: {...}}``, in the file's order, groups within groups."""
 
     def read(self, top: dict[object, Located]) -> None:
@@ -129,7 +135,7 @@ class YamlSource(_Source):
         self.refuse(problem, where, key, "hosts, vars, children", near[0] if near else "")
 
 
-class ExportSource(_Source):
+class ExportSource(Source):
     """``GROUP: {hosts: [...], vars: {...}, children: [...]}`` and ``_meta: {hostvars: {...}}``."""
 
     def read(self, top: dict[object, Located]) -> None:
@@ -145,16 +151,26 @@ class ExportSource(_Source):
             where = top["_meta"].where if "_meta" in top else next(iter(top.values())).where
             self.refuse("_meta.hostvars is missing", where, None, "the output of ansible-inventory --list --export")
             return
+        self._note_without_groups(hostvars)
+        for host in named:
+            if host in hostvars.value:
+                variables: Located = hostvars.value[host]
+                self.set_variables(host, variables.value, variables.where, f"host {host}")
+
+    def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
+        """As for other sources, without Ansible's marks."""
+        if isinstance(variables, dict):
+            variables = {key: _without_mark(value) for key, value in variables.items()}
+        super().set_variables(owner, variables, where, what)
+
+    def _note_without_groups(self, hostvars: Located) -> None:
+        assert isinstance(hostvars.value, dict)
         with_spec = [v for v in hostvars.value.values() if isinstance(v.value, dict) and "gpuready" in v.value]
         if len(with_spec) > 1 and not any(group.vars for group in self.graph.groups.values()):
             self.graph.notes.append(
                 f"{hostvars.where.file}: no group has variables; if it was made without --export, "
                 "the values of outer groups are missing"
             )
-        for host in named:
-            if host in hostvars.value:
-                variables: Located = hostvars.value[host]
-                self.set_variables(host, variables.value, variables.where, f"host {host}")
 
     def _group(self, group: Group, data: Located) -> dict[str, Where]:
         content = data.value
@@ -187,3 +203,31 @@ class ExportSource(_Source):
             return section.value
         self.refuse(f"{key} of group {group.name}: not accepted", section.where, section.value, "a list of names")
         return []
+
+
+class AnsibleSource(ExportSource):
+    """What ansible-inventory printed for gpuready: complete, and with what it decrypted."""
+
+    def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
+        """As for other sources; a password may be in clear text, because its file is perhaps encrypted."""
+        if isinstance(variables, dict):
+            variables = {key: _private(value) if key in PASSWORDS else value for key, value in variables.items()}
+        super().set_variables(owner, variables, where, what)
+
+    def _note_without_groups(self, hostvars: Located) -> None:
+        pass
+
+
+def _private(value: Located) -> Located:
+    text = _without_mark(value).value
+    return Located(Private(text), value.where) if isinstance(text, str) else value
+
+
+def _without_mark(value: Located) -> Located:
+    """Ansible marks text that it would not evaluate: ``{"__ansible_unsafe": TEXT}``."""
+    inside = value.value
+    if isinstance(inside, dict):
+        if inside.keys() == {"__ansible_unsafe"}:
+            return Located(inside["__ansible_unsafe"].value, value.where)
+        return Located({key: _without_mark(each) for key, each in inside.items()}, value.where)
+    return Located(list(map(_without_mark, inside)), value.where) if isinstance(inside, list) else value

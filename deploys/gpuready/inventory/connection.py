@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeVar
 from gpuready.core.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
 from gpuready.inventory.ssh_options import USER, ConfigFiles, check_jump, setting
-from gpuready.spec.source_values import Located, OddInt, Refused, refuse, refuse_templates
+from gpuready.spec.secrets import Secret, is_reference, resolve
+from gpuready.spec.source_values import Located, OddInt, Private, Refused, refuse, refuse_templates
 
 T = TypeVar("T")
 
@@ -30,22 +31,19 @@ _ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_
 _ARGUMENTS_ALLOWED = "-F FILE, -J HOST, -o Keyword=value"
 #: Flags of ssh that have no effect here: compression, verbosity, terminals, forwarding of agent and X11.
 _IGNORED_FLAGS = re.compile("-[CqvTtaAxXk]+")
-_HONOURED = {
-    "ansible_host",
-    "ansible_ssh_host",
-    "ansible_user",
-    "ansible_ssh_user",
-    "ansible_port",
-    "ansible_ssh_port",
-    "ansible_private_key_file",
-    "ansible_ssh_private_key_file",
-    *_ARGUMENTS,
-    "ansible_become_method",
-    "ansible_become_user",
-    "ansible_connection",
-}
-_KEY_FILES = ("ansible_ssh_private_key_file", "ansible_private_key_file")
-_PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
+#: sudo's password.
+PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
+#: Two names for one setting: the first one that is set counts.
+_HOST = ("ansible_ssh_host", "ansible_host")
+_USER = ("ansible_ssh_user", "ansible_user")
+_PORT = ("ansible_ssh_port", "ansible_port")
+_KEY_FILE = ("ansible_ssh_private_key_file", "ansible_private_key_file")
+_TIMEOUT = ("ansible_ssh_timeout", "ansible_timeout")
+_WORDS = ("ansible_connection", "ansible_become_method", "ansible_become_user")
+_HONOURED = {*_HOST, *_USER, *_PORT, *_KEY_FILE, *_TIMEOUT, *_WORDS, *_ARGUMENTS, *PASSWORDS}
+_LONGEST_TIMEOUT = 3600
+_CONNECT_TIMEOUT = re.compile(r"ConnectTimeout(?:\s*=\s*|\s+)([0-9]{1,4})", re.ASCII | re.IGNORECASE)
+_PASSWORD_ALLOWED = "env:NAME, file:PATH, --ask-become-pass, or sudo without a password (NOPASSWD)"
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,8 @@ class Connection:
 
     ``key`` is a path as written (``~`` is not expanded), ``jump`` is the argument of ssh's -J. ``config`` is the text
     of an ssh_config(5) file that replaces the user's own, ``options`` are pairs of keyword and value. Without
-    --allow-exec, neither runs a command.
+    --allow-exec, neither runs a command. ``become_password`` is sudo's. ``timeout``
+    is the time to connect, in seconds.
     """
 
     address: str
@@ -64,12 +63,17 @@ class Connection:
     config: str | None = None
     jump: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    become_password: Secret | None = field(default=None, repr=False)
+    timeout: int | None = None
 
 
 def connection(
-    name: str, variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool
+    name: str, variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool, secrets: bool = True
 ) -> tuple[Connection | None, list[SpecError]]:
-    """The connection of one host, or None and all errors of its variables; ``files`` reads what ``-F`` names."""
+    """The connection of one host, or None and all errors of its variables; ``files`` reads what ``-F`` names.
+
+    Without ``secrets``, a password is checked and not read.
+    """
     errors: list[SpecError] = []
 
     def checked(read: Callable[[], T]) -> T | None:
@@ -80,15 +84,19 @@ def connection(
             return None
 
     checked(lambda: _refuse_become(variables))
+    password = checked(lambda: _password(variables, allow_exec=allow_exec, read=secrets))
     checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; other connections are not supported yet"))
     args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
     address = checked(lambda: _address(name, variables))
-    user = checked(lambda: _text(variables, ("ansible_ssh_user", "ansible_user"), USER, "a plain user name"))
+    user = checked(lambda: _text(variables, _USER, USER, "a plain user name"))
     port = checked(lambda: _port(variables))
-    key = checked(lambda: _text(variables, _KEY_FILES, _PATH, "a plain path"))
+    found = checked(lambda: _first(variables, _TIMEOUT))
+    timeout = checked(lambda: _number(found, _LONGEST_TIMEOUT, f"seconds, 1 to {_LONGEST_TIMEOUT}"))
+    key = checked(lambda: _text(variables, _KEY_FILE, _PATH, "a plain path"))
     if errors or args is None or address is None:
         return None, errors
-    return Connection(address, user, port, key, args.config, args.jump, tuple(args.options)), []
+    timeout = timeout or args.timeout
+    return Connection(address, user, port, key, args.config, args.jump, tuple(args.options), password, timeout), []
 
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:
@@ -107,6 +115,7 @@ class _Args:
     config: str | None = None
     jump: str | None = None
     options: list[tuple[str, str]] = field(default_factory=list)
+    timeout: int | None = None
 
 
 class _Variable(NamedTuple):
@@ -141,15 +150,36 @@ def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], a
 
 
 def _refuse_become(variables: Mapping[str, Located]) -> None:
-    for name in _PASSWORDS:
-        if name in variables and variables[name].value is not None:
-            refuse(name, variables[name], "sudo without a password (NOPASSWD)", "not supported", secret=True)
     _word(variables, "ansible_become_method", _SUDO, "sudo")
     _word(variables, "ansible_become_user", ("root",), "root")
 
 
+def _password(variables: Mapping[str, Located], *, allow_exec: bool, read: bool) -> Secret | None:
+    found = _first(variables, PASSWORDS)
+    if found is None:
+        return None
+    name, value = found
+    if isinstance(value.value, Private) and value.value.isprintable() and not is_reference(value.value):
+        return Secret(str(value.value))
+    if not isinstance(value.value, str) or not is_reference(value.value):
+        refuse(name, value, _PASSWORD_ALLOWED, "not supported in clear text", secret=True)
+    return resolve(value.value, allow_exec=allow_exec, where=value.where) if read else None
+
+
+def missing_password(variables: Mapping[str, Located]) -> str:
+    """Why sudo's password is not available now; empty if it is, if there is none, or if a command prints it."""
+    found = _first(variables, PASSWORDS)
+    if found is None or str(found.located.value).startswith("cmd:"):
+        return ""
+    try:
+        _password(variables, allow_exec=False, read=True)
+    except SpecError as e:
+        return f"{e.where}: {found.name} is {e.given}, which plan and apply need: {e.message}"
+    return ""
+
+
 def _address(name: str, variables: Mapping[str, Located]) -> str:
-    found = _first(variables, ("ansible_ssh_host", "ansible_host"))
+    found = _first(variables, _HOST)
     if found is None:
         return name
     if not isinstance(found.located.value, str) or not is_host(found.located.value):
@@ -158,16 +188,21 @@ def _address(name: str, variables: Mapping[str, Located]) -> str:
 
 
 def _port(variables: Mapping[str, Located]) -> int | None:
-    found = _first(variables, ("ansible_ssh_port", "ansible_port"))
+    found = _first(variables, _PORT)
+    if found is not None and isinstance(odd := found.located.value, OddInt):  # Ansible connects to port 8 for 010
+        refuse(*found, f"{odd}, or quoted text", f"YAML reads {odd.text} as {odd}")
+    return _number(found, 65535, "1 to 65535")
+
+
+def _number(found: _Variable | None, most: int, allowed: str) -> int | None:
+    """A whole number from 1, which text may hold, too."""
     if found is None:
         return None
     number = found.located.value
-    if isinstance(number, OddInt):  # Ansible connects to port 8 where 010 is written
-        refuse(*found, f"{number}, or quoted text", f"YAML reads {number.text} as {number}")
-    if isinstance(number, str) and re.fullmatch(r"[0-9]{1,5}", number):
+    if isinstance(number, str) and re.fullmatch("[0-9]{1,5}", number) and len(number) <= len(str(most)):
         number = int(number)
-    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 65535:
-        refuse(*found, "1 to 65535")
+    if type(number) is not int or not 1 <= number <= most:
+        refuse(*found, allowed)
     return number
 
 
@@ -214,6 +249,9 @@ def _argument(
 
 
 def _option(args: _Args, argument: str, *, allow_exec: bool) -> None:
+    limit = _CONNECT_TIMEOUT.fullmatch(argument)
+    if limit and 1 <= int(limit[1]) <= _LONGEST_TIMEOUT:
+        args.timeout = args.timeout or int(limit[1])
     found = setting(argument, allow_exec=allow_exec)
     if found is None:
         return

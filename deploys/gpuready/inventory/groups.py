@@ -15,6 +15,11 @@ from gpuready.core.errors import SpecError, Where
 from gpuready.spec.source_values import Located, Shown, merge
 
 Vars = dict[object, Located]
+#: What to do about an inventory without hosts.
+ADD_HOSTS = (
+    "hosts stand below `hosts:` of a group such as all (YAML), or one on a line (INI); "
+    "gpuready init - --host gpu01 prints an example"
+)
 
 
 @dataclass(eq=False)
@@ -48,6 +53,8 @@ class Graph:
         self.hosts: dict[str, Host] = {}
         self.named: set[str] = set()
         """The hosts that the command line itself names."""
+        self.ini: set[str] = set()
+        """The files that are written as INI."""
         self.notes: list[str] = []
         self._closures: dict[frozenset[str], tuple[Group, ...]] = {}
         self._direct: dict[str, list[str]] | None = None
@@ -59,7 +66,6 @@ class Graph:
         return self.groups.setdefault(name, Group(name, where))
 
     def add_child(self, parent: Group, child: Group, where: Where) -> None:
-        """Make ``child`` a group of ``parent``."""
         parent.children.setdefault(child.name, where)
         child.parents.setdefault(parent.name)
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import functools
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import reduce
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
-from gpuready.inventory.connection import Connection, connection, ignored
+from gpuready.inventory.connection import Connection, connection, ignored, missing_password
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
-from gpuready.inventory.sources import is_path, read_source
+from gpuready.inventory.sources import is_path, read_by_ansible, read_source
 from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
 from gpuready.spec.build import build
@@ -32,6 +32,10 @@ from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_tem
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 
 UNCHOSEN = "no gpuready value in the inventory"
+CHOOSE_INI = (
+    "add `gpuready={}` to a host's line, or below [GROUP:vars] or [all:vars]; "
+    "or name the host: `-i gpu01,` (with a comma)"
+)
 CHOOSE = "add `gpuready: {}` to a host, to a group's vars or to all's vars; or name the host, with a comma: `-i gpu01,`"
 
 MAX_SHOWN = 50
@@ -46,7 +50,8 @@ def _listed(names: Sequence[str]) -> str:
 class HostEntry:
     """A chosen host; ``groups`` are sorted and without ``all``, ``notes`` lists what was ignored.
 
-    ``spread`` is the variable that ``maintenance.spread_by`` names, and its value for this host.
+    ``spread`` is the variable that ``maintenance.spread_by`` names, and its value for this host. ``given`` is what the
+    inventory says for ``spec``: the merged ``gpuready`` values, each with its file and line.
     """
 
     name: str
@@ -56,15 +61,20 @@ class HostEntry:
     notes: tuple[str, ...]
     source: Where
     spread: tuple[str, str] | None = None
+    given: Located = field(default=Located(None, Where("")), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A host that was not chosen, and the reason; ``notes`` are the errors in its variables."""
+    """A host that was not chosen, and the reason; ``notes`` are the errors in its variables.
+
+    ``remedy``: how to choose it, in the syntax of its file.
+    """
 
     name: str
     reason: str
     notes: tuple[str, ...] = ()
+    remedy: str = CHOOSE
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class NothingChosen(InventoryError):
         for host in skipped:
             by_reason.setdefault(host.reason, []).append(label(host.name))
         lines = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
-        super().__init__("\n".join(["no host is chosen", *lines]), remedy=CHOOSE)
+        super().__init__("\n".join(["no host is chosen", *lines]), remedy=skipped[0].remedy)
         self.skipped = tuple(skipped)
 
 
@@ -92,21 +102,36 @@ def load(
     *,
     limit: Sequence[str] = (),
     allow_exec: bool = False,
+    ansible: bool = False,
     today: datetime.date | None = None,
     check_ids: Collection[str] | None = None,
+    extra: Located | None = None,
+    secrets: bool = True,
 ) -> Hosts:
     """The hosts that match, chosen and skipped.
 
+    ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`).
     ``limit`` are Ansible patterns. ``allow_exec`` permits executable inventories, ``cmd:`` secrets and ssh options that
-    run commands. ``today`` decides whether an ``until`` date has passed. A waiver must name one of ``check_ids`` (None:
-    any name). Raises :class:`SpecErrors` with all errors of the chosen hosts, :class:`NothingChosen`, or
-    :class:`InventoryError` if a source is unreadable or empty, or nothing matches.
+    run commands. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
+    ``until`` date has passed. A waiver must name one of ``check_ids`` (None: any name). Without ``secrets``, sudo's
+    password is not read; a note says if it is not available. Raises :class:`SpecErrors` with all errors of the chosen
+    hosts, :class:`NothingChosen`, or :class:`InventoryError` if a source is unreadable or empty, or nothing matches.
     """
-    graph = read(sources, allow_exec=allow_exec)
+    graph = read(sources, allow_exec=allow_exec, ansible=ansible)
     notes = list(graph.notes)
     names = select(graph, limit, notes)
-    layers = Layers(graph, [directory_of(s) for s in sources if is_path(s)])
-    loader = _HostLoader(graph, layers, notes, allow_exec=allow_exec, today=today, check_ids=check_ids)
+    layers = Layers(graph, [] if ansible else [directory_of(s) for s in sources if is_path(s)])
+    loader = _HostLoader(
+        graph=graph,
+        layers=layers,
+        notes=notes,
+        files=ConfigFiles(allow_exec=allow_exec),
+        allow_exec=allow_exec,
+        today=today,
+        check_ids=check_ids,
+        extra=extra,
+        secrets=secrets,
+    )
     chosen, skipped = [], []
     for name in names:
         found = loader.host(name)
@@ -121,13 +146,16 @@ def load(
     return Hosts(tuple(chosen), tuple(skipped))
 
 
-def read(sources: Sequence[str], *, allow_exec: bool = False) -> Graph:
+def read(sources: Sequence[str], *, allow_exec: bool = False, ansible: bool = False) -> Graph:
     """Hosts and groups of all sources, without vars directories; errors as in :func:`load`."""
     if not sources:
         raise InventoryError("no inventory given")
     graph = Graph()
     errors: list[SpecError] = []
-    for source in sources:
+    paths = list(filter(is_path, sources)) if ansible else []
+    if paths:
+        read_by_ansible(paths, graph, errors)
+    for source in (each for each in sources if each not in paths):
         read_source(source, graph, errors, allow_exec=allow_exec)
     if not errors:
         try:
@@ -149,44 +177,43 @@ def _all_at_once(errors: list[SpecError]) -> SpecErrors:
     return SpecErrors(ordered)
 
 
+@dataclass(kw_only=True)
 class _HostLoader:
     """Builds the entries; hosts with identical layers share one spec."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        layers: Layers,
-        notes: list[str],
-        *,
-        allow_exec: bool,
-        today: datetime.date | None,
-        check_ids: Collection[str] | None,
-    ) -> None:
-        self.errors: list[SpecError] = []
-        self.encrypted: dict[Where, list[str]] = {}
-        """Place of an encrypted file -> the chosen hosts that need it."""
-        self._graph, self._layers, self._notes = graph, layers, notes
-        self._allow_exec, self._today, self._check_ids = allow_exec, today, check_ids
-        self._files = ConfigFiles(allow_exec=allow_exec)
-        self._specs: dict[tuple[int, ...], _Built | None] = {}
-        self._misspelt: dict[str, str] = {}
+    graph: Graph
+    layers: Layers
+    notes: list[str]
+    files: ConfigFiles
+    allow_exec: bool
+    today: datetime.date | None
+    check_ids: Collection[str] | None
+    extra: Located | None
+    secrets: bool
+    errors: list[SpecError] = field(default_factory=list)
+    encrypted: dict[Where, list[str]] = field(default_factory=dict)
+    """Place of an encrypted file -> the chosen hosts that need it."""
+    _specs: dict[tuple[int, ...], _Built | None] = field(default_factory=dict)
 
     def host(self, name: str) -> HostEntry | Skipped | None:
         """The host, or None if it has errors."""
         try:
-            layers = self._layers.of_host(name)
+            layers = self.layers.of_host(name)
         except SpecError as e:
             self.errors.append(e)
             return None
         self._refuse_misspelt(layers)
         variables = _ansible_variables(layers)
-        reach, wrong = connection(name, variables, self._files, allow_exec=self._allow_exec)
+        chosen = name in self.graph.named or any("gpuready" in layer for layer in layers)
+        read = chosen and self.secrets
+        reach, wrong = connection(name, variables, self.files, allow_exec=self.allow_exec, secrets=read)
         encrypted = [layer[VAULT].where for layer in layers if VAULT in layer]
-        if name not in self._graph.named and not any("gpuready" in layer for layer in layers):
+        if not chosen:
             reason = UNCHOSEN
             if encrypted:
                 reason += f" (not read: {', '.join(map(str, encrypted))}, encrypted with ansible-vault)"
-            return Skipped(name, reason, tuple(map(str, wrong)))
+            ini = self.graph.hosts[name].where.file in self.graph.ini
+            return Skipped(name, reason, tuple(map(str, wrong)), CHOOSE_INI if ini else CHOOSE)
         self.errors += wrong
         for where in encrypted:
             if not is_store(where.file):
@@ -194,20 +221,24 @@ class _HostLoader:
         found = self._spec(layers)
         if reach is None or found is None:
             return None
-        groups = tuple(sorted(group.name for group in self._graph.groups_of(name)))
+        groups = tuple(sorted(group.name for group in self.graph.groups_of(name)))
         remarks = self._remarks(name, ignored(variables), encrypted)
-        remarks += [each.note for each in found.expired if fnmatchcase(name, each.host)]
-        notes, where = (*self._notes, *remarks), self._graph.hosts[name].where
-        return HostEntry(name, reach, found.spec, groups, notes, where, self._spread(name, found.spec, layers))
+        remarks += _expired(name, found, self.today)
+        if not self.secrets and (missing := missing_password(variables)):
+            remarks.append(missing)
+        notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
+        spread = self._spread(name, found.spec, layers)
+        return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)
 
     def _spec(self, layers: tuple[Vars, ...]) -> _Built | None:
         blocks = [layer["gpuready"] for layer in layers if "gpuready" in layer]
         key = tuple(map(id, blocks))
         if key not in self._specs:
-            tree = reduce(merge, blocks, Located(None, Where("")))
+            extra = [] if self.extra is None else [self.extra]
+            tree = functools.reduce(merge, blocks + extra, Located(None, Where("")))
             try:
-                spec = build(tree, today=self._today, allow_exec=self._allow_exec, check_ids=self._check_ids)
-                self._specs[key] = _Built(spec, tuple(_expired(spec, tree, self._today)))
+                spec = build(tree, today=self.today, allow_exec=self.allow_exec, check_ids=self.check_ids)
+                self._specs[key] = _Built(spec, tree)
             except SpecErrors as e:
                 self.errors += e.errors
                 self._specs[key] = None
@@ -228,7 +259,7 @@ class _HostLoader:
             return variable, str(found.value)
         # Without a value, the host could go down together with the others of its rack.
         problem = f"maintenance.spread_by: host {label(name)} has no plain value for the variable {variable}"
-        where = found.where if found is not None else self._graph.hosts[name].where
+        where = found.where if found is not None else self.graph.hosts[name].where
         self.errors.append(SpecError(problem, where=where, allowed=f"{variable}: NAME for every host"))
         return None
 
@@ -236,7 +267,7 @@ class _HostLoader:
         remarks = []
         if unused:
             remarks.append(f"ignored: {', '.join(map(label, unused))}")
-        if name in self._graph.groups:
+        if name in self.graph.groups:
             remarks.append(f"{name} is the name of a host and a group: as in Ansible, the group gets its variables")
         return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]
 
@@ -244,39 +275,31 @@ class _HostLoader:
         """A misspelt ``gpuready`` would skip the host, or converge it with the defaults."""
         for layer in layers:
             for key, value in layer.items():
-                if isinstance(key, str) and key != "gpuready" and self._looks_like_ours(key):
+                if isinstance(key, str) and key != "gpuready" and _looks_like_ours(key):
                     problem = f"unknown variable {label(key)}"
                     self.errors.append(SpecError(problem, where=value.where, allowed="gpuready", near="gpuready"))
 
-    def _looks_like_ours(self, key: str) -> bool:
-        if key not in self._misspelt:
-            near = difflib.get_close_matches(key.lower(), ["gpuready"], 1, 0.8)
-            self._misspelt[key] = "".join(near)
-        return bool(self._misspelt[key])
 
-
-@dataclass(frozen=True)
-class _Expired:
-    """The note about an expired waiver, and the pattern of its hosts."""
-
-    host: str
-    note: str
+@functools.cache
+def _looks_like_ours(key: str) -> bool:
+    return bool(difflib.get_close_matches(key.lower(), ["gpuready"], 1, 0.8))
 
 
 @dataclass(frozen=True)
 class _Built:
-    """A spec, and its expired waivers."""
+    """A spec, and the values that it was built from."""
 
     spec: NodeSpec
-    expired: tuple[_Expired, ...]
+    given: Located
 
 
-def _expired(spec: NodeSpec, tree: Located, today: datetime.date | None) -> Iterable[_Expired]:
-    for number, waiver in enumerate(spec.verify.waive):
-        if waiver.until < (today or datetime.date.today()):
-            place = value_at(tree, ("verify", "waive", number))
+def _expired(host: str, built: _Built, today: datetime.date | None) -> Iterable[str]:
+    """Notes on the waivers for this host that have expired."""
+    for number, waiver in enumerate(built.spec.verify.waive):
+        if waiver.until < (today or datetime.date.today()) and fnmatchcase(host, waiver.host):
+            place = value_at(built.given, ("verify", "waive", number))
             where = f"{place.where}: " if place is not None else ""
-            yield _Expired(waiver.host, f"{where}the waiver of {waiver.check} expired on {waiver.until}")
+            yield f"{where}the waiver of {waiver.check} expired on {waiver.until}"
 
 
 def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
@@ -285,7 +308,7 @@ def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
         f"encrypted with ansible-vault, but its variables apply to {_listed(names)}",
         where=where,
         allowed="plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); "
-        "or -i FILE, made by ansible-inventory --list --export > FILE",
+        "or --ansible --allow-exec: ansible-inventory decrypts it",
     )
 
 

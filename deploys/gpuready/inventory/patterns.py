@@ -3,6 +3,7 @@
 A pattern is a name, a group, a glob or a ``~regex``; ``!`` excludes, ``&`` intersects, ``GROUP[0]`` and ``GROUP[1:3]``
 select by position, ``,`` or ``:`` separate patterns, and ``@FILE`` holds one pattern a line. Source: Ansible's
 documentation, "Patterns: targeting hosts and groups". A pattern without a match is a note; in Ansible it is a warning.
+A range of host names, ``gpu[03:04]``, is no pattern of Ansible's; where it names hosts, the error says what to write.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import re
 from collections.abc import Sequence
 
 from gpuready.core.errors import GpureadyError, InventoryError
-from gpuready.inventory.groups import Graph
-from gpuready.inventory.host_names import is_address_pattern, split_port
+from gpuready.core.host_list import hostlist
+from gpuready.inventory.groups import ADD_HOSTS, Graph
+from gpuready.inventory.host_names import expand, is_address_pattern, split_port
 from gpuready.inventory.yaml_positions import read_text
 
+#: So many names are shown as what to write.
+_NAMED = 16
 _PARTS = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\]")
 
@@ -25,14 +29,14 @@ def select(graph: Graph, limit: Sequence[str], notes: list[str]) -> list[str]:
     """The names of the selected hosts in inventory order; InventoryError if there are none."""
     everything = graph.hosts_of("all")
     if not everything:
-        raise InventoryError("the inventory has no hosts")
+        raise InventoryError("the inventory has no hosts", remedy=ADD_HOSTS)
     patterns = [pattern for text in limit for pattern in _patterns(text) if pattern]
     if not patterns:
         return everything
     wanted = _evaluate(graph, patterns, notes)
     chosen = [name for name in everything if name in wanted]
     if not chosen:
-        raise _nothing(graph, patterns)
+        raise InventoryError(f"--limit {','.join(patterns)}: no host matches{_near(graph, patterns)}")
     return chosen
 
 
@@ -70,19 +74,22 @@ def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
         if not found:
             notes.append(f"--limit {pattern} matches no host{_near(graph, [pattern])}")
         wanted.update(found)
+    notes += [note for pattern in patterns if (note := _like_a_range(graph, pattern.lstrip("!&")))]
     for pattern in (p[1:] for p in patterns if p[0] == "&"):
-        wanted &= set(_match(graph, pattern))
+        wanted &= set(_match(graph, pattern, "&"))
     for pattern in (p[1:] for p in patterns if p[0] == "!"):
-        wanted -= set(_match(graph, pattern))
+        wanted -= set(_match(graph, pattern, "!"))
     return wanted
 
 
-def _match(graph: Graph, pattern: str) -> list[str]:
-    """The hosts of one pattern without its sign; a group wins over a host of the same name."""
+def _match(graph: Graph, pattern: str, sign: str = "") -> list[str]:
+    """The hosts of one pattern, given without its sign; a group wins over a host of the same name."""
     if not pattern:
         return []
     subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
     found = _hosts_like(graph, subscript[1] if subscript else pattern)
+    if not found:
+        _refuse_range(graph, pattern, sign)
     if not subscript or not found:
         return found
     index, first, last = subscript[2], subscript[3], subscript[4]
@@ -92,6 +99,34 @@ def _match(graph: Graph, pattern: str) -> list[str]:
         return [found[int(index)]]
     except IndexError:
         raise InventoryError(f"--limit {pattern}: there are only {len(found)} hosts") from None
+
+
+def _like_a_range(graph: Graph, pattern: str) -> str:
+    """A note if a subscript of a group would also be a range of its hosts' names: gpu[03:04] is not gpu03 and gpu04."""
+    subscript = _SUBSCRIPT.fullmatch(pattern)
+    if subscript is None or subscript[1] not in graph.groups or not subscript[4]:
+        return ""
+    first, last = f"{subscript[1]}{subscript[3]}", f"{subscript[1]}{subscript[4]}"
+    found = _match(graph, pattern)
+    if {first, last} & set(graph.hosts) and [*found[:1], *found[-1:]] != [first, last]:
+        return f"--limit {pattern}: by position in the group {subscript[1]}, from 0, as in Ansible: {hostlist(found)}"
+    return ""
+
+
+def _refuse_range(graph: Graph, pattern: str, sign: str) -> None:
+    """InventoryError for a range of host names: in a pattern, brackets select by position in a group."""
+    try:
+        names = expand(pattern) if "[" in pattern else []
+    except ValueError:
+        return
+    if known := [name for name in names if name in graph.hosts]:
+        group, _, _ = pattern.partition("[")
+        instead = f"&~({'|'.join(map(re.escape, known))})$" if sign == "&" else ",".join(sign + name for name in known)
+        raise InventoryError(
+            f"--limit {sign}{pattern}: a range of host names is not a pattern; as in Ansible, [FIRST:LAST] selects by "
+            f"position in a group, and no group is named {group!r}",
+            remedy=f"write {instead}" if len(known) <= _NAMED else "write one name a line in a file: --limit @FILE",
+        )
 
 
 def _hosts_like(graph: Graph, pattern: str) -> list[str]:
@@ -105,10 +140,6 @@ def _hosts_like(graph: Graph, pattern: str) -> list[str]:
     if not groups or pattern.startswith("~") or any(special in pattern for special in ".?*["):
         found += [host for host in graph.hosts if regex.match(host)]
     return found
-
-
-def _nothing(graph: Graph, patterns: list[str]) -> InventoryError:
-    return InventoryError(f"--limit {','.join(patterns)}: no host matches{_near(graph, patterns)}")
 
 
 def _near(graph: Graph, patterns: Sequence[str]) -> str:

@@ -1,35 +1,42 @@
 """Read one ``-i``: detect its kind, and add its hosts, groups and variables to the graph.
 
-A YAML or JSON file in Ansible's form, JSON as ``ansible-inventory --list --export`` prints it, an executable
-that prints such JSON, a directory of these, or a list of hosts. Sources: Ansible's documentation of the
-``yaml``, ``script`` and ``host_list`` inventory plugins.
+A YAML, JSON or INI file in Ansible's form, JSON as ``ansible-inventory --list --export`` prints it, an executable
+that prints such JSON, the JSON of Terraform, a directory of these, stdin, a list of hosts, or ``ssh:PATTERN``. With
+``--ansible``, ansible-inventory reads the files and directories. Sources: Ansible's documentation of the ``yaml``,
+``ini``, ``script`` and ``host_list`` inventory plugins.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
-import re
-import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuready.core.errors import InventoryError, SpecError, Where
-from gpuready.inventory.ansible import ExportSource, YamlSource
+from gpuready.inventory import own_ssh_config
+from gpuready.inventory.ansible import AnsibleSource, ExportSource, YamlSource
 from gpuready.inventory.connection import LOCAL
-from gpuready.inventory.groups import Graph
+from gpuready.inventory.groups import ADD_HOSTS, Graph
 from gpuready.inventory.host_names import NAME_ALLOWED, expand, is_host, split_port
+from gpuready.inventory.ini import IniSource, begins_with_host, has_section, is_ini
+from gpuready.inventory.programs import ansible_output, script_output
 from gpuready.inventory.ssh_options import USER
-from gpuready.inventory.yaml_positions import decode, is_json, load_text, read_text
+from gpuready.inventory.terraform import TerraformSource, is_terraform
+from gpuready.inventory.yaml_positions import MAX_BYTES, decode, is_json, load_text, read_text
 from gpuready.spec.source_values import Located, Shown
 
-_TIMEOUT = 60
-_INI = re.compile(r"\s*(?:[#;].*\n\s*)*\[[A-Za-z0-9_.-]+(:\w+)?\]\s*(?:[#;].*)?(?:\n|$)")
+#: The source that is read from stdin; without group_vars/ and host_vars/.
+STDIN = "-"
+_YAML = (".yaml", ".yml", ".json")
+_NAMES_OF_FILES = (*_YAML, ".ini", ".cfg", ".py", ".toml", ".tf", ".tfstate")
 _SKIPPED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 _NOT_FILES = ("host_vars", "group_vars", "vars_plugins")
 _NOT_YET = {
-    ".ini": "INI inventory; convert it with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
     ".toml": "TOML inventory; convert it with: ansible-inventory -i {0} --list --yaml --export > hosts.yaml",
-    ".tf": "Terraform; write its outputs as an Ansible YAML inventory",
-    ".tfstate": "Terraform; write its outputs as an Ansible YAML inventory",
+    ".tf": "Terraform's own files; run: terraform show -json > terraform.json",
+    ".tfstate": "Terraform's own files; run: terraform show -json > terraform.json",
 }
 
 
@@ -39,23 +46,46 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
         graph.add_host(LOCAL, graph.groups["ungrouped"], Where(f"-i {LOCAL}"))
         graph.named.add(LOCAL)
         return
+    if source == STDIN:
+        try:
+            _read_text("<stdin>", _stdin(), graph, errors)
+        except SpecError as e:
+            errors.append(e)
+        return
     if source.startswith("@"):
+        near = difflib.get_close_matches(source.lower(), [LOCAL], 1)
+        hint = f"; did you mean {LOCAL}?" if near else ""
         raise InventoryError(
-            f"{source}: not supported yet: gpuready connects with SSH, or to this machine with {LOCAL}"
+            f"{source}: not supported yet: gpuready connects with SSH, or to this machine with {LOCAL}{hint}"
         )
     if is_path(source):
         _read_path(Path(source), graph, errors, allow_exec=allow_exec)
+    elif source.startswith(own_ssh_config.PREFIX):
+        own_ssh_config.add_hosts(source, graph)
     elif "," in source or "@" in source:
         _read_host_list(source, graph, errors)
     else:
-        hint = f"a file, or hosts with a comma: -i {source}," if is_host(source) else "a file"
-        raise InventoryError(f"{source}: no such inventory; -i takes {hint}")
+        is_name = is_host(source) and not source.endswith(_NAMES_OF_FILES)
+        hint = f"a file, or hosts with a comma: -i {source}," if is_name else "a file that exists"
+        remedy = "" if is_name else "check the path; gpuready init writes an inventory"
+        raise InventoryError(f"{source or repr(source)}: no such inventory; -i takes {hint}", remedy=remedy)
+
+
+def read_by_ansible(paths: Sequence[str], graph: Graph, errors: list[SpecError]) -> None:
+    """Read all files and directories at once with ansible-inventory, which also reads their vars directories."""
+    name = "ansible-inventory " + " ".join(f"-i {path}" for path in paths)
+    try:
+        located = load_text(ansible_output(paths), name)
+        assert located is not None and isinstance(located.value, dict)
+        AnsibleSource(graph, errors).read(located.value)
+    except SpecError as e:
+        errors.append(e)
 
 
 def is_path(source: str) -> bool:
-    """Whether a source is a file or directory, and not a list of hosts."""
+    """Whether a source is a file or directory, and neither stdin nor a list of hosts."""
     try:
-        return bool(source) and Path(source).exists()
+        return source not in ("", STDIN) and Path(source).exists()
     except (OSError, ValueError):  # too long for a path, or with a NUL
         return False
 
@@ -89,26 +119,64 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
     suffix = Path(path).suffix
     if suffix == ".py":
         raise InventoryError(
-            f"{path}: this is a pyinfra inventory",
-            remedy=f"run: pyinfra -y {path} deploys/converge.py",
+            f"{path}: this is a pyinfra inventory; -i reads YAML, INI and JSON",
+            remedy="gpuready init writes a YAML file; "
+            f"or, in a clone of gpuready: pyinfra -y {path} deploys/converge.py",
         )
     if suffix in _NOT_YET:
         raise InventoryError(f"{path}: not supported yet: {_NOT_YET[suffix].format(path)}")
     script = _is_script(path)
-    text = _run(path, allow_exec=allow_exec) if script else read_text(path)
-    if _INI.match(text) and not is_json(text):
-        raise InventoryError(f"{path}: not supported yet: {_NOT_YET['.ini'].format(path)}")
-    located = load_text(text, path)
-    if located is None or located.value in (None, {}, [], ""):
-        raise InventoryError(f"{path}: the inventory is empty")
+    if script and not allow_exec:
+        raise InventoryError(f"{path}: an executable inventory runs only with --allow-exec")
+    text = script_output(path) if script else read_text(path)
+    _read_text(path, text, graph, errors, script=script)
+
+
+def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, script: bool = False) -> None:
+    suffix = Path(path).suffix
+    ini = suffix == ".ini" or (suffix != ".json" and is_ini(text) and not is_json(text))
+    located = None if ini else _load(path, text)
+    if located is None:
+        IniSource(graph, errors, path).read(text)
+        return
+    if located.value in (None, {}, [], ""):
+        raise InventoryError(f"{path}: the inventory is empty", remedy=ADD_HOSTS)
     if not isinstance(located.value, dict):
         allowed = "a mapping of groups, such as all: {hosts: ...}"
         raise SpecError("not an inventory", where=located.where, given=Shown(located.value), allowed=allowed)
     _refuse_others(path, located.value)
     if script or (is_json(text) and _is_export(located.value)):
         ExportSource(graph, errors).read(located.value)
+    elif is_json(text) and is_terraform(located.value):
+        TerraformSource(graph, errors).read(located.value)
     else:
         YamlSource(graph, errors).read(located.value)
+
+
+def _stdin() -> str:
+    """All of stdin, which is read once; InventoryError for a terminal, or if it was read before."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        raise InventoryError("-i -: stdin is not a file or pipe", remedy="COMMAND | gpuready plan -i -")
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if not data.strip():
+        raise InventoryError("-i -: stdin is empty")
+    return decode(data, "<stdin>")
+
+
+def _load(path: str, text: str) -> Located | None:
+    """The document of a YAML or JSON file; None for an INI inventory, which Ansible tries next."""
+    other = Path(path).suffix not in _YAML
+    try:
+        located = load_text(text, path) or Located(None, Where(path))
+    except SpecError:
+        if other and has_section(text):
+            return None
+        raise
+    if not other or not isinstance(located.value, str):
+        return located
+    if not (has_section(text) or begins_with_host(text)):
+        raise InventoryError(f"{path}: not an inventory: its lines are not groups of hosts")
+    return None
 
 
 def _refuse_others(path: str, top: dict[object, Located]) -> None:
@@ -117,11 +185,9 @@ def _refuse_others(path: str, top: dict[object, Located]) -> None:
     if "plugin" in top and not isinstance(top["plugin"].value, dict):
         raise InventoryError(
             f"{path}: not supported yet: inventory plugin",
-            remedy=f"run it once: ansible-inventory -i {path} --list --export > hosts.json",
+            remedy="add --ansible --allow-exec; or run it once: "
+            f"ansible-inventory -i {path} --list --export > hosts.json",
         )
-    outputs = [entry.value for entry in top.values()]
-    if all(isinstance(o, dict) and "value" in o and "sensitive" in o for o in outputs):
-        raise InventoryError(f"{path}: not supported yet: {_NOT_YET['.tf']}")
 
 
 def _is_export(top: dict[object, Located]) -> bool:
@@ -141,23 +207,6 @@ def _is_script(path: str) -> bool:
             return file.read(4).startswith((b"#!", b"\x7fELF"))
     except OSError:
         return False
-
-
-def _run(path: str, *, allow_exec: bool) -> str:
-    if not allow_exec:
-        raise InventoryError(f"{path}: an executable inventory runs only with --allow-exec")
-    command = [str(Path(path).absolute()), "--list"]
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise InventoryError(f"{path} --list: {e}") from None
-    if done.returncode:
-        tail = done.stderr.decode("utf-8", "replace").strip()[-500:]
-        raise InventoryError(f"{path} --list: exit {done.returncode}: {tail}")
-    text = decode(done.stdout, path)
-    if not is_json(text):
-        raise InventoryError(f"{path} --list: did not print JSON")
-    return text
 
 
 def _read_host_list(source: str, graph: Graph, errors: list[SpecError]) -> None:

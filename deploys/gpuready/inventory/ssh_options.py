@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpuready.core.errors import GpureadyError
+from gpuready.inventory import own_ssh_config
 from gpuready.inventory.host_names import is_host, split_port
 from gpuready.inventory.yaml_positions import read_text
 from gpuready.spec.source_values import Refused
 
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)(\S.*)", re.ASCII)
-_OWN = "~/.ssh/config"
 _RUN_CODE = {
     "proxycommand", "localcommand", "permitlocalcommand", "knownhostscommand", "remotecommand",
     "pkcs11provider", "securitykeyprovider", "xauthlocation",
@@ -108,7 +108,7 @@ class ConfigFiles:
         if name.lower() == "none":
             return ""
         try:
-            path, own = Path(name).expanduser(), Path(_OWN).expanduser()
+            path, own = Path(name).expanduser(), own_ssh_config.path()
             if own.exists() and path.exists() and path.samefile(own):
                 return None
             text = read_text(str(path))

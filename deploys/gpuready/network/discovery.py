@@ -20,7 +20,7 @@ from gpuready.state.network import Network
 
 __all__ = ["Choices", "Chosen", "Gid", "Port", "Refused", "choose", "ports"]
 
-#: Why a port is not used. ``unwanted``: it is another network's; the others want somebody to look.
+#: Why a port is not used. ``unwanted``: it belongs to another network. Every other reason needs attention.
 Why = Literal["unwanted", "down", "iwarp", "none", "several", "unknown"]
 
 
@@ -62,7 +62,6 @@ class Choices:
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """Return the other ports."""
         return tuple(each for each in self.ports if isinstance(each, Refused))
 
 
@@ -102,7 +101,7 @@ def _chosen(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
         raise _Refusal("unwanted", f"neither RoCE nor InfiniBand (link layer {port.link_layer or 'unknown'})")
     named = {port.device, port.netdev, *(gid.netdev for gid in port.gids)}
     if nccl.interfaces and not named & set(nccl.interfaces):
-        raise _Refusal("unwanted", f"none of nccl.interfaces ({', '.join(nccl.interfaces)})")
+        raise _Refusal("unwanted", f"not in nccl.interfaces ({', '.join(nccl.interfaces)})")
     if port.state != "ACTIVE":
         raise _Refusal("down", f"its state is {port.state}, not ACTIVE")
     return _infiniband(port, nccl, network) if port.transport == "InfiniBand" else _roce(port, nccl, network)
@@ -125,7 +124,7 @@ def _roce(port: Port, nccl: Nccl, network: Network | None) -> Chosen:
         left = [gid for gid in left if not stacked(gid.netdev, network)] or left
     if len({(gid.address, gid.netdev) for gid in left}) > 1:
         listed = "; ".join(map(str, left))
-        raise _Refusal("several", f"several addresses could be the fabric's ({listed}): name one in nccl.subnets")
+        raise _Refusal("several", f"several addresses could belong to the fabric ({listed}): name one in nccl.subnets")
     gid = min(left, key=lambda gid: gid.index)
     return Chosen(port, gid.index, gid.address, gid.netdev, _network(gid, network))
 
@@ -134,9 +133,7 @@ def _usable(port: Port, nccl: Nccl, network: Network | None) -> list[Gid]:
     """Return the RoCE v2 GIDs of the fabric. Each step filters them; the first that leaves none gives the reason."""
     if not port.gids:
         raise _Refusal("none", "its GID table is empty")
-    left = _keep(
-        port.gids, lambda gid: not _local(gid.address), "none", "its netdev has no address but link-local ones"
-    )
+    left = _keep(port.gids, lambda gid: not _local(gid.address), "none", "its netdev has only link-local addresses")
     had = "; ".join(dict.fromkeys(f"{gid.address}{f' on {gid.netdev}' if gid.netdev else ''}" for gid in left))
     subnets, interfaces = ", ".join(nccl.subnets), ", ".join(nccl.interfaces)
     left = _keep(
@@ -150,8 +147,8 @@ def _usable(port: Port, nccl: Nccl, network: Network | None) -> list[Gid]:
         left = _without_management(left, network)
     unread = [gid for gid in left if not gid.version]
     if unread:
-        raise _Refusal("unknown", f"the RoCE version of GID {unread[0]} was not read")
-    return _keep(left, lambda gid: gid.version == "v2", "none", "only RoCE v1 GIDs, which no router forwards")
+        raise _Refusal("unknown", f"the RoCE version of GID {unread[0]} could not be read")
+    return _keep(left, lambda gid: gid.version == "v2", "none", "only RoCE v1 GIDs, which routers do not forward")
 
 
 def _keep(left: Iterable[Gid], wanted: Callable[[Gid], bool], why: Why, reason: str) -> list[Gid]:
@@ -163,19 +160,16 @@ def _keep(left: Iterable[Gid], wanted: Callable[[Gid], bool], why: Why, reason: 
 
 def _without_management(left: list[Gid], network: Network | None) -> list[Gid]:
     if network is None:
-        raise _Refusal("unknown", "the node's routes were not read, so its management network cannot be told apart")
+        raise _Refusal("unknown", "the node's routes could not be read, so its management network is unknown")
     apart = dict.fromkeys(network.default, "the default route")
-    apart |= {name: "SSH" for name, device in network.devices.items() if _holds(device.addresses, network.ssh)}
+    held = {name: {text.partition("/")[0] for text in device.addresses} for name, device in network.devices.items()}
+    apart |= {name: "SSH" for name, addresses in held.items() if network.ssh in addresses}
     kept = [gid for gid in left if gid.netdev not in apart]
     if not kept:
         netdev = left[0].netdev
         way = "if this is the fabric, name its network in nccl.subnets"
         raise _Refusal("unwanted", f"{netdev} carries {apart[netdev]}; {way}")
     return kept
-
-
-def _holds(addresses: tuple[str, ...], address: str) -> bool:
-    return address in {text.partition("/")[0] for text in addresses}
 
 
 def _in_subnets(address: Address, nccl: Nccl) -> bool:

@@ -1,7 +1,7 @@
 """Pair the ports of two hosts for a test, and say why a port has no partner.
 
 A port is paired with the port on the same network if each host has exactly one there; else with the port of the same
-name; else by order. Ports of other networks and iWARP ports take no part.
+name; else by order. Ports of other networks and iWARP ports take no part. Interfaces for TCP are paired alike.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gpuready.network.discovery import Choices, Chosen, Refused
+from gpuready.network.tcp import Wire, Wires
 from gpuready.state.model import Docker, NodeState
 
 Candidate = Chosen | Refused
@@ -17,7 +18,10 @@ Candidate = Chosen | Refused
 
 @dataclass(frozen=True)
 class End:
-    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None if unknown."""
+    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None if unknown.
+
+    For a test of TCP, ``device`` is the network interface and ``port`` is 0. ``mtu`` is 0 if unknown.
+    """
 
     host: str
     device: str
@@ -26,9 +30,15 @@ class End:
     address: str = ""
     gid_index: int | None = None
     line_gbps: float | None = None
+    mtu: int = 0
+
+    @property
+    def over_tcp(self) -> bool:
+        """Whether this is an interface for TCP, not a port of an RDMA device."""
+        return not self.port
 
     def __str__(self) -> str:
-        return f"{self.host} {self.device}:{self.port}"
+        return f"{self.host} {self.device}" if self.over_tcp else f"{self.host} {self.device}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,6 @@ class Link:
 
     @property
     def ends(self) -> tuple[End, End]:
-        """The server's end and the client's end."""
         return self.server, self.client
 
 
@@ -61,13 +70,32 @@ def links(server: str, of_server: Choices, client: str, of_client: Choices) -> t
     found = [_link(server, a, client, b) for a, b in pairs]
     alone = []
     for host, other, ports in ((server, client, here), (client, server, there)):
-        left = [each for each in ports if not any(each is a or each is b for a, b in pairs)]
-        alone += [Unpaired(_end(host, each), other, _why(each)) for each in left]
+        alone += [Unpaired(_end(host, each), other, _why(each)) for each in _unpaired(ports, pairs)]
     both = [link for link, (a, b) in zip(found, pairs, strict=True) if _meant(a) or _meant(b)]
     neither = [pair for pair in pairs if not _meant(pair[0]) and not _meant(pair[1])]
     alone += [Unpaired(_end(server, a), client, _why(a)) for a, _ in neither]
     alone += [Unpaired(_end(client, b), server, _why(b)) for _, b in neither]
     return both, alone
+
+
+def tcp_links(server: str, of_server: Wires, client: str, of_client: Wires) -> list[Link]:
+    """Return the links over TCP: interfaces in one network, else by order; or one link that says what is missing."""
+    sides = ((server, of_server), (client, of_client))
+    if problems := [f"{host}: {found.problem}" for host, found in sides if found.problem]:
+        ends = [_wire_end(host, found.wires[0]) if found.wires else End(host, "tcp", 0) for host, found in sides]
+        return [Link(ends[0], ends[1], "; ".join(problems))]
+    facing = list(of_client.wires)
+    made = []
+    for mine in of_server.wires:
+        same = [wire for wire in facing if wire.address.network == mine.address.network] or facing
+        if same:
+            made.append(Link(_wire_end(server, mine), _wire_end(client, same[0])))
+            facing.remove(same[0])
+    return made
+
+
+def _wire_end(host: str, wire: Wire) -> End:
+    return End(host, wire.netdev, 0, wire.netdev, str(wire.address.ip), None, wire.line_gbps, wire.mtu)
 
 
 def _meant(each: Candidate) -> bool:
@@ -82,15 +110,15 @@ def _candidates(choices: Choices) -> list[Candidate]:
 def _matched(here: list[Candidate], there: list[Candidate]) -> list[tuple[Candidate, Candidate]]:
     rails = _only(here).keys() & _only(there).keys()
     pairs = [(_only(here)[network], _only(there)[network]) for network in rails]
-    for same in (_name, None):
-        left = [a for a in here if not any(a is x for x, _ in pairs)]
-        facing = [b for b in there if not any(b is y for _, y in pairs)]
-        if same is None:
-            pairs += list(zip(left, facing, strict=False))
-        else:
-            named = {same(b): b for b in facing}
-            pairs += [(a, named[same(a)]) for a in left if same(a) in named]
+    left, facing = _unpaired(here, pairs), _unpaired(there, pairs)
+    named = {b.port.name: b for b in facing}
+    pairs += [(a, named[a.port.name]) for a in left if a.port.name in named]
+    pairs += list(zip(_unpaired(here, pairs), _unpaired(there, pairs), strict=False))
     return sorted(pairs, key=lambda pair: next(i for i, a in enumerate(here) if a is pair[0]))
+
+
+def _unpaired(ports: list[Candidate], pairs: list[tuple[Candidate, Candidate]]) -> list[Candidate]:
+    return [each for each in ports if not any(each is a or each is b for a, b in pairs)]
 
 
 def _only(ports: list[Candidate]) -> dict[str, Candidate]:
@@ -100,41 +128,46 @@ def _only(ports: list[Candidate]) -> dict[str, Candidate]:
     return {network: each for network, each in on if seen[network] == 1}
 
 
-def _name(each: Candidate) -> str:
-    return each.port.name
-
-
 def _end(host: str, each: Candidate) -> End:
     port = each.port
     # InfiniBand reports its rate correctly, and a port without IPoIB has no netdev that could.
     line = port.line_gbps or (port.rate_gbps if port.transport == "InfiniBand" else None)
     if isinstance(each, Refused):
-        return End(host, port.device, port.number, port.netdev, line_gbps=line)
+        return End(host, port.device, port.number, port.netdev, line_gbps=line, mtu=port.mtu)
     address = "" if each.address is None else str(each.address)
-    return End(host, port.device, port.number, each.netdev, address, each.gid_index, line)
+    return End(host, port.device, port.number, each.netdev, address, each.gid_index, line, port.mtu)
 
 
 def _link(server: str, a: Candidate, client: str, b: Candidate) -> Link:
     ends = _end(server, a), _end(client, b)
     refused = [f"{end}: {each.reason}" for end, each in zip(ends, (a, b), strict=True) if isinstance(each, Refused)]
     if not refused:
-        why = "no IP address, over which the two could find each other (IPoIB is not configured)"
+        why = "no IP address for the test to connect to (IPoIB is not configured)"
         refused = [f"{end}: {why}" for end in ends if not end.address]
     return Link(*ends, "; ".join(refused))
 
 
 def _why(each: Candidate) -> str:
-    return each.reason if isinstance(each, Refused) else "the other has no port left to pair it with"
+    return each.reason if isinstance(each, Refused) else "the other host has no port left for it"
 
 
 def remarks(state: NodeState | None, found: Choices) -> list[str]:
     """Return notes that explain a node's figures: it has no port, or other work runs there."""
     told = []
     if not found.chosen:
-        why = [f"{each.port.name}: {each.reason}" for each in found.refused] or ["the node has no RDMA device"]
+        stuck = (
+            f"the RDMA devices could not be read: {state.rdma_stuck}" if state is not None and state.rdma_stuck else ""
+        )
+        why = [f"{each.port.name}: {each.reason}" for each in found.refused]
+        why = why or [stuck or "the node has no RDMA device"]
         told.append(f"no port of the fabric: {'; '.join(why)}")
+    return [*told, *at_work(state)]
+
+
+def at_work(state: NodeState | None) -> list[str]:
+    """Return a note if other work on the node may distort the figures."""
     docker = state.docker if state is not None else None
     busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
-    if busy:
-        told.append(f"GPU containers run here ({', '.join(busy)}): figures may be low, and their traffic is slowed")
-    return told
+    if not busy:
+        return []
+    return [f"GPU containers run here ({', '.join(busy)}): figures may be low, and the test slows their traffic"]

@@ -85,7 +85,7 @@ def _port(device: str, number: int, values: dict[str, str], state: NodeState, ne
     link_layer = values.get("link_layer", "")
     gids = _gids(values, network)
     netdev = _netdev(device, gids, network)
-    line = _speed(netdev, network.devices)
+    below = network.devices.get(netdev, NetDevice())
     rate = _NUMBER.match(values.get("rate", ""))
     return Port(
         device=device,
@@ -96,8 +96,8 @@ def _port(device: str, number: int, values: dict[str, str], state: NodeState, ne
         netdev=netdev,
         gids=gids,
         rate_gbps=float(rate[0]) if rate else None,
-        line_gbps=line / 1000 if line else None,
-        mtu=network.devices[netdev].mtu if netdev in network.devices else 0,
+        line_gbps=below.speed / 1000 if below.speed else None,
+        mtu=below.mtu,
     )
 
 
@@ -155,7 +155,3 @@ def stacked(netdev: str, network: Network) -> bool:
     """Tell whether the netdev is a VLAN or the like, which shares the port of the netdev below it."""
     device = network.devices.get(netdev)
     return device is not None and (device.kind in STACKED or (bool(device.lower) and device.kind not in AGGREGATES))
-
-
-def _speed(netdev: str, devices: dict[str, NetDevice]) -> int | None:
-    return devices[netdev].speed if netdev in devices else None

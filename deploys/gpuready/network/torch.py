@@ -1,6 +1,7 @@
 """What PyTorch does after an NCCL error. One environment variable of the job decides.
 
-Sources: PyTorch's documentation (torch_nccl_environment_variables); the variable lost its old name with 2.2.
+Sources: PyTorch's documentation (torch_nccl_environment_variables); pytorch/pytorch#114077: since
+2.2, the old name is deprecated, but still read.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What acts on a node: the transport, the steps, the lock, the one operation. All but the engine that needs pyinfra."""
+"""Everything that acts on a node: transport, steps, lock and operation. Only this and the engine use pyinfra."""

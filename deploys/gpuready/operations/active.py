@@ -8,15 +8,16 @@ from pyinfra.api.host import Host
 
 from gpuready.binaries import cuinit
 from gpuready.components.containerd.component import pod_slice, sandbox_image
+from gpuready.components.gate.component import SCRIPT as GATE
 from gpuready.components.monitoring.component import scrape
 from gpuready.core import resources
 from gpuready.core.records import Records
-from gpuready.cuda.host import has_driver
 from gpuready.operations.transport import run_script
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
 from gpuready.state.active import IMAGE, LIMITS, answers, longest
 from gpuready.state.model import NodeState, Unknown
+from gpuready.tools.status.record import PATH
 
 #: Seconds for an exec that only reads images, in addition to the time for each image.
 _SHORT = 60
@@ -27,8 +28,11 @@ _ASK = {
 }
 
 
-def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
-    """Run one exec; return the state with ``active`` filled (name -> {"rc", "out"})."""
+def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -> NodeState:
+    """Run one exec; return the state with ``active`` filled (name -> {"rc", "out"}).
+
+    ``record``: the text of the node's record, which the same exec writes. If it cannot, ``active`` has "record".
+    """
     image = spec.verify.image or "" if spec.verify.level != "config" else ""
     smi = state.driver.smi
     values: dict[str, Any] = {
@@ -45,13 +49,16 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         "limits": LIMITS,
         "hung": "1" if isinstance(smi, Unknown) and "no answer" in smi.unknown else "",
         "scrape": scrape(spec),
+        "gate": (GATE,) if spec.gate else (),
         "initramfs": state.boots.older_initramfs,
         "images": [one.ref for one in named(spec.images)]
-        if spec.verify.level != "config" and has_driver(state)
+        if spec.verify.level != "config" and state.driver.loaded
         else [],
+        "record": record,
+        "record_path": PATH,
     }
     limit = longest(len(values["environments"]), len(values["images"]))
-    records = Records(run_script(host, resources.script("probe/active", **values), limit))
+    records = Records(run_script(host, resources.script("probe/active", **values), limit, "active checks"))
     return state.model_copy(update={"active": {"done": True, **answers(records)}})
 
 
@@ -61,5 +68,5 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     if not images:
         return state
     script = resources.script("tools/compat/read-images", images=images)
-    records = Records(run_script(host, script, _SHORT + IMAGE * len(images)))
+    records = Records(run_script(host, script, _SHORT + IMAGE * len(images), "read images"))
     return state.model_copy(update={"active": answers(records)})

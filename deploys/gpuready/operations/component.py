@@ -13,17 +13,15 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
-from gpuready.core.check import undecided
-from gpuready.core.compare import compare, unselected
+from gpuready.core.compare import Plan
 from gpuready.core.component import Change, Component, Disruption
-from gpuready.core.consent import policy_for, rule, rulings, users
 from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.core.permission import permission, permissions, users
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import SELECTED, SPEC, forget, node_state, settled_state
+from gpuready.operations.node_state import SELECTED, forget, host_plan, node_state, settled_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
-from gpuready.spec.model import NodeSpec
 
 ALLOWED = "gpuready_allowed"
 
@@ -41,14 +39,14 @@ def component(
         host.noop(f"{item.name} is not selected")
         return
     try:
-        spec, state = host.data.get(SPEC), settled_state(host)
+        plan = host_plan(host, settled_state(host), order, original=original)
     except GpureadyError as e:
         yield Failed(e)
         return
-    if not original and (reason := undecided(spec, state)):
-        host.noop(f"{item.name}: {reason}")
+    if plan.undecided:
+        host.noop(f"{item.name}: {plan.undecided}")
         return
-    found = compare(item, spec, state, original=original)
+    found = plan[item]
     outcome = ComponentOutcome(found)
     if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
         outcomes(host)[item.name] = outcome
@@ -57,15 +55,15 @@ def component(
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
     else:
-        permitted = yield from _permitted(item, order, found.diff, outcome, original)
+        permitted = yield from _permitted(item, plan, outcome)
         if permitted:
-            yield from _close(item, permitted, spec, outcome)
+            yield from _close(item, permitted, plan, outcome)
         if outcome.reboot and not (outcome.pending or outcome.error):
             outcome.pending = "for the reboot at the end of the run"
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
-    if drain.is_drained(host) and (outcome.error or not (_reboots() or _disturbs_later(item, order, original))):
-        stays = yield from drain.end(host, spec.maintenance)
+    if drain.is_drained(host) and (outcome.error or not _is_disrupted_later(item, plan)):
+        stays = yield from drain.end(host, plan.spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays
             outcome.error = ConvergeError(message, remedy="bring the node back into service, then run again")
@@ -79,41 +77,36 @@ def _allowed() -> Disruption:
 
 
 def _permitted(
-    item: Component, order: tuple[Component, ...], diff: tuple[Change, ...], outcome: ComponentOutcome, original: bool
+    item: Component, plan: Plan, outcome: ComponentOutcome
 ) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
-    spec, state = host.data.get(SPEC), node_state(host)
-    needed = [done for name, done in outcomes(host).items() if original or name in item.requires]
-    blocked = [done.found.name for done in needed if done.pending or (original and done.error)]
-    blocked += users(item, unselected(order if original else (), spec, state, host.data.get(SELECTED)))
-    ruling = rule(item, diff, spec, state, _allowed(), blocked)
-    outcome.pending = ruling.waits
-    if ruling.disturbs and policy_for(ruling.kind, spec) == "drained":
-        trouble = yield from drain.begin(host, spec.maintenance)
+    needed = [done for name, done in outcomes(host).items() if plan.original or name in item.requires]
+    blocked = [done.found.name for done in needed if done.pending or (plan.original and done.error)]
+    blocked += users(item, plan)
+    permitted = permission(item, plan, _allowed(), blocked)
+    outcome.pending = permitted.pending
+    if permitted.drains(plan.spec):
+        trouble = yield from drain.begin(host, plan.spec.maintenance)
         if trouble:
             outcome.pending = trouble
-            ruling = rule(item, diff, spec, state, min(_allowed(), Disruption.reload), blocked)
-    outcome.reboot = ruling.kind == Disruption.reboot
-    return ruling.permitted
+            permitted = permission(item, plan, min(_allowed(), Disruption.reload), blocked)
+    outcome.reboot = permitted.disruption == Disruption.reboot
+    return permitted.diff
 
 
-def _reboots() -> bool:
-    """Tell whether a reboot is still to come in this run."""
-    return any(outcome.reboot for outcome in outcomes(host).values())
-
-
-def _disturbs_later(item: Component, order: tuple[Component, ...], original: bool) -> bool:
-    """Tell whether a later component will disturb the node. If so, the node stays drained until then."""
-    spec, state, selected = host.data.get(SPEC), node_state(host), host.data.get(SELECTED)
-    found = {c: compare(c, spec, state, original=original) for c in order if selected is None or c.name in selected}
-    ruled = rulings(found, spec, state, _allowed(), back=original)
-    return any(c.name in ruled and ruled[c.name].disturbs for c in order[order.index(item) + 1 :])
+def _is_disrupted_later(item: Component, plan: Plan) -> bool:
+    """Tell whether a reboot or a later component will disrupt the node. If so, it stays drained until then."""
+    if any(outcome.reboot for outcome in outcomes(host).values()):
+        return True
+    permitted = permissions(host_plan(host, node_state(host), plan.order, original=plan.original), _allowed())
+    later = plan.order[plan.order.index(item) + 1 :]
+    return any(each.name in permitted and permitted[each.name].disruptive for each in later)
 
 
 def _close(
-    item: Component, diff: tuple[Change, ...], spec: NodeSpec, outcome: ComponentOutcome
+    item: Component, diff: tuple[Change, ...], plan: Plan, outcome: ComponentOutcome
 ) -> Generator[PyinfraCommand, None, None]:
-    steps = item.converge(diff, spec, node_state(host))
+    steps = item.converge(diff, plan.spec, plan.state)
     reply = None
     try:
         while True:

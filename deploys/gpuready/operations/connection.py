@@ -26,23 +26,29 @@ from pyinfra.connectors.ssh_util import load_key_with_certificate
 from pyinfra.connectors.sshuserclient.client import get_host_keys
 
 from gpuready.core.errors import UnreachableError
+from gpuready.inventory import own_ssh_config
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.host_names import split_port
 from gpuready.inventory.hosts import Connection, HostEntry
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.operations.ssh import BOUNDS, ProxyFailure
+from gpuready.operations.transport import BECOME
 
+_stored = functools.cache(KnownHosts)
 _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
 
 def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, Any]:
     """Return pyinfra's ``ssh_*`` data for a host; none for this machine. ``host_keys`` is strict or accept-new."""
+    become = {BECOME: connection.become_password} if connection.become_password is not None else {}
     if connection.address == LOCAL:
-        return {}
+        return become
     extra: dict[str, Any] = dict(BOUNDS)
+    if connection.timeout is not None:
+        extra["timeout"] = connection.timeout
     if foreign := _foreign_kinds(connection):
         extra["disabled_algorithms"] = {"keys": foreign}
-    data: dict[str, Any] = {
+    data: dict[str, Any] = become | {
         "ssh_hostname": connection.address,
         "ssh_strict_host_key_checking": _POLICY[host_keys],
         "ssh_config_file": _config(connection, host_keys),
@@ -101,11 +107,6 @@ def forget_host_keys() -> None:
 
 
 @functools.cache
-def _stored(path: Path) -> KnownHosts:
-    return KnownHosts(path)
-
-
-@functools.cache
 def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="gpuready-ssh-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -121,11 +122,10 @@ def _config(connection: Connection, host_keys: str) -> str:
     known = [value for key, value in options if key.lower() == "userknownhostsfile"]
     if known:
         lines += ["Host *", f"  UserKnownHostsFile {known[0]}"]
-    own = Path("~/.ssh/config").expanduser()
     if connection.config is not None:
         lines += ["Host *", connection.config]
-    elif own.is_file():
-        lines += ["Host *", own.read_text(encoding="utf-8", errors="replace")]
+    elif own := own_ssh_config.text():
+        lines += ["Host *", own]
     text = "\n".join(lines) + "\n"
     path = _folder() / hashlib.sha256(text.encode()).hexdigest()[:16]
     if not path.exists():
@@ -167,9 +167,7 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
         )
     way = f" (through {', '.join(hops)})" if hops else ""
     if isinstance(error, RecursionError):
-        return UnreachableError(
-            f"{where}: its jump hosts lead in a circle", remedy="look at ProxyJump in ~/.ssh/config"
-        )
+        return UnreachableError(f"{where}: its jump hosts form a loop", remedy="look at ProxyJump in ~/.ssh/config")
     if re.search("Authentication|authentication|private key", text):
         return UnreachableError(f"login at {where}{way} as {to.user or 'you'} was refused: {_cause(text)}",
                                 remedy=_login_remedy(to, hops))  # fmt: skip
@@ -201,7 +199,7 @@ def obstacle(error: Exception) -> str:
         if isinstance(e, NoValidConnectionsError):
             return ", ".join(sorted({(getattr(one, "strerror", "") or str(one)).lower() for one in e.errors.values()}))
         if isinstance(e, ChannelException):
-            return f"the jump host opens no connection to it ({e.text.lower()})"
+            return f"the jump host cannot connect to it ({e.text.lower()})"
         if isinstance(e, socket.gaierror):
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):
@@ -219,7 +217,7 @@ def _cause(text: str) -> str:
 
 def _login_remedy(to: Connection, hops: list[str]) -> str:
     if to.key and _encrypted(str(Path(to.key).expanduser())):
-        return f"{to.key} is encrypted, and gpuready asks for no passphrase: ssh-add {to.key}"
+        return f"{to.key} is encrypted, and gpuready does not ask for passphrases: run ssh-add {to.key}"
     if hops:
         return "a jump host takes its user and key from ~/.ssh/config, or from the file that -F names"
     return f"check the user and the key; ssh -v {to.user + '@' if to.user else ''}{to.address} shows details"

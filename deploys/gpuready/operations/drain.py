@@ -1,26 +1,33 @@
-"""Work is moved away before a node is disturbed, and let back after it, whatever became of the disturbance.
+"""Drain a node before a disruption and resume it afterwards, even if the disruption failed.
 
-Slurm and the user's own commands run on the node, kubectl where gpuready runs. Who drained the node before us keeps it
-drained: ours are told by Slurm's reason and by an annotation, so a run that was cut off is taken up by the next one.
-Sources: scontrol(1), squeue(1), ``kubectl drain --help``.
+Slurm and the user's own commands run on the node. kubectl runs on the controller, with the user and kubeconfig of
+gpuready. Slurm's reason or an annotation marks a drain as gpuready's: the next run continues one that was interrupted,
+and a node that somebody else drained stays drained.
+Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output).
 """
 
 from __future__ import annotations
 
+import collections
+import os
+import re
+import select
 import subprocess
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready.core.errors import GpureadyError
+from gpuready.core.errors import GpureadyError, brief
 from gpuready.core.step import Script, Step
-from gpuready.operations.step import PROGRESS, Pending, StepCommand
-from gpuready.spec.model import DrainCommands, Maintenance
+from gpuready.operations.step import Pending, StepCommand, show
+from gpuready.spec.model import DrainByKubectl, DrainCommands, Maintenance
+from gpuready.spec.model import Kubectl as KubectlOptions
 
-#: Seconds for which work may take to go away.
+#: Seconds that work may take to leave the node.
 LIMIT = 1800
 _KEY = "gpuready.drained"
 _MARK = "gpuready"
@@ -29,55 +36,143 @@ Commands = Generator[PyinfraCommand, None, str]
 Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
 
 
-class Kubectl(PyinfraCommand):
-    """kubectl's part, on the controller; ``trouble`` says what went wrong."""
+class Leaving:
+    """The pods that kubectl drain waits for, from its output, and the last three of its other lines."""
 
-    def __init__(self, node: str, *, away: bool) -> None:
+    _MOST = 1000
+    _ASKED = re.compile(r'evicting pod "?(?:([a-z0-9-]{1,63})/)?([a-z0-9.-]{1,253})"?')
+    _REFUSED = re.compile(
+        r'error when evicting pods?[/ ]"?([a-z0-9.-]{1,253})"? (?:-n "([a-z0-9-]{1,63})" )?\(will retry'
+    )
+    _GONE = re.compile(r"pod/([a-z0-9.-]{1,253}) (?:evicted|deleted)")
+    _OTHER = re.compile(r"node/\S+ |Warning: |There are pending pods|There are pending nodes")
+
+    def __init__(self) -> None:
+        self._pods: dict[str, str] = {}
+        self.messages: collections.deque[str] = collections.deque(maxlen=3)
+
+    def read(self, line: str) -> None:
+        """Read one line of kubectl's output."""
+        if asked := self._ASKED.match(line):
+            pod = f"{asked[1]}/{asked[2]}" if asked[1] else asked[2]
+            if len(self._pods) < self._MOST:
+                self._pods.setdefault(pod, "")
+        elif refused := self._REFUSED.match(line):
+            pod = f"{refused[2]}/{refused[1]}" if refused[2] else refused[1]
+            if pod in self._pods and "disruption budget" in line:
+                self._pods[pod] = " (its disruption budget)"
+        elif gone := self._GONE.match(line):
+            self._pods.pop(next((pod for pod in self._pods if pod.split("/")[-1] == gone[1]), ""), "")
+        elif line.strip() and not self._OTHER.match(line):
+            self.messages.append(brief(line))
+
+    def __str__(self) -> str:
+        names = [f"{pod}{why}" for pod, why in self._pods.items()]
+        more = [f"{len(names) - 5} more"] if len(names) > 5 else []
+        return ", ".join([*names[:5], *more])
+
+
+class Kubectl(PyinfraCommand):
+    """Run kubectl on the controller. ``trouble``: what went wrong."""
+
+    #: Seconds between two progress messages while kubectl waits.
+    look: float = 5
+    #: Seconds within which kubectl must exit after the end of its output or of its time.
+    patience: float = 10
+
+    def __init__(self, node: str, drain: DrainByKubectl, *, away: bool) -> None:
         super().__init__()
-        self.node, self.away, self.trouble = node, away, ""
+        self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
+        self.away, self.trouble = away, ""
 
     def __repr__(self) -> str:
         return f"Kubectl({self.node})"
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """pyinfra's entry; trouble is kept for the operation, which judges it."""
-        what = "kubectl drain" if self.away else "kubectl uncordon"
-        host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, what)
+        """Called by pyinfra. Stores trouble for the operation."""
+        show(host, "kubectl drain" if self.away else "kubectl uncordon")
         try:
-            self._drain() if self.away else self._let_back()
+            self._drain(host) if self.away else self._let_back()
         except Pending as e:
             self.trouble = str(e)
         return True
 
-    def _drain(self) -> None:
+    def _drain(self, host: Host) -> None:
         if self._get("{.spec.unschedulable}") != "true":
             self._call("annotate", "node", self.node, f"{_MARK}=drained", "--overwrite")
             self._call("cordon", self.node)
         try:
-            self._call("drain", self.node, "--ignore-daemonsets", f"--timeout={LIMIT}s", seconds=LIMIT + 60)
+            self._evict(host)
         except Pending:
             self._let_back()
             raise
 
+    def _evict(self, host: Host) -> None:
+        """Run kubectl drain. Show the pods that it waits for. Raises :class:`Pending` with the pods that stayed."""
+        leaving, begun, shown = Leaving(), time.monotonic(), ""
+        words = [
+            "kubectl",
+            "drain",
+            self.node,
+            "--ignore-daemonsets",
+            f"--timeout={self.limit}s",
+            *_flags(self.options),
+        ]
+        with _started(words) as process:
+            try:
+                for line in self._lines(process, begun + self.limit + 60):
+                    if line:
+                        leaving.read(line)
+                    elif (now := str(leaving)) and now != shown:
+                        shown = now
+                        show(host, f"kubectl drain waits for {now}")
+                code = process.wait(timeout=self.patience)
+            except subprocess.TimeoutExpired:
+                code = 1
+            finally:
+                process.kill()  # no effect on a kubectl that ended
+        if code == 0:
+            return
+        if time.monotonic() - begun >= self.limit or any("global timeout reached" in each for each in leaving.messages):
+            stay = str(leaving) or "pods"
+            way = "; for more time, set timeout: 7d beside maintenance.drain.kubectl"
+            raise Pending(f"after {_readable(self.limit)} there are still pods on {self.node}: {stay}{way}")
+        raise Pending(f"kubectl drain failed: {'; '.join(leaving.messages) or f'exit {code}'}{_advice(leaving)}")
+
+    def _lines(self, process: subprocess.Popen[bytes], end: float) -> Iterator[str]:
+        """Yield kubectl's lines, and an empty one about every ``look`` seconds, until kubectl or the time ends."""
+        assert process.stdout is not None
+        descriptor, rest, next_look = process.stdout.fileno(), b"", time.monotonic() + self.look
+        while time.monotonic() < end:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, next_look - time.monotonic()))
+            data = os.read(descriptor, 1 << 16) if ready else b""
+            *lines, rest = (rest + data).split(b"\n")
+            yield from (line[:4096].decode("utf-8", "replace") for line in lines if line.strip())
+            rest = rest[: 1 << 16]
+            if time.monotonic() >= next_look:
+                yield ""
+                next_look = time.monotonic() + self.look
+            if not data and (ready or process.poll() is not None):  # a helper of kubectl may keep its output open
+                break
+        if rest.strip():
+            yield rest[:4096].decode("utf-8", "replace")
+
     def _let_back(self) -> None:
-        if self._is_ours():
+        if self._get(f"{{.metadata.annotations.{_MARK}}}") == "drained":  # by gpuready
             self._call("uncordon", self.node)
             self._call("annotate", "node", self.node, f"{_MARK}-")
-
-    def _is_ours(self) -> bool:
-        return self._get(f"{{.metadata.annotations.{_MARK}}}") == "drained"
 
     def _get(self, path: str) -> str:
         return self._call("get", "node", self.node, "-o", f"jsonpath={path}").strip()
 
-    def _call(self, *words: str, seconds: int = 60) -> str:
-        said = f"kubectl {words[0]}"
+    def _call(self, *words: str) -> str:
+        said, seconds = f"kubectl {words[0]}", 60
         try:
             done = subprocess.run(
                 ["kubectl", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
             )
         except FileNotFoundError:
-            raise Pending("there is no kubectl on this machine") from None
+            raise Pending(_MISSING) from None
         except subprocess.TimeoutExpired:
             raise Pending(f"{said} gave no answer within {seconds} s") from None
         if done.returncode:
@@ -86,13 +181,47 @@ class Kubectl(PyinfraCommand):
         return done.stdout
 
 
+_MISSING = "kubectl is not installed on this machine"
+
+
+def _started(words: list[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+        )
+    except FileNotFoundError:
+        raise Pending(_MISSING) from None
+
+
+def _flags(options: KubectlOptions) -> list[str]:
+    """Return the flags of kubectl drain for these options."""
+    found = ["--delete-emptydir-data"] if options.delete_emptydir else []
+    found += ["--force"] if options.force else []
+    found += [f"--pod-selector={options.selector}"] if options.selector is not None else []
+    return found + ([f"--grace-period={options.grace}"] if options.grace is not None else [])
+
+
+def _advice(leaving: Leaving) -> str:
+    """Return the setting that lets this drain continue; empty if none does."""
+    said = " ".join(leaving.messages)
+    for word, key in (("local storage", "delete_emptydir"), ("no controller", "force")):
+        if word in said:
+            return f"; maintenance: {{drain: {{kubectl: {{{key}: true}}}}}} permits that"
+    return ""
+
+
+def _readable(seconds: int) -> str:
+    """Write 7200 as ``2 h``: the largest unit that fits."""
+    unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")) if seconds % u == 0)
+    return f"{seconds // unit} {name}"
+
+
 def is_drained(host: Host) -> bool:
-    """Has this run moved the work away?"""
     return bool(host.connector_data.get(_KEY))
 
 
 def begin(host: Host, maintenance: Maintenance) -> Commands:
-    """Move the work away, unless this run has; what stands in the way, or nothing."""
+    """Drain the node, unless this run already has. Return what prevents it; empty if nothing does."""
     if is_drained(host):
         return ""
     trouble = yield from _run(host, maintenance, "before")
@@ -101,7 +230,7 @@ def begin(host: Host, maintenance: Maintenance) -> Commands:
 
 
 def end(host: Host, maintenance: Maintenance) -> Commands:
-    """Let the work back, if this run moved it away; what stands in the way, or nothing."""
+    """Resume the node, if this run drained it. Return what prevents it; empty if nothing does."""
     if not host.connector_data.pop(_KEY, False):
         return ""
     trouble = yield from _run(host, maintenance, "after")
@@ -131,7 +260,9 @@ class DrainSlurm(Script):
 def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
     drain = maintenance.drain
     if drain == "kubectl":
-        kubectl = Kubectl(maintenance.node or host.name, away=phase == "before")
+        drain = DrainByKubectl.model_construct(kubectl=KubectlOptions.model_construct())
+    if isinstance(drain, DrainByKubectl):
+        kubectl = Kubectl(maintenance.node or host.name, drain, away=phase == "before")
         yield kubectl
         return kubectl.trouble
     if isinstance(drain, DrainCommands):

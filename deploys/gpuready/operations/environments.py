@@ -32,7 +32,7 @@ def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
         program=resources.document("wheels/look.py"),
         environments=[(env, json.dumps(what)) for env, what in wanted],
     )
-    runs = Records(run_script(host, script, TIMEOUT * len(wanted))).runs
+    runs = Records(run_script(host, script, TIMEOUT * len(wanted), "read Python environments")).runs
     if not {f"{kind}{number}" for kind in ("env", "users") for number in range(len(wanted))} <= runs.keys():
         raise ProbeError("the node's answer on its Python environments lacks records")
     found = {

@@ -22,6 +22,5 @@ class Failed(PyinfraCommand):
         return f"Failed({self.error})"
 
     def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
-        """Log the error; return False."""
         host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
         return False

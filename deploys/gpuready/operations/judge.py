@@ -9,7 +9,7 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from gpuready.core.check import Check, concerning, run_checks, undecided
+from gpuready.core.check import Check, concerning, run_checks
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.operations.active import run_active
 from gpuready.operations.failed import Failed
@@ -22,11 +22,13 @@ def judge(checks: tuple[Check, ...]) -> Generator[PyinfraCommand, None, None]:
     spec = host.data.get(SPEC)
     try:
         state = node_state(host)
-        state = state if undecided(spec, state) else run_active(host, state, spec)
+        concerned = concerning(checks, spec, state)
+        if any(check.active for check in concerned):
+            state = run_active(host, state, spec)
     except GpureadyError as e:
         yield Failed(e)
         return
-    judged = run_checks(concerning(checks, spec, state), spec, state, host.name, active=True, today=date.today())
+    judged = run_checks(concerned, spec, state, host.name, active=True, today=date.today())
     bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
     if bad:
         lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]

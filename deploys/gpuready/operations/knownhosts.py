@@ -7,7 +7,6 @@ Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from paramiko import PKey
 from paramiko.hostkeys import HostKeys
 
 from gpuready.core.errors import InventoryError
-from gpuready.core.files import read_file, reason
+from gpuready.core.files import read_file, reason, replace_file
 
 _MOST = 100_000_000
 
@@ -43,15 +42,12 @@ class KnownHosts:
         self._lines = [_parse(line) for line in _text(path).splitlines()]
 
     def kinds(self, host: str) -> list[str]:
-        """Return the types of the keys that are known for the host."""
         return [line.kind for line in self._lines if not line.marker and line.is_for(host)]
 
     def knows(self, host: str, key: PKey) -> bool:
-        """Tell whether this key is stored for the host."""
         return any(line.key == key.get_base64() for line in self._lines if not line.marker and line.is_for(host))
 
     def revoked(self, host: str, key: PKey) -> bool:
-        """Tell whether this key is marked as revoked for the host."""
         revoked = [line for line in self._lines if line.marker == "@revoked"]
         return any(line.key == key.get_base64() and line.is_for(host) for line in revoked)
 
@@ -73,16 +69,7 @@ class KnownHosts:
         if not self.kinds(host):
             return
         kept = [line for line in (_without(line, host) for line in self._lines) if line is not None]
-        path = self.path.resolve()
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write("".join(f"{line.text}\n" for line in kept).encode("utf-8", "surrogateescape"))
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_file(self.path, "".join(f"{line.text}\n" for line in kept).encode("utf-8", "surrogateescape"), 0o600)
         self._lines = kept
 
 

@@ -6,7 +6,9 @@ failure, so the session also sends a heartbeat. Without it, the node releases th
 
 from __future__ import annotations
 
+import functools
 import getpass
+import secrets
 import socket
 import time
 
@@ -26,6 +28,12 @@ SILENCE = 45
 ON_NODE, ON_NODE_LIMIT = "on the node itself", 180
 
 
+@functools.cache
+def _run() -> str:
+    """Return an id of this run. It reveals that the inventory lists one machine twice."""
+    return secrets.token_hex(8)
+
+
 def hold(host: Host, patience: float = 0) -> None:
     """Take the node's lock, unless this run holds it already. Wait up to ``patience`` seconds for another owner.
 
@@ -36,9 +44,10 @@ def hold(host: Host, patience: float = 0) -> None:
         return
     release(host)
     end = time.monotonic() + patience
-    script = resources.script("lib/lock", owner=f"{getpass.getuser()}@{socket.gethostname()}", silence=SILENCE)
+    # others read the owner; a node may be reached by two addresses, so it has ours, too
+    script = resources.script("lib/lock", owner=f"{controller()} run={_run()} as {_shown(host)}", silence=SILENCE)
     while True:
-        session = Session(host, script)
+        session = Session(host, script, "lock")
         try:
             answer = session.listen("free", "held", limit=_ANSWER)
         except BaseException:
@@ -50,10 +59,28 @@ def hold(host: Host, patience: float = 0) -> None:
         session.close()
         if answer is None:
             raise UnreachableError("the node's lock cannot be taken", remedy="is /run read-only or full?")
-        owner = brief(answer[1]) or "owner unknown"
+        _, ours, twin = answer[1].partition(f" run={_run()} as ")
+        if ours and twin != _shown(host):  # our own name: a session whose connection broke still holds the lock
+            raise ConvergeError(
+                f"{_shown(host)} and {brief(twin)} are the same machine, and this run is already changing it as the "
+                "latter",
+                remedy="list the machine only once in the inventory, or exclude one name: --limit '!NAME'",
+            )
+        owner = brief(answer[1].partition(" run=")[0]) or "owner unknown"
         if time.monotonic() > end + (ON_NODE_LIMIT if ON_NODE in owner else 0):
-            raise ConvergeError(f"another gpuready changes this node now ({owner})", remedy="wait for it to end")
+            raise ConvergeError(f"another gpuready run is changing this node ({owner})", remedy="wait until it ends")
         gevent.sleep(1)
+
+
+def controller() -> str:
+    """Who runs gpuready here: USER@HOST."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def _shown(host: Host) -> str:
+    """The name in the inventory, and the address if it differs."""
+    address = host.data.get("ssh_hostname")
+    return host.name if address in (None, host.name) else f"{host.name} ({address})"
 
 
 def _beat(session: Session) -> None:

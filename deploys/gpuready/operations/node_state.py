@@ -1,12 +1,14 @@
-"""Probe each host once over pyinfra's connection. Both phases and all operations read the same state."""
+"""Probe each host once over pyinfra's connection. Both phases and all operations read the same state and plan."""
 
 from __future__ import annotations
 
 from pyinfra.api.host import Host
 
 from gpuready.components.wheels.component import Wheels
+from gpuready.core.compare import Plan
+from gpuready.core.component import Component
 from gpuready.operations.environments import look
-from gpuready.operations.step import PROGRESS
+from gpuready.operations.step import show
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
@@ -19,7 +21,7 @@ SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
 #: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.state.probe.TIMEOUT`.
 PROBE_TIMEOUT = "gpuready_probe_timeout"
-_KEY, _SETTLED = "gpuready.state", "gpuready.settled"
+_KEY, _SETTLED, _PLAN = "gpuready.state", "gpuready.settled", "gpuready.plan"
 
 
 def node_state(host: Host) -> NodeState:
@@ -27,11 +29,16 @@ def node_state(host: Host) -> NodeState:
     cached = host.connector_data.get(_KEY)
     if isinstance(cached, NodeState):
         return cached
-    return _keep(host, parse(_run(host, probe.script())))
+    return _keep(host, probed(host))
+
+
+def probed(host: Host) -> NodeState:
+    """Probe the host now, in one exec."""
+    return parse(_run(host, "probe", probe.script()))
 
 
 def settled_state(host: Host) -> NodeState:
-    """Return the state for a run that changes the node.
+    """Return the state for a run that acts on the node, not only reads it.
 
     If something is still starting or did not answer, wait and probe once more.
     """
@@ -40,13 +47,12 @@ def settled_state(host: Host) -> NodeState:
     if not waits or host.connector_data.get(_SETTLED):
         return state
     host.connector_data[_SETTLED] = True
-    what = f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}"
-    host.connector_data.get(PROGRESS, lambda name, text: None)(host.name, what)
-    return _keep(host, parse(_run(host, probe.patient_script(), probe.PATIENCE + probe.LONGER)))
+    show(host, f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}")
+    return _keep(host, parse(_run(host, "probe again", probe.patient_script(), probe.PATIENCE + probe.LONGER)))
 
 
-def _run(host: Host, script: str, patience: int = 0) -> list[str]:
-    return run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT))
+def _run(host: Host, name: str, script: str, patience: int = 0) -> list[str]:
+    return run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT), name)
 
 
 def _keep(host: Host, state: NodeState) -> NodeState:
@@ -55,6 +61,15 @@ def _keep(host: Host, state: NodeState) -> NodeState:
         state = look(host, state, spec)
     host.connector_data[_KEY] = state
     return state
+
+
+def host_plan(host: Host, state: NodeState, order: tuple[Component, ...], *, original: bool) -> Plan:
+    """Return the host's plan for ``state``; the same one until the state or the components change."""
+    plan = host.connector_data.get(_PLAN)
+    if not isinstance(plan, Plan) or plan.state is not state or (plan.order, plan.original) != (order, original):
+        plan = Plan(order, host.data.get(SPEC), state, host.data.get(SELECTED), original)
+        host.connector_data[_PLAN] = plan
+    return plan
 
 
 def forget(host: Host) -> None:

@@ -37,7 +37,6 @@ class Reboot:
 
 
 def rebooted(host: Host) -> list[Reboot]:
-    """Return the reboots of the host in this run."""
     found: list[Reboot] = host.connector_data.setdefault("gpuready.reboots", [])
     return found
 

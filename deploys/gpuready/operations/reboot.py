@@ -1,7 +1,7 @@
-"""The reboot at the end of a host's components: one for all that needs it, when the node is idle, and back again.
+"""Reboot an idle host once, after all its components, and wait until it is back.
 
-What would boot next is looked at before, on the node; that it did boot is told by boot_id, never by a connection, which
-a system on its way down still accepts. The step itself only orders the reboot, so its answer is not lost with it.
+First, a script on the node checks what would boot next. A new boot_id proves the reboot; a connection does not, because
+a system that shuts down still accepts it. The step only orders the reboot, so its answer is not lost.
 Sources: random(4) for boot_id, systemctl(1) is-system-running, systemd-run(1).
 """
 
@@ -28,23 +28,22 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import forget, node_state
+from gpuready.operations.node_state import SPEC, forget, node_state
 from gpuready.operations.outcome import Reboot, outcomes, rebooted
-from gpuready.operations.step import PROGRESS, Pending, ResultUnknown, last_line, reconnect, run_step
+from gpuready.operations.step import Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
 from gpuready.spec.model import NodeSpec
 
-#: Seconds between two looks, for one of them, and for services to start once the node answers.
+#: Seconds between two attempts to connect, for one attempt, and for services to start once the node answers.
 _PAUSE, _LOOK, _SERVICES = 2, 45, 180
-SPEC = "gpuready_spec"
 
 
 @operation()
 def reboot() -> Generator[PyinfraCommand, None, None]:
-    """Reboot the host if a component that ran asks for it and may have it."""
+    """Reboot the host if a component needs a reboot and has permission for it."""
     due = [outcome for outcome in outcomes(host).values() if outcome.reboot]
     if not due:
-        host.noop("no reboot is due")
+        host.noop("no reboot is needed")
         return
     spec: NodeSpec = host.data.get(SPEC)
     command = RebootCommand(spec)
@@ -66,7 +65,7 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
 
 
 def _let_back(spec: NodeSpec, error: GpureadyError | Pending | None) -> drain.Result:
-    """The drained node's work comes back, if the node did."""
+    """Resume a drained node, if it came back."""
     if isinstance(error, UnreachableError):
         return UnreachableError(f"{error}; the node is still drained", remedy=error.remedy)
     stays = yield from drain.end(host, spec.maintenance)
@@ -85,7 +84,7 @@ class OrderReboot(Script):
 
 
 class RebootCommand(PyinfraCommand):
-    """A reboot on its way; ``error`` is set when it may not be, or the node did not come back."""
+    """A pyinfra command that reboots the node. ``error``: the reboot was refused, or the node did not come back."""
 
     def __init__(self, spec: NodeSpec) -> None:
         super().__init__()
@@ -96,7 +95,7 @@ class RebootCommand(PyinfraCommand):
         return "RebootCommand()"
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """pyinfra's entry; failures are kept for the operation, which judges them."""
+        """Called by pyinfra. Stores failures for the operation."""
         try:
             lock.hold(host)
             self._reboot(host)
@@ -111,10 +110,10 @@ class RebootCommand(PyinfraCommand):
             raise Pending(f"until you reboot this machine: gpuready runs on it ({LOCAL}) and would end itself")
         before, began = node_state(host).boot_id, time.monotonic()
         script = OrderReboot(ignored_containers.words(self.spec))
-        _tell(host, "may the node reboot?")
+        show(host, "check whether the node may reboot")
         try:
             reply = run_step(host, Step("reboot", script, timeout=300))
-        except ResultUnknown:  # it may be on its way: boot_id tells
+        except ResultUnknown:  # the reboot may have begun: boot_id tells
             pass
         else:
             if reply.rc == PENDING_EXIT:
@@ -126,23 +125,19 @@ class RebootCommand(PyinfraCommand):
         rebooted(host).append(Reboot(before, after, time.monotonic() - began))
 
 
-def _tell(host: Host, what: str) -> None:
-    host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, what)
-
-
 def _await(host: Host, before: str, limit: int) -> str:
-    """The boot_id of the system that came up; at most ``limit`` seconds."""
+    """Return the boot_id of the new system. Wait at most ``limit`` seconds."""
     end = time.monotonic() + limit
     seen = "nothing"
     while True:
         hang_up(host)
-        _tell(host, f"reboot: waits for the node ({seen})" if seen != "nothing" else "reboot")
+        show(host, f"reboot: waits for the node ({seen})" if seen != "nothing" else "reboot")
         try:
             with gevent.Timeout(_LOOK, UnreachableError(f"no SSH session within {_LOOK} s")):
                 reconnect(host)
-                now = ask(host, "cat /proc/sys/kernel/random/boot_id", _LOOK)
+                now = ask(host, "cat /proc/sys/kernel/random/boot_id", _LOOK, "read boot_id")
                 if now and now != before:
-                    _tell(host, "reboot: services start")
+                    show(host, "reboot: waits for services")
         except (GpureadyError, PyinfraError, SSHException, OSError, EOFError) as e:
             seen, now = str(e) if isinstance(e, GpureadyError) else obstacle(e), ""
         if now and now != before and _services(host):
@@ -160,9 +155,9 @@ def _await(host: Host, before: str, limit: int) -> str:
 
 
 def _services(host: Host) -> bool:
-    """Wait until what the boot starts has started; False when the connection went meanwhile."""
+    """Wait until systemd has started the node's services. Return False if the connection broke meanwhile."""
     try:
-        ask(host, f"timeout {_SERVICES} systemctl is-system-running --wait", _SERVICES + 15)
+        ask(host, f"timeout {_SERVICES} systemctl is-system-running --wait", _SERVICES + 15, "wait for services")
     except (GpureadyError, PyinfraError, SSHException, OSError, EOFError):
         return False
     return True

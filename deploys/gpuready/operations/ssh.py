@@ -45,7 +45,7 @@ class BoundedSocket:
         self._between()
         if self.allowance <= 0:
             self.exhausted = True
-            raise OSError(errno.EMSGSIZE, "the host sent more than it is allowed")  # paramiko needs both arguments
+            raise OSError(errno.EMSGSIZE, "the host sent more data than allowed")  # paramiko needs both arguments
         data: bytes = self.sock.recv(min(size, self.allowance))
         self.allowance -= len(data)
         return data

@@ -33,6 +33,11 @@ _RECONNECT = 30
 _LONGEST = 2000
 
 
+def show(host: Host, activity: str) -> None:
+    """Show the host's current activity, if the engine shows progress."""
+    host.connector_data.get(PROGRESS, lambda name, activity: None)(host.name, activity)
+
+
 class Pending(Exception):
     """A step found work that it may not disturb. The message names that work."""
 
@@ -59,7 +64,7 @@ class StepCommand(PyinfraCommand):
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Run the step (called by pyinfra). A failure is stored in ``error`` for the operation."""
-        host.connector_data.get(PROGRESS, lambda name, what: None)(host.name, self.step.summary or self.step.name)
+        show(host, self.step.summary or self.step.name)
         try:
             lock.hold(host)
             self.begun = True
@@ -73,7 +78,8 @@ class StepCommand(PyinfraCommand):
         if self.reply.rc == PENDING_EXIT:
             self.error = Pending(last_line(self.reply.err))
         elif self.reply.rc:
-            self.error = ConvergeError(_message(self.reply))
+            message = _message(self.reply)
+            self.error = ConvergeError(message, remedy=self.step.fix(message))
         return True
 
 
@@ -84,7 +90,7 @@ def run_step(host: Host, step: Step) -> Reply:
     tx = uuid.uuid4().hex
     script = resources.script("lib/step", id=tx, step=step.name, body=step.script, survives=step.survives)
     try:
-        return _reply(run_script(host, script, step.timeout))
+        return _reply(run_script(host, script, step.timeout, f"step {step.name}"))
     except ConnectionLost as e:
         if not step.survives:
             effect = "" if step.alters else ", which changes nothing"
@@ -95,20 +101,23 @@ def run_step(host: Host, step: Step) -> Reply:
 def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
     unknown = ResultUnknown(
         f"{why.message} during step {step.name}; the node may still be working on it: result unknown",
-        remedy="run again: it reads what the node is now",
+        remedy="run again: gpuready then reads the node's current state",
     )
     lock.release(host)
     try:
         with gevent.Timeout(_RECONNECT, unknown):
             reconnect(host)
         lines = run_script(
-            host, resources.script("lib/collect", id=tx, step=step.name, limit=step.timeout), step.timeout + 30
+            host,
+            resources.script("lib/collect", id=tx, step=step.name, limit=step.timeout),
+            step.timeout + 30,
+            f"result of step {step.name}",
         )
     except (UnreachableError, PyinfraError, OSError, SSHException, EOFError):
         raise unknown from None
     if lines[0].startswith("lost"):
         raise ConvergeError(
-            f"{why.message} during step {step.name}, which {_LOST.get(lines[0], 'gave no answer that is understood')}",
+            f"{why.message} during step {step.name}, which {_LOST.get(lines[0], 'gave an unknown answer')}",
             remedy="run again",
         )
     with contextlib.suppress(ConvergeError, UnreachableError):  # the next step tries again and reports the error
@@ -123,7 +132,7 @@ def reconnect(host: Host) -> None:
     connect(host)
 
 
-_LOST = {"lost cut": "was cut off on the node, too", "lost never": "had not begun: nothing was changed"}
+_LOST = {"lost cut": "was interrupted on the node, too", "lost never": "had not begun: nothing was changed"}
 
 
 def _reply(lines: list[str]) -> Reply:

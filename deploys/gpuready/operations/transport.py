@@ -1,8 +1,9 @@
 """The only way in which gpuready talks to a node: a root shell, one script, and an answer of limited size.
 
 The script goes by stdin: an argument would appear in sudo's journal, and is limited to 128 KiB. The node's output is
-not trusted: gpuready reads it in chunks, counts its bytes, and uses only lines with the nonce of this exec. pyinfra's
-own code to run commands is not used, because it prompts for a password if a node prints sudo's refusal.
+not trusted: gpuready reads it in chunks, counts its bytes, and uses only lines with the nonce of this exec. A password
+goes to sudo only when sudo asks for it, once, and before the script. pyinfra's own code to run commands is not used,
+because it prompts for a password if a node prints sudo's refusal.
 templates/lib/PROTOCOL.md describes the protocol.
 """
 
@@ -23,9 +24,13 @@ from pyinfra.connectors.local import LocalConnector
 
 from gpuready.core import resources
 from gpuready.core.errors import GpureadyError, UnreachableError, brief
+from gpuready.operations.observer import tell
 from gpuready.operations.ssh import BoundedTransport, transport_of
+from gpuready.spec.secrets import Secret
 
 EXECS = "gpuready.execs"
+#: In a host's data: the Secret that sudo asks for.
+BECOME = "gpuready_become"
 #: Limits of an exec's output: bytes on both streams together, lines on stdout, and bytes of stderr that are kept.
 ANSWER, LINES, COMPLAINT = 16 << 20, 50_000, 1 << 16
 #: Seconds within which a session must start, and within which it must end after its answer is complete.
@@ -33,9 +38,12 @@ OPENING, LINGER = 30, 5
 _CHUNK = 1 << 16
 _AGAIN = "check the network, then run again"
 # The login shell may be any shell, even csh or fish: so one line, only single quotes, no `!` and no backslash.
-_ROOT = 'LC_ALL=C; export LC_ALL; if [ "$(id -u)" = 0 ]; then exec sh -c "$0"; else exec sudo -n -H sh -c "$0"; fi'
+_ROOT = 'LC_ALL=C; export LC_ALL; if [ "$(id -u)" = 0 ]; then exec sh -c "$0"; else exec sudo {how} -H sh -c "$0"; fi'
 # dd reads exactly the script's bytes; the rest of stdin is left for the script.
 _SCRIPT = 'eval "$(dd bs={size} count=1 iflag=fullblock 2>/dev/null)"'
+#: With a password, sudo prompts with a token of this session, and root's shell prints another before it reads.
+_ASKING = "-S -p {prompt}"
+_READY = "echo {ready}; "
 
 
 class ConnectionLost(UnreachableError):
@@ -57,7 +65,6 @@ class _Local:
 
     @property
     def closed(self) -> bool:
-        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def recv(self, size: int) -> bytes:
@@ -68,11 +75,9 @@ class _Local:
             return b""
 
     def recv_stderr(self, size: int) -> bytes:
-        """Read stderr; empty at its end."""
         return self._err.recv(size)
 
     def shutdown_write(self) -> None:
-        """Close its stdin."""
         self._io.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
@@ -89,20 +94,30 @@ class _Local:
 class Session:
     """A root shell on ``host`` that runs ``script``. Its stdin stays open. Use it in a ``with`` statement.
 
+    When the session is closed, an observer gets ``name`` and the bytes in both directions.
     Every method raises :class:`ConnectionLost` after its limit (seconds), if the connection breaks, or if the node
     prints more than ``ANSWER`` bytes or ``LINES`` lines.
     """
 
-    def __init__(self, host: Host, script: str) -> None:
-        self._host, self._nonce = host, secrets.token_hex(8)
+    def __init__(self, host: Host, script: str, name: str) -> None:
+        self._host, self._name, self._nonce = host, name, secrets.token_hex(8)
+        self._began, self._sent, self._closed = time.monotonic(), 0, False
         self._text, self._position, self._read, self._lines = bytearray(), 0, 0, 0
         self._noise, self._complaint = "", bytearray()
+        self._password: Secret | None = host.data.get(BECOME)
+        self._prompt, ready = secrets.token_hex(8), secrets.token_hex(8)
         # Because of the braces, a script that arrives incomplete is a syntax error, and no part of it runs.
         body = f"{{ NONCE={self._nonce}\n{script}\n}}\n".encode("utf-8", "surrogateescape")
+        asking = self._password is not None
+        root = _ROOT.replace("{how}", _ASKING.format(prompt=self._prompt) if asking else "-n")
+        first = _READY.format(ready=ready) if asking else ""
         with self._bounded(OPENING):
-            self._stream = self._open(["sh", "-c", _ROOT, _SCRIPT.format(size=len(body))])
+            self._stream = self._open(["sh", "-c", root, first + _SCRIPT.format(size=len(body))])
         self._drain = gevent.spawn(self._read_stderr)
         try:
+            if asking:
+                self.hear("", limit=OPENING, nonce=ready)  # meanwhile, _read_stderr answers sudo's prompt
+                self._password = None
             self.send(body, OPENING)
         except BaseException:
             self.close()
@@ -114,24 +129,24 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hear(self, *words: str, limit: float) -> tuple[str, str]:
+    def hear(self, *words: str, limit: float, nonce: str = "") -> tuple[str, str]:
         """Return the next line that begins with one of ``words``, as word and rest.
 
         Raises UnreachableError if the script ends without such a line.
         """
-        found = self.listen(*words, limit=limit)
+        found = self.listen(*words, limit=limit, nonce=nonce)
         if found is None:
             self._drain.join(1)
             raise self._broken() or _refusal(self._complaint.decode("utf-8", "replace") or self._noise)
         return found
 
-    def listen(self, *words: str, limit: float) -> tuple[str, str] | None:
-        """Like :meth:`hear`, but return None if the script ends first. Lines without this exec's nonce are skipped."""
+    def listen(self, *words: str, limit: float, nonce: str = "") -> tuple[str, str] | None:
+        """Like :meth:`hear`, but return None if the script ends first. Lines without the nonce are skipped."""
         with self._bounded(limit):
             while (line := self._line()) is not None:
-                text, _, nonce = line.rpartition(" ")
+                text, _, mark = line.rpartition(" ")
                 word, _, rest = text.partition(" ")
-                if nonce == self._nonce and word in words:
+                if mark == (nonce or self._nonce) and word in words:
                     return word, rest
                 self._noise = f"{self._noise}\n{line}"[-2000:]
         return None
@@ -144,12 +159,15 @@ class Session:
                 if line.startswith("end ") and line.endswith(f" {self._nonce}"):
                     return [*found, line.rpartition(" ")[0]]
                 found.append(line)
-        raise self._broken() or ConnectionLost("the answer is cut: the script was killed on the node", remedy=_AGAIN)
+        raise self._broken() or ConnectionLost(
+            "the answer is incomplete: the script was killed on the node", remedy=_AGAIN
+        )
 
     def send(self, data: bytes, limit: float) -> None:
         """Write to the script's stdin. If the script has already ended, do nothing: its answer says why."""
         with self._bounded(limit), contextlib.suppress(OSError):
             self._stream.sendall(data)
+            self._sent += len(data)
 
     def end_input(self) -> None:
         """Close the script's stdin. If the connection is gone, do nothing: the next read reports it."""
@@ -183,16 +201,19 @@ class Session:
         with contextlib.suppress(OSError, EOFError, SSHException):  # the connection may already be gone
             self._stream.close()
         self._drain.kill(block=False)
+        if not self._closed:
+            self._closed = True
+            tell(self._host, self._name, self._began, self._sent, self._read)
 
     def _open(self, words: list[str]) -> Channel | _Local:
         if isinstance(self._host.connector, LocalConnector):
             return _Local(words)
         client = getattr(self._host.connector, "client", None)
         if client is None:
-            raise UnreachableError("gpuready reaches hosts over SSH, or this machine as @local, and nothing else")
+            raise UnreachableError("gpuready reaches hosts only over SSH, or this machine as @local")
         transport = transport_of(client)
         if transport is None or not transport.is_active():
-            raise ConnectionLost("there is no connection any more", remedy=_AGAIN)
+            raise ConnectionLost("the connection is closed", remedy=_AGAIN)
         if isinstance(transport, BoundedTransport):
             transport.allow(ANSWER)
         refused = "a session"
@@ -208,6 +229,18 @@ class Session:
                 f"the SSH server refused {refused}{text}", remedy="see MaxSessions and ForceCommand in its sshd_config"
             ) from None
         return channel
+
+    def _answer_prompt(self) -> None:
+        """Send the password when sudo asks for it; when it asks again, the password was wrong: end its input."""
+        prompt = self._prompt.encode()
+        if prompt not in self._complaint:
+            return
+        self._complaint = self._complaint.replace(prompt, b"")
+        password, self._password = self._password, None
+        if password is not None:
+            self._stream.sendall(f"{password.reveal()}\n".encode())
+        else:
+            self.end_input()
 
     def _take(self) -> bytes:
         """Read the next chunk of stdout and count its bytes; empty at the end."""
@@ -226,6 +259,7 @@ class Session:
         with contextlib.suppress(OSError, EOFError, SSHException, ConnectionLost):
             while chunk := self._stream.recv_stderr(_CHUNK):
                 self._complaint = (self._complaint + chunk)[-COMPLAINT:]
+                self._answer_prompt()
                 self._count(len(chunk))
 
     def _line(self) -> str | None:
@@ -286,13 +320,14 @@ def count_exec(host: Host) -> None:
     host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
 
 
-def run_script(host: Host, script: str, timeout: float) -> list[str]:
+def run_script(host: Host, script: str, timeout: float, name: str) -> list[str]:
     """Run ``script`` as root and return its records. The last line is ``end COUNT``.
 
-    ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or :class:`ConnectionLost`.
+    ``name`` is for an observer, ``timeout`` is in seconds. Raises :class:`UnreachableError` (no root shell) or
+    :class:`ConnectionLost`.
     """
     count_exec(host)
-    with Session(host, script) as session:
+    with Session(host, script, name) as session:
         session.end_input()
         end = time.monotonic() + timeout
         session.hear("begin", limit=timeout)
@@ -301,10 +336,10 @@ def run_script(host: Host, script: str, timeout: float) -> list[str]:
         return found
 
 
-def ask(host: Host, command: str, timeout: float) -> str:
+def ask(host: Host, command: str, timeout: float, name: str) -> str:
     """Run a shell command on the host as root; return the first line that it prints."""
     script = f"{resources.script('lib/answer')}\nbegin; {command} 2>/dev/null; end 1"
-    return "".join(run_script(host, script, timeout)[:-1][:1]).strip()
+    return "".join(run_script(host, script, timeout, name)[:-1][:1]).strip()
 
 
 def is_up(host: Host) -> bool:
@@ -324,9 +359,15 @@ def hang_up(host: Host) -> None:
 
 def _refusal(text: str) -> UnreachableError:
     text = brief(text)
+    if "incorrect password" in text or "Sorry, try again" in text or "no password was provided" in text:
+        return UnreachableError(
+            "sudo refused the password", remedy="correct ansible_become_password, or the password for --ask-become-pass"
+        )
     if "password is required" in text or "authentication is required" in text or "askpass" in text:
         return UnreachableError(
-            "sudo asks for a password", remedy="give the login user NOPASSWD in sudoers, or log in as root"
+            "sudo asks for a password",
+            remedy="use --ask-become-pass, set ansible_become_password to env:NAME, or give the login user NOPASSWD in "
+            "sudoers",
         )
     if "sudo: not found" in text or "sudo: command not found" in text:
         return UnreachableError("the login user is not root, and there is no sudo", remedy="log in as root")

@@ -31,7 +31,7 @@ def upload(host: Host, step: Step) -> Reply:
     """
     count_exec(host)
     try:
-        with Session(host, step.script) as session:
+        with Session(host, step.script, f"step {step.name}") as session:
             session.hear("begin", limit=step.timeout)
             asked = session.listen("copy", limit=step.timeout)
             if asked is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from gpuready.core.check import Judged
@@ -10,14 +11,30 @@ from gpuready.core.component import Disruption, Value
 from gpuready.core.errors import GpureadyError
 from gpuready.report.mask import mask_value
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.report.text import one_line
+from gpuready.report.text import grouped, one_line
 from gpuready.state.model import Unknown
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 TOLD = ("fail", "unknown", "warn")
 _LONGEST = 400
+_ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){2,7}\]?", re.IGNORECASE)
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
+VerdictKey = tuple[str, str, str, str, str]
+DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
+
+
+@dataclass(frozen=True)
+class KeyDiff:
+    """One line of a diff, its values as text; ``done``: closed, though the rest waits."""
+
+    key: str
+    actual: str
+    expected: str
+    done: bool
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.actual} -> {self.expected}{' (done)' if self.done else ''}"
 
 
 @dataclass
@@ -26,7 +43,7 @@ class DiffBlock:
 
     component: str
     status_text: str
-    keys: tuple[str, ...]
+    keys: tuple[KeyDiff, ...]
     classes: dict[str, Names] = field(default_factory=dict)
     hosts: Names = field(default_factory=list)
     affected: ByText = field(default_factory=dict)
@@ -66,22 +83,25 @@ def status_text(run: Run, host: HostRun, item: ComponentRun) -> str:
 
 def diff_blocks(run: Run) -> list[DiffBlock]:
     """Components in the order in which they are built, for each its distinct diffs."""
-    found: dict[tuple[str, str, tuple[str, ...]], DiffBlock] = {}
+    found: dict[DiffKey, DiffBlock] = {}
     for host in run.hosts:
         for item in host.components:
-            word = status_text(run, host, item)
-            if word:
-                key = (item.found.name, word, keys(item))
+            if key := diff_key(run, host, item):
                 _add(found.setdefault(key, DiffBlock(*key)), run, host, item)
     order = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
     return sorted(found.values(), key=lambda block: order.index(block.component))
 
 
-def keys(item: ComponentRun) -> tuple[str, ...]:
-    """The diff's lines, ``key: actual -> expected``; of one that waits in part, what is done says so."""
+def diff_key(run: Run, host: HostRun, item: ComponentRun) -> DiffKey | None:
+    """What the hosts of one :class:`DiffBlock` share; None for a component that is as it should be."""
+    word = status_text(run, host, item)
+    return (item.found.name, word, keys(item)) if word else None
+
+
+def keys(item: ComponentRun) -> tuple[KeyDiff, ...]:
+    """The diff's lines; of one that waits in part, what is done says so."""
     return tuple(
-        f"{c.key}: {shown(c.key, c.actual)} -> {shown(c.key, c.expected)}{' (done)' if c.key in item.done else ''}"
-        for c in item.found.diff
+        KeyDiff(c.key, shown(c.key, c.actual), shown(c.key, c.expected), c.key in item.done) for c in item.found.diff
     )
 
 
@@ -125,12 +145,25 @@ def told(error: GpureadyError) -> tuple[str, str]:
 
 
 def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
-    """(outcome, message, remedy) -> hosts; errors that a component's block tells are left out."""
-    found: dict[tuple[str, str, str], Names] = {}
+    """(outcome, message, remedy) -> hosts; errors that a component's block tells are left out.
+
+    Messages that differ only in the host's own name or address are one: then ``*`` stands for it.
+    """
+    alike: dict[tuple[str, str, str], dict[tuple[str, str, str], Names]] = {}
     for host in run.hosts:
         if host.error is not None and all(item.error is not host.error for item in host.components):
-            found.setdefault((host.outcome, *told(host.error)), []).append(host.name)
-    return found
+            exact = (host.outcome, *told(host.error))
+            of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name))
+            alike.setdefault(of_any, {}).setdefault(exact, []).append(host.name)
+    return {
+        (of_any if len(same) > 1 else next(iter(same))): [name for names in same.values() for name in names]
+        for of_any, same in alike.items()
+    }
+
+
+def of_any_host(text: str, name: str) -> str:
+    """A message without its host's name and without addresses: ``*`` for each of them."""
+    return _ADDRESS.sub("*", re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "*", text))
 
 
 def note_blocks(run: Run) -> dict[str, Names]:
@@ -146,39 +179,46 @@ def note_blocks(run: Run) -> dict[str, Names]:
 
 def skipped_blocks(run: Run) -> dict[str, Names]:
     """Reason -> hosts that were left alone for it."""
-    found: dict[str, Names] = {}
-    for host in run.skipped:
-        found.setdefault(host.reason, []).append(host.name)
-    return found
+    return grouped((host.reason, host.name) for host in run.skipped)
 
 
 def verdict_blocks(run: Run) -> list[VerdictBlock]:
-    """Distinct verdicts worth reading, the worst first; without those of :func:`mended_by_apply`."""
-    found: dict[tuple[str, ...], VerdictBlock] = {}
+    """Distinct verdicts worth reading, the worst first; without those of :func:`consequences`."""
+    found: dict[VerdictKey, VerdictBlock] = {}
     for host in run.hosts:
-        for judged in _worth_telling(run, host):
-            verdict = judged.verdict
-            if not (verdict.status == "fail" and _may_be_mended(run, host)):
-                key = (verdict.status, judged.check.id, verdict.summary, verdict.evidence, verdict.remedy)
+        for judged in worth_telling(run, host):
+            if not _follows(run, host, judged):
+                key = verdict_key(judged)
                 found.setdefault(key, VerdictBlock(*key)).hosts.append(host.name)
     return sorted(found.values(), key=lambda block: TOLD.index(block.status))
 
 
-def mended_by_apply(run: Run) -> dict[tuple[str, ...], Names]:
-    """Of a plan: checks that fail on hosts which are not converged yet -> those hosts. No alarm, so no details."""
+def verdict_key(judged: Judged) -> VerdictKey:
+    """What the hosts of one :class:`VerdictBlock` share."""
+    verdict = judged.verdict
+    return verdict.status, judged.check.id, verdict.summary, verdict.evidence, verdict.remedy
+
+
+def consequences(run: Run) -> dict[tuple[str, ...], Names]:
+    """Checks that fail because a change was not made -> their hosts. The change is shown, so these need no details."""
     found: dict[tuple[str, ...], Names] = {}
     for host in run.hosts:
-        ids = tuple(judged.check.id for judged in _worth_telling(run, host) if judged.verdict.status == "fail")
-        if ids and _may_be_mended(run, host):
+        if ids := tuple(judged.check.id for judged in worth_telling(run, host) if _follows(run, host, judged)):
             found.setdefault(ids, []).append(host.name)
     return found
 
 
-def _worth_telling(run: Run, host: HostRun) -> list[Judged]:
-    """``COMPONENT.config`` only repeats the diff that is shown anyway, and is counted alone."""
+def worth_telling(run: Run, host: HostRun) -> list[Judged]:
+    """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway."""
     repeated = {f"{item.found.name}.config" for item in host.components if status_text(run, host, item)}
     return [judged for judged in host.checks if judged.verdict.status in TOLD and judged.check.id not in repeated]
 
 
-def _may_be_mended(run: Run, host: HostRun) -> bool:
-    return run.verb == "plan" and host.outcome == "would_change"
+def _follows(run: Run, host: HostRun, judged: Judged) -> bool:
+    """Whether it fails because apply has not changed its component: not yet (a plan), or because of an error."""
+    if judged.verdict.status != "fail":
+        return False
+    if run.verb == "plan":
+        return host.outcome == "would_change"
+    own = [item for item in host.components if item.found.name == judged.check.component]
+    return any(status_text(run, host, item) in ("failed", "not attempted") for item in own)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuready.report import fabric
+from gpuready.report import blocks, fabric
 from gpuready.report.compat_report import tally
 from gpuready.report.coverage import gpu_checks, run_level
 from gpuready.report.exitcode import counts, meaning
@@ -24,24 +24,29 @@ _OUTCOMES = {
     "not_attempted": ("NOT ATTEMPTED", "red"),
     "skipped": ("skipped", "yellow"),
 }
+#: Verbs that read nodes and judge nothing.
+_UNJUDGED = ("probe", "nccl", "docker-args", "status")
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  3 execs  4.1 s``, in columns."""
     rows = [
-        (host.name, _word(run, host), _counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
+        (host.name, host_word(run, host), host_counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
         for host in run.hosts
     ]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     return [
-        f"{row[0]:<{widths[0]}}  {paint(_style(run, host), f'{row[1]:<{widths[1]}}')}  {row[2]:<{widths[2]}}  "
+        f"{row[0]:<{widths[0]}}  {paint(host_style(run, host), f'{row[1]:<{widths[1]}}')}  {row[2]:<{widths[2]}}  "
         f"{row[3]}  {row[4]}"
         for row, host in zip(rows, run.hosts, strict=True)
     ]
 
 
-def _word(run: Run, host: HostRun) -> str:
-    word = _OUTCOMES[host.outcome][0]
+def host_word(run: Run, host: HostRun) -> str:
+    """What became of a host, in one or two words; capitals if the run fails by it."""
+    word = "declined" if run.declined and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
+    if refused := [answer for answer in host.answers if not answer.runs]:
+        return "WILL NOT RUN" if any(answer.found for answer in refused) else "UNKNOWN"
     if run.verb == "verify" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
@@ -53,21 +58,26 @@ def _word(run: Run, host: HostRun) -> str:
     return word
 
 
-def _style(run: Run, host: HostRun) -> str:
+def host_style(run: Run, host: HostRun) -> str:
+    """The colour of its word."""
     failing = any(counts(run.verb, host, judged) for judged in host.checks)
-    return "red" if failing else _OUTCOMES[host.outcome][1]
+    return "red" if failing or not all(answer.runs for answer in host.answers) else _OUTCOMES[host.outcome][1]
 
 
-def _counts(run: Run, host: HostRun) -> str:
-    unjudged = run.verb in ("probe", "compat", "nccl", "docker-args") or host.outcome == "skipped"
+def host_counts(run: Run, host: HostRun) -> str:
+    """``4 changes, 12 checks passed, 0 GPU checks``."""
+    unjudged = run.verb in (*_UNJUDGED, "compat") or host.outcome == "skipped"
     if unjudged or not (host.state or host.checks or run.attaching):
         return "-"
     changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
-    seen = Counter(judged.verdict.status for judged in host.checks)
+    passing = sum(judged.verdict.status == "pass" for judged in host.checks)
+    seen = Counter(judged.verdict.status for judged in blocks.worth_telling(run, host))  # what has a line above
     parts = [count(changes, "difference" if run.verb == "verify" else "change")] if run.fabric is None else []
+    if blocked := sum(blocks.status_text(run, host, item) == "blocked" for item in host.components):
+        parts.append(f"{blocked} blocked")
     if not host.checks:  # on the way back nothing is judged
         return ", ".join(parts) or "-"
-    parts.append(f"{count(seen['pass'], 'check')} passed")
+    parts.append(f"{count(passing, 'check')} passed")
     words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
     gpu = [count(gpu_checks(host), "GPU check")] if run.fabric is None else []
@@ -79,6 +89,9 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.verb == "compat":
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
         return f"{good}: {tally(run)}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
+    if run.declined:
+        why = f" ({meaning(code, run.verb)})" if code != 7 else ""
+        return f"{paint('yellow', 'nothing was changed: declined')}; {_tally(run)}; exit {code}{why}"
     if run.attaching:
         return _attaching(run, code, paint)
     depth = run_level(run)
@@ -89,7 +102,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
-    if run.verb in ("probe", "nccl", "docker-args"):
+    if run.verb in _UNJUDGED:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
     if run.back and not any(host.outcome == "would_change" for host in run.hosts):
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
@@ -128,8 +141,19 @@ def _left(run: Run) -> str:
 
 
 def _praise(run: Run) -> str:
+    """Say "ready" where each host showed a GPU, and apply only what verify would say, too.
+
+    An apply that changed nothing ran no active check, so it only says "OK".
+    """
     proved = run.hosts and all(map(gpu_checks, run.hosts))
-    return "ready" if proved and run.verb in ("apply", "verify") else "OK"
+    known = run.verb == "verify" or (run.verb == "apply" and all(map(_examined, run.hosts)))
+    return "ready" if proved and known else "OK"
+
+
+def _examined(host: HostRun) -> bool:
+    """Whether the active checks ran, and none is unknown."""
+    blind = any(counts("verify", host, judged) for judged in host.checks)
+    return host.state is not None and bool(host.state.active) and not blind
 
 
 def _gpu_words(run: Run) -> str:
@@ -140,7 +164,7 @@ def _gpu_words(run: Run) -> str:
 
 
 def _tally(run: Run) -> str:
-    seen = Counter(_word(run, host) for host in run.everyone)
+    seen = Counter(host_word(run, host) for host in run.everyone)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
     )

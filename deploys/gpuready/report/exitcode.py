@@ -8,20 +8,21 @@ if TYPE_CHECKING:
     from gpuready.core.check import Judged
     from gpuready.report.run import HostRun, Run
 
-ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 0)
+ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged",
     2: "plan --detailed-exitcode: there are changes",
     3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
     "will not run, or that is unknown; fabric: a test failed or is unknown; nccl: a host has no valid settings; "
-    "docker-args: containers get no GPUs",
+    "docker-args: containers get no GPUs; explain: a check of that message failed or is unknown",
     4: "a host is unreachable",
-    5: "the inventory or a spec is invalid, or no host matched",
+    5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",
     6: "some hosts were not attempted",
-    7: "some changes are pending: they wait for permission or for an idle node",
+    7: "some changes are pending: they wait for permission or for an idle node; or you answered no",
     64: "wrong usage",
     70: "a bug in gpuready",
+    74: "the result cannot be written",
     130: "interrupted",
 }
 
@@ -34,7 +35,12 @@ def meaning(code: int, verb: str) -> str:
 
 
 #: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
-_BAD = {"verify": ("fail", "unknown"), "apply": ("fail",), "fabric": ("fail", "unknown")}
+_BAD = {
+    "verify": ("fail", "unknown"),
+    "apply": ("fail",),
+    "fabric": ("fail", "unknown"),
+    "explain": ("fail", "unknown"),
+}
 
 
 def exit_code(run: Run, *, detailed: bool = False) -> int:
@@ -72,4 +78,6 @@ def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
 
 def counts(verb: str, host: HostRun, judged: Judged) -> bool:
     """Does this verdict make the run fail? Not if a change is pending: checks that need it cannot pass yet."""
+    if judged.verdict.status == "unknown" and judged.check.advisory:
+        return False
     return judged.verdict.status in _BAD.get(verb, ()) and host.outcome != "pending"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from gpuready.core.host_list import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
+from gpuready.report.page import labelled
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, count, lines, printable
+from gpuready.report.text import Painter, count, grouped, lines, printable
 from gpuready.tools.fabric.commands import TESTS
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12
-_STYLES = {"fail": "red", "unknown": "yellow", "skip": "dim", "pass": "green"}
+_STYLES = {"fail": "red", "unknown": "yellow", "warn": "yellow", "skip": "dim", "pass": "green"}
 _COLUMNS = (
     "round", "test", "client_host", "client_device", "client_port", "client_address", "server_host", "server_device",
     "server_port", "server_address", "status", "value", "unit", "limit", "summary", "proof", "seconds",
@@ -48,8 +49,10 @@ def headline(run: Run) -> str:
     assert run.fabric is not None
     pairing = run.fabric.wanted.pairing
     seed = "" if pairing.seed is None else f" (seed {pairing.seed})"
-    met = {frozenset((each.server.host, each.client.host)) for each in run.fabric.findings}
-    source = f" of {run.probed}" if run.probed else ""
+    met = {frozenset((each.server.host, each.client.host)) for each in run.fabric.findings if each.has_link}
+    source = f" of {run.shown_source}" if run.probed else ""
+    if run.fabric.wanted.only_together:
+        return f"fabric: {count(len(run.hosts), 'host')}{source}, all at once, {run.seconds:.1f} s"
     rounds = f"{count(len(met), 'pair')} in {count(run.fabric.rounds, 'round')}"
     return f"fabric: {count(len(run.hosts), 'host')}{source}, {pairing}{seed}: {rounds}, {run.seconds:.1f} s"
 
@@ -61,14 +64,12 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
     for each in run.fabric.findings:
-        if each.status != "pass":
-            where = "" if each.status == "skip" else f"{each.client} -> {each.server}"
+        if each.status != "pass" or not each.has_link:
+            where = str(each) if each.has_link and each.status != "skip" else ""
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))
-    alone: dict[str, list[str]] = {}
-    for port in run.fabric.unpaired:
-        alone.setdefault(f"{port.end}: {port.reason}", []).append(port.other)
+    alone = grouped((f"{port.end}: {port.reason}", port.other) for port in run.fabric.unpaired)
     left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
     whys = Counter(why for _, _, why in run.fabric.not_attempted)
     left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
@@ -113,21 +114,18 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     first, *rest = lines(summary, "      ")
     yield f"{paint(_STYLES[status], status.upper())}  {paint('bold', tests)}  {at}: {first}"
     yield from rest
-    for label, text in (
-        ("seen", "; ".join(dict.fromkeys(each.proof for each in found if each.proof))),
-        ("fix", remedy),
-    ):
-        if text:
-            head, *more = lines(text, " " * 11)
-            yield f"  {label + ':':<9}{head}"
-            yield from more
+    proofs = dict.fromkeys(each.proof for each in found if each.proof and status != "pass")
+    yield from labelled("seen", "; ".join(proofs), "  ")
+    yield from labelled("fix", remedy, "  ")
 
 
 def ending(run: Run) -> str:
     """How many tests over how many links passed, in a few words."""
     assert run.fabric is not None
     found = run.fabric.findings
-    tally = {status: sum(each.status == status for each in found) for status in ("pass", "fail", "unknown", "skip")}
-    links = {frozenset((str(each.server), str(each.client))) for each in found}
+    statuses = ("pass", "warn", "fail", "unknown", "skip")
+    tally = {status: sum(each.status == status for each in found) for status in statuses}
+    links = {frozenset((str(each.server), str(each.client))) for each in found if each.has_link}
     words = ", ".join(f"{number} {word}" for word, number in tally.items() if number)
-    return f"{count(len(found), 'test')} over {count(len(links), 'link')}" + (f": {words}" if words else "")
+    over = f" over {count(len(links), 'link')}" if links or not found else ""
+    return f"{count(len(found), 'test')}{over}" + (f": {words}" if words else "")

@@ -8,7 +8,6 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from statistics import median
 
 from gpuready.report.matrix import Matrix, matrices, shown
@@ -57,10 +56,14 @@ def _square(group: ET.Element, matrix: Matrix, cell: int, left: int, top: int) -
         _text(group, left - 6, top + i * cell + cell / 2 + 4, name).set("text-anchor", "end")
         x, y = left + i * cell + cell / 2 + 4, top - 6
         _text(group, x, y, name).set("transform", f"rotate(-90 {x:g} {y:g})")
-    for i, row in enumerate(matrix.hosts):
-        for j, column in enumerate(matrix.hosts):
+    if cell == _SMALL:  # of many hosts few pairs are tested: one square stands for all that were not
+        side = str(cell * len(names))
+        _add(group, "rect", x=str(left), y=str(top), width=side, height=side, fill=_NOTHING, stroke=_GRID)
+    for i, row in enumerate(names):
+        for j, column in enumerate(names):
             found = matrix.cells.get((row, column))
-            _cell(group, left + j * cell, top + i * cell, cell, found, middle, own=i == j)
+            if found is not None or cell == _CELL:
+                _cell(group, left + j * cell, top + i * cell, cell, found, middle, own=i == j)
 
 
 def _cell(
@@ -70,7 +73,7 @@ def _cell(
     square = _add(group, "rect", x=str(x), y=str(y), width=str(cell), height=str(cell), fill=fill, stroke=_GRID)
     if found is None:
         return
-    _add(square, "title").text = f"{found.client} -> {found.server}: {found.summary}"
+    _add(square, "title").text = f"{found}: {found.summary}"
     if found.status == "fail":
         for a, b in ((2, cell - 2), (cell - 2, 2)):
             _add(group, "line", x1=str(x + a), y1=str(y + 2), x2=str(x + b), y2=str(y + cell - 2), stroke="#7f0000")
@@ -107,23 +110,17 @@ def _title(matrix: Matrix) -> str:
 
 
 def _legend(matrix: Matrix, middle: float | None) -> str:
-    return "; ".join(_legend_words(matrix, middle))
-
-
-def _legend_words(matrix: Matrix, middle: float | None) -> Iterator[str]:
-    yield "row: from, column: to"
+    words = ["row: from, column: to"]
     limits = [each.limit for each in matrix.cells.values() if each.limit is not None]
     if limits:
         least, most = min(limits), max(limits)
-        yield f"green at the limit {least:.4g}" + (f" to {most:.4g}" if most > least else "")
+        words.append(f"green at the limit {least:.4g}" + (f" to {most:.4g}" if most > least else ""))
     elif middle is not None and matrix.test != "rping":
-        yield f"no limit: green at the median {middle:.4g}"
+        words.append(f"no limit: green at the median {middle:.4g}")
+    total = len(matrix.cells)
     bad = sum(each.status in ("fail", "unknown") for each in matrix.cells.values())
-    yield (
-        f"{bad} of {len(matrix.cells)} failed or unproven (x, ?)"
-        if bad
-        else f"{len(matrix.cells)} of {len(matrix.cells)} passed"
-    )
+    words.append(f"{bad or total} of {total} {'failed or unproven (x, ?)' if bad else 'passed'}")
+    return "; ".join(words)
 
 
 def _add(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:

@@ -5,26 +5,27 @@ What many hosts share is shown once. Passed checks are only counted. Every colou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.core.check import DECIDE, UNDECIDED
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.hosts import CHOOSE
-from gpuready.report import compat_report, containers, fabric, facts, nccl
+from gpuready.report import compat_report, containers, fabric, facts, nccl, status
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
     VerdictBlock,
+    consequences,
     diff_blocks,
     error_blocks,
-    mended_by_apply,
     note_blocks,
     skipped_blocks,
     verdict_blocks,
 )
+from gpuready.report.brief import MOST_HOSTS, summary_lines
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.page import labelled, page, problem
-from gpuready.report.run import INTERRUPTED, Run
+from gpuready.report.run import Run
 from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
@@ -44,43 +45,48 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     paint = Painter(color)
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
-    if run.verb == "probe":
-        parts += [facts.lines_of(host, paint) for host in run.hosts if host.state is not None]
-    elif run.verb == "nccl":
-        parts += nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
-    elif run.verb == "docker-args":
-        parts += containers.lines({h.name: h.docker_args for h in run.hosts if h.docker_args is not None}, paint)
-    elif run.verb == "compat":
-        parts += compat_report.matrix(run, paint)
-    elif run.fabric is not None:
-        parts += fabric.blocks(run, paint)
-    else:
+    if run.fabric is None:
         parts += [_verdict(block, paint) for block in verdict_blocks(run)]
-        parts += [_before_apply(run, paint)]
+        parts += [consequence_lines(run, paint)]
     parts += [
-        attached_lines(run, paint),
-        _notes(run, paint),
+        *answer_blocks(run, paint),
+        note_lines(run),
         skipped_lines(run, paint),
-        host_lines(run, paint),
+        host_lines(run, paint) if len(run.hosts) <= MOST_HOSTS else summary_lines(run, paint),
         [ending(run, code, paint)],
     ]
     return page(parts)
 
 
+def answer_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
+    """What only one verb says."""
+    if run.verb == "probe":
+        yield from (facts.lines_of(host, paint) for host in run.hosts if host.state is not None)
+    elif run.verb == "nccl":
+        yield from nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
+    elif run.verb == "docker-args":
+        yield from containers.lines({h.name: h.docker_args for h in run.hosts if h.docker_args is not None}, paint)
+    elif run.verb == "status":
+        yield status.table(run, paint)
+    elif run.verb == "compat":
+        yield from compat_report.matrix(run, paint)
+    elif run.fabric is not None:
+        yield from fabric.blocks(run, paint)
+    yield attached_lines(run, paint)
+
+
 def _headline(run: Run) -> str:
-    source = f" of {run.probed}" if run.probed else ""
+    source = f" of {run.shown_source}" if run.probed else ""
     if run.attaching:
         return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
-    looked = sum(host.state is not None for host in run.hosts)
+    looked = sum(host.state is not None or bool(host.components or host.checks) for host in run.hosts)
     return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
 
 
 def _errors(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
-    if run.error is not None:
-        found += problem(str(run.error), run.error.remedy).rstrip().split("\n")
-    elif run.interrupted:
-        found += problem(INTERRUPTED["message"], INTERRUPTED["remedy"]).rstrip().split("\n")
+    if error := run.problem:
+        found += problem(error["message"], error["remedy"]).rstrip().split("\n")
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")
         found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]
@@ -149,10 +155,12 @@ def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
     ]
 
 
-def _before_apply(run: Run, paint: Painter) -> list[str]:
+def consequence_lines(run: Run, paint: Painter) -> list[str]:
+    """The checks that fail because a change was not made, a line for hosts that share them."""
+    label = paint("dim", "before apply:" if run.verb == "plan" else "as a result:")
     return [
-        f"{paint('dim', 'before apply:')} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
-        for ids, hosts in mended_by_apply(run).items()
+        f"{label} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
+        for ids, hosts in consequences(run).items()
     ]
 
 
@@ -161,11 +169,12 @@ def skipped_lines(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     for reason, hosts in skipped_blocks(run).items():
         found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        found += labelled("fix", DECIDE if reason == UNDECIDED else CHOOSE, "  ")
+        found += labelled("fix", DECIDE if reason == UNDECIDED else run.choose or CHOOSE, "  ")
     return found
 
 
-def _notes(run: Run, paint: Painter) -> list[str]:
+def note_lines(run: Run) -> list[str]:
+    """The notes about hosts, once for hosts that share one."""
     return [
         line for note, hosts in note_blocks(run).items() for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
     ]

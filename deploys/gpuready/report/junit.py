@@ -15,7 +15,7 @@ from gpuready.core.errors import GpureadyError
 from gpuready.report.blocks import keys, status_text
 from gpuready.report.compat_report import told
 from gpuready.report.exitcode import counts
-from gpuready.report.run import INTERRUPTED, ComponentRun, HostRun, Run
+from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
 from gpuready.tools.compat.answer import Answer
@@ -27,9 +27,8 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    whole = _whole_run(run) if run.answer is None else _answer_case("gpuready", run.answer)
-    if whole is not None or not run.everyone:
-        root.append(_suite("gpuready", 0.0, [whole if whole is not None else _case("gpuready", "run")]))
+    if run.problem or run.answer is not None or not run.everyone:
+        root.append(_suite("gpuready", 0.0, [_whole_run(run)]))
     if run.fabric is not None:
         root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
     for host in run.everyone:
@@ -39,11 +38,11 @@ def junit(run: Run, code: int) -> str:
     return document(root)
 
 
-def _whole_run(run: Run) -> ET.Element | None:
-    if run.error is None and not run.interrupted:
-        return None
-    error = run.error.to_json() if run.error is not None else INTERRUPTED
-    return _with_error(_case("gpuready", "run"), error)
+def _whole_run(run: Run) -> ET.Element:
+    if run.answer is not None:
+        return _answer_case("gpuready", run.answer)
+    case = _case("gpuready", "run")
+    return _with_error(case, run.problem) if run.problem else case
 
 
 def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
@@ -87,7 +86,7 @@ def _host_case(host: HostRun) -> ET.Element:
 def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
     case = _case(f"{host.name}.component", item.found.name)
     word = status_text(run, host, item)
-    lines = "\n".join(keys(item))
+    lines = "\n".join(map(str, keys(item)))
     error: GpureadyError | None = item.error
     if error is not None or item.found.error:
         message = str(error) if error is not None else item.found.error
@@ -123,7 +122,7 @@ def _findings(fabric: FabricRun) -> list[ET.Element]:
     """A case for each test over each link and direction."""
     cases = []
     for each in fabric.findings:
-        case = _case(f"fabric.{each.test}", f"{each.client} -> {each.server}")
+        case = _case(f"fabric.{each.test}", str(each))
         case.set("time", f"{each.seconds:.3f}")
         if each.status in ("fail", "unknown"):
             kind = "failure" if each.status == "fail" else "error"

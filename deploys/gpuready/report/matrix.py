@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuready.tools.fabric.verdict import Finding
 
 #: The worst first.
-STATUSES = ("fail", "unknown", "skip", "pass")
+STATUSES = ("fail", "unknown", "warn", "skip", "pass")
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,11 @@ class Matrix:
 
 
 def matrices(fabric: FabricRun, hosts: Sequence[str]) -> list[Matrix]:
-    """One for each test of which at least one finding is more than a skip; hosts in inventory order."""
+    """One for each test of pairs of which at least one finding is more than a skip; hosts in inventory order."""
     made = []
     for name in fabric.wanted.tests:
+        if TESTS[name].together:
+            continue
         cells: dict[tuple[str, str], Finding] = {}
         for each in sorted(fabric.of(name), key=_badness):
             cells.setdefault((each.client.host, each.server.host), each)
@@ -55,4 +57,4 @@ def shown(each: Finding) -> str:
     if each.value is None or each.status in ("skip", "unknown"):
         return {"fail": "FAIL", "unknown": "?", "skip": "skip"}.get(each.status, "ok")
     figure = "ok" if each.test == "rping" else f"{each.value:.3g}" if each.value < 100 else f"{each.value:.0f}"
-    return f"{figure}!" if each.status == "fail" else figure
+    return f"{figure}!" if each.status in ("fail", "warn") else figure

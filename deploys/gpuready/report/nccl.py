@@ -10,7 +10,7 @@ from gpuready.core.host_list import hostlist
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen
 from gpuready.network.nccl_settings import Settings
-from gpuready.report.text import Painter
+from gpuready.report.text import Painter, columns, grouped
 from gpuready.tools.fabric.launch import Launch, assignment
 
 FORMS = ("conf", "env", "docker", "k8s")
@@ -26,14 +26,13 @@ class NcclAnswer:
 
 def lines(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
     """The blocks of the human report."""
-    return [*_settings(answers, paint), _ports(answers, paint), _refused(answers, paint), _launches(answers, paint)]
+    blocks = [_wires(answers, paint), _ports(answers, paint), _refused(answers, paint), _launches(answers, paint)]
+    return [*_settings(answers, paint), *blocks]
 
 
 def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
-    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for name, answer in answers.items():
-        if answer.settings.variables:
-            found.setdefault(tuple(answer.settings.variables.items()), []).append(name)
+    told = {name: answer.settings for name, answer in answers.items() if answer.settings.variables}
+    found = grouped((tuple({**each.variables, **each.environment}.items()), name) for name, each in told.items())
     return [
         [f"{paint('bold', 'settings')} of {hostlist(names)}", *(f"    {n}={v}" for n, v in variables)]
         for variables, names in found.items()
@@ -46,9 +45,16 @@ def _ports(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
         for name, answer in answers.items()
         for each in answer.settings.choices.chosen
     ]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(6)]
-    told = ["    " + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
-    return [paint("bold", "ports of the fabric"), *(row.rstrip() for row in told)] if rows else []
+    return [paint("bold", "ports of the fabric"), *(f"    {row}" for row in columns(rows))] if rows else []
+
+
+def _wires(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+    told = [
+        f"    {name}  {wire}  {f'{wire.line_gbps:g} Gb/s' if wire.line_gbps else 'speed unknown'}"
+        for name, answer in answers.items()
+        for wire in answer.settings.wires
+    ]
+    return [paint("bold", "interfaces for TCP"), *told] if told else []
 
 
 def _gid(each: Chosen) -> str:
@@ -66,10 +72,8 @@ def _speed(each: Chosen) -> str:
 
 
 def _refused(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for name, answer in answers.items():
-        for each in answer.settings.choices.refused:
-            found.setdefault((each.port.name, each.reason), []).append(name)
+    refused = ((name, each) for name, answer in answers.items() for each in answer.settings.choices.refused)
+    found = grouped(((each.port.name, each.reason), name) for name, each in refused)
     told = [f"    {port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
     return [paint("bold", "ports that are not used"), *told] if told else []
 
@@ -87,10 +91,11 @@ def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
 
 def text(answers: dict[str, NcclAnswer], form: str) -> str:
     """The variables in one of :data:`FORMS`; several hosts that differ are told apart by comments."""
-    found: dict[str, list[str]] = {}
-    for name, answer in answers.items():
-        if answer.settings.variables:
-            found.setdefault(_formed(answer.settings.variables, form), []).append(name)
+    told = {name: answer.settings for name, answer in answers.items() if answer.settings.variables}
+    found = grouped(
+        (_formed({**each.variables, **(each.environment if form != "conf" else {})}, form), name)
+        for name, each in told.items()
+    )
     if len(found) == 1:
         return next(iter(found))
     return "\n".join(f"# {hostlist(names)}\n{body}" for body, names in found.items())

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpuready.report.run import Run
 
-FORMATS = ("human", "json", "jsonl", "junit")
+FORMATS = ("human", "json", "jsonl", "junit", "html", "github", "gitlab")
 #: Of the tests between hosts: a table, and a picture of the matrices.
 FABRIC_FORMATS = (*FORMATS, "csv", "svg")
-NOT_YET = ("html",)
+#: Of verbs that describe hosts and judge nothing.
+LISTING_FORMATS = ("human", "json", "jsonl")
 
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
@@ -23,6 +24,10 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.report.compat_report import answer_page
 
         return answer_page(run.answer, color=color)
+    if form == "human" and run.verb == "inventory":
+        from gpuready.report.inventory import listing
+
+        return listing(run, color=color)
     if form == "human":
         from gpuready.report.human import human
 
@@ -31,6 +36,10 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.report.junit import junit
 
         return junit(run, code)
+    if form in ("github", "gitlab"):
+        from gpuready.report import annotations
+
+        return annotations.github(run) if form == "github" else annotations.gitlab(run)
     if form == "csv":
         from gpuready.report.fabric import csv_table
 
@@ -41,6 +50,11 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         return svg(run)
     from gpuready.report.result import document, host_document, summary
 
+    if form == "html":
+        from gpuready.report.html import html
+        from gpuready.report.restored import restored
+
+        return html(*restored(document(run, code)))
     if form == "json":
         return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts

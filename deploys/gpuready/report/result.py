@@ -7,10 +7,10 @@ at all: then ``error`` says why and ``hosts`` is empty. The models are the docum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeFloat, NonNegativeInt
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
@@ -19,21 +19,26 @@ from gpuready.core.check import Judged, Level
 from gpuready.core.component import Change as Difference
 from gpuready.core.component import Disruption
 from gpuready.core.errors import GpureadyError
+from gpuready.core.versions import driver
 from gpuready.cuda.predict import VERDICTS
-from gpuready.cuda.versions import driver
+from gpuready.gpu.stress_figures import Gpu as Loaded
+from gpuready.inventory.listing import Listed
 from gpuready.network.discovery import Chosen
 from gpuready.network.links import End as PortOfHost
+from gpuready.network.nccl_settings import Settings
 from gpuready.report.coverage import gpu_checks, level, run_level
 from gpuready.report.exitcode import ORDER
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.nccl import NcclAnswer
-from gpuready.report.run import INTERRUPTED, OUTCOMES, SCHEMA, VERBS, ComponentRun, HostRun, Run
+from gpuready.report.run import OUTCOMES, SCHEMA, VERBS, ComponentRun, HostRun, Run
 from gpuready.state.model import NodeState, Unknown
-from gpuready.tools.attach.status import STATES
+from gpuready.tools.attach.status import Attached
 from gpuready.tools.compat.answer import Answer as Prediction
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.fabric.verdict import Finding as Measured
+from gpuready.tools.run_args.arguments import Argument
+from gpuready.tools.status.status import Status as NodeStatus
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,15 @@ class NcclPort(Part):
     refused: Text = Field(description="why it is not used; empty when it is")
 
 
+class Wire(Part):
+    """A network interface for TCP."""
+
+    netdev: str
+    address: str = Field(description="with its prefix length")
+    line_gbps: Number | None
+    mtu: NonNegativeInt
+
+
 class Launch(Part):
     rank: NonNegativeInt
     environment: Masked
@@ -154,36 +168,34 @@ class Nccl(Part):
     problems: Texts
     ports: list[NcclPort]
     launch: Launch | None
+    wires: list[Wire] = optional("the interfaces, if NCCL uses TCP")
+    environment: Masked = optional("variables that are not NCCL's own")
 
 
-class DockerArgument(Part):
-    words: Texts
-    why: Text
+class Figure(Part):
+    """verify --level stress: several passes."""
+
+    median: NonNegativeFloat
+    min: NonNegativeFloat
+    max: NonNegativeFloat
+    unit: str
 
 
-class AttachedPort(Part):
-    port: NonNegativeInt
-    gid_index: int | None
-    address: Text
-    reason: Text
+class LoadedGpu(Part):
+    """verify --level stress: one GPU."""
 
-
-class Attached(Part):
-    """rdma: one record of the node, and what became of it."""
-
-    device: Text
-    netdev: Text
-    engine: Text
-    container: Text
-    id: Text
-    pod: Text
-    where: Text
-    since: Text
-    state: Annotated[str, OneOf(STATES)]
-    addresses: Texts
-    mtu: int | None
-    up: bool | None
-    ports: list[AttachedPort]
+    index: NonNegativeInt
+    uuid: Text
+    slot: Text = Field(description="its PCI address")
+    model: Text
+    capped: bool = Field(description="its power limit is below the default")
+    software: Text = Field(description="of torch; empty: it did not start")
+    figures: dict[str, Figure] = Field(
+        description="by fp32, tf32, bf16, fp16, fp8 (matrix products), memory, to_gpu, from_gpu, peer, reduce"
+    )
+    checksums: Masked = Field(description="of the product of each format")
+    errors: Masked = Field(description="what did not run, and why")
+    wrong: Masked = Field(description="wrong results other than a product's")
 
 
 class Host(Part):
@@ -200,9 +212,12 @@ class Host(Part):
     reason: Text = optional("outcome skipped only: why the host was left alone")
     images: list[Image] = optional("compat only")
     nccl: Nccl = optional("nccl only")
-    docker_args: list[DockerArgument] = optional("docker-args only")
+    docker_args: Annotated[list[Argument], BeforeValidator(mask)] = optional("docker-args only")
     state: NodeState = optional("probe only")
-    attached: list[Attached] = optional("rdma: what is on record")
+    attached: Annotated[list[Attached], BeforeValidator(mask)] = optional("rdma: what is on record")
+    stress: list[LoadedGpu] = optional("verify --level stress only: the GPUs that were loaded")
+    inventory: Annotated[Listed, BeforeValidator(mask)] = optional("inventory only: what it says of this host")
+    status: NodeStatus = optional("status only: the node's record, and what changed since")
 
 
 class Line(Host):
@@ -232,7 +247,7 @@ class Finding(Part):
     limit: Number | None = Field(description="verify.thresholds, in unit; null: none holds here")
     more: dict[str, Number]
     summary: Text
-    proof: Text = Field(description="that RDMA carried it, by the counters of both ports")
+    proof: Text = Field(description="what carried it, by the counters of both ports")
     remedy: Text
     server_said: Text
     client_said: Text
@@ -275,6 +290,8 @@ class Summary(Part):
     level: LevelName | None = Field(description="the level that every judged host reached")
     gpu_checks: NonNegativeInt = Field(description="checks that really saw a GPU, on all hosts")
     batches: list[list[str]] = Field(description="plan, apply: the hosts that differ, in order")
+    ended: Text = optional("when the result was written, UTC, such as 2026-11-22T21:00:00Z")
+    source: Text = optional("the inventory, as the command line names it")
     verdict: Verdict | None = optional("compat without an inventory, with the keys below: as in images")
     certain: bool = optional()
     reason: Text = optional()
@@ -295,8 +312,9 @@ def document(run: Run, code: int) -> dict[str, Any]:
 
 def summary(run: Run, code: int) -> dict[str, Any]:
     """All of the document that is not about a single host."""
-    error = INTERRUPTED if run.error is None and run.interrupted else _error(run.error)
     more: dict[str, Any] = {}
+    if run.ended:
+        more |= {"ended": run.ended, "source": run.probed}
     if run.answer is not None:
         more |= _answer(run.answer)
     if run.fabric is not None:
@@ -306,7 +324,7 @@ def summary(run: Run, code: int) -> dict[str, Any]:
         "gpuready": __version__,
         "verb": run.verb or None,
         "exit_code": code,
-        "error": error,
+        "error": run.problem,
         "seconds": round(run.seconds, 3),
         "level": _name(run_level(run)),
         "gpu_checks": sum(map(gpu_checks, run.hosts)),
@@ -325,11 +343,17 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
     if host.nccl is not None:
         more["nccl"] = _nccl(host.nccl)
     if host.docker_args is not None:
-        more["docker_args"] = host.docker_args
+        more["docker_args"] = [asdict(each) for each in host.docker_args]
     if run.verb == "probe" and host.state is not None:
         more["state"] = mask_state(host.state)
+    if host.listed is not None:
+        more["inventory"] = asdict(host.listed)
     if host.attached is not None:
-        more["attached"] = host.attached
+        more["attached"] = [asdict(each) for each in host.attached]
+    if host.status is not None:
+        more["status"] = mask(host.status.model_dump())
+    if host.stress is not None:
+        more["stress"] = [LoadedGpu.model_validate(_loaded(gpu)) for gpu in host.stress]
     return _dumped(Host.model_validate({
         "outcome": host.outcome,
         "error": _error(host.error),
@@ -345,6 +369,12 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
     }))  # fmt: skip
 
 
+def _loaded(gpu: Loaded) -> dict[str, Any]:
+    names = ("index", "uuid", "slot", "model", "capped", "software", "figures", "errors", "wrong")
+    checksums = {name: product.checksum for name, product in gpu.products.items()}
+    return {**{name: getattr(gpu, name) for name in names}, "checksums": checksums}
+
+
 def answer_document(answer: Prediction) -> dict[str, Any]:
     """The keys of one answer of compat."""
     return _dumped(Image.model_validate({"image": answer.image, **_answer(answer)}))
@@ -356,6 +386,10 @@ def result_schema() -> dict[str, Any]:
     class Untitled(GenerateJsonSchema):
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
+
+        def encode_default(self, dft: Any) -> Any:
+            """Dump a model by itself: it builds its serializer then. pydantic 2.13 fails on one that is not built."""
+            return dft.model_dump(mode="json") if isinstance(dft, BaseModel) else super().encode_default(dft)
 
     models = [(model, "validation") for model in (Result, Line, Summary)]
     _, found = models_json_schema(models, schema_generator=Untitled)  # type: ignore[arg-type]
@@ -456,7 +490,16 @@ def _nccl(answer: NcclAnswer) -> dict[str, Any]:
             for each in found.choices.ports
         ],
         "launch": answer.launch,
+        **(_wires(found) if found.wires else {}),
     }
+
+
+def _wires(found: Settings) -> dict[str, Any]:
+    wires = [
+        {"netdev": each.netdev, "address": str(each.address), "line_gbps": each.line_gbps, "mtu": each.mtu}
+        for each in found.wires
+    ]
+    return {"wires": wires, "environment": found.environment}
 
 
 def _fabric(fabric: FabricRun) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ from gpuready.core.errors import GpureadyError, InventoryError
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.core.check import Judged
     from gpuready.core.compare import Comparison
+    from gpuready.gpu.stress_figures import Gpu
     from gpuready.inventory.hosts import Skipped
+    from gpuready.inventory.listing import Listed
     from gpuready.report.nccl import NcclAnswer
     from gpuready.spec.model import NodeSpec
     from gpuready.state.model import NodeState
@@ -19,6 +22,7 @@ if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need non
     from gpuready.tools.compat.answer import Answer
     from gpuready.tools.fabric.run import FabricRun
     from gpuready.tools.run_args.arguments import Argument
+    from gpuready.tools.status.status import Status
 
 #: The id of the result document.
 SCHEMA = "gpuready/result/1"
@@ -27,7 +31,8 @@ OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable",
 #: Verbs, as they stand in the result document.
 VERBS = (
     "plan", "apply", "verify", "probe", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
-    "docker-args", "rdma", "rdma attach", "rdma detach", "rdma list",
+    "docker-args", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach", "rdma list", "report",
+    "status",
 )  # fmt: skip
 
 INTERRUPTED = {
@@ -75,9 +80,12 @@ class HostRun:
     answers: list[Answer] = field(default_factory=list)
     nccl: NcclAnswer | None = None
     docker_args: tuple[Argument, ...] | None = None
+    listed: Listed | None = None
     disturbed: bool = False
     attached: tuple[Attached, ...] | None = None
+    stress: tuple[Gpu, ...] | None = None
     reboot: dict[str, str | float] | None = None
+    status: Status | None = None
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
@@ -90,6 +98,14 @@ class HostRun:
         self.notes.append(why)
         for item in self.components:
             item.attempted = False
+
+    def only_read(self) -> NodeState | None:
+        """Drop what was compared and judged. Return the state, or None if the node could not be read."""
+        self.components, self.checks = [], []
+        if self.state is None or self.error is not None:
+            return None
+        self.outcome = "ok"
+        return self.state
 
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
         """The probe's first answer: what the node is, and whose its parts are."""
@@ -104,7 +120,9 @@ class Run:
     """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
 
     ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
-    ``unchosen``: hosts of the inventory that are none of gpuready's, and were left alone.
+    ``declined``: and answered no.
+    ``unchosen``: hosts of the inventory that are none of gpuready's, and were left alone. ``ended``: when its result
+    was written, UTC (2026-11-22T21:00:00Z).
     ``fabric``: what the tests between hosts found. ``back``: away from the spec (``remove``, and its dry run), and
     ``selected`` the components that were chosen (None: all).
     """
@@ -117,12 +135,26 @@ class Run:
     probed: str = ""
     batches: list[tuple[str, ...]] = field(default_factory=list)
     told: bool = False
+    declined: bool = False
     fabric: FabricRun | None = None
     back: bool = False
     selected: frozenset[str] | None = None
     answer: Answer | None = None
     """compat without an inventory: the one answer."""
     unchosen: list[HostRun] = field(default_factory=list)
+    choose: str = ""
+    """What to write so that gpuready manages them."""
+    ended: str = ""
+
+    @property
+    def shown_source(self) -> str:
+        """What was read, for a headline: without the comma that makes one name a list of hosts (`-i gpu01,`)."""
+        return re.sub(r",(?=,|$)", "", self.probed)
+
+    @property
+    def problem(self) -> dict[str, str] | None:
+        """The error of the whole run as the result document shows it, an interrupt among them."""
+        return self.error.to_json() if self.error is not None else INTERRUPTED if self.interrupted else None
 
     @property
     def everyone(self) -> list[HostRun]:
@@ -136,7 +168,9 @@ class Run:
 
     def leave_alone(self, hosts: Iterable[Skipped]) -> None:
         """Take the hosts in that were not chosen."""
-        self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in hosts]
+        found = tuple(hosts)
+        self.choose = found[0].remedy if found else ""
+        self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in found]
         self.conclude()
 
     def conclude(self) -> None:

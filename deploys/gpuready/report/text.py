@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARK = f"\x1b{os.urandom(16).hex()}:"
@@ -52,6 +57,25 @@ def lines(text: str, indent: str) -> list[str]:
     """A text of several lines, each line after the first set in by ``indent``."""
     first, *rest = [line.rstrip() for line in text.strip().split("\n")]
     return [first, *(indent + line for line in rest if line)]
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters, with ``...`` for what is left out."""
+    return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines: each column but the last is as wide as its widest cell."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)][:-1]
+    return ["  ".join([*(f"{c:<{w}}" for c, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows]
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in the order in which they come."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def count(number: int, one: str, many: str = "") -> str:

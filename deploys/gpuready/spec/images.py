@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from gpuready.core.fields import Allowed, Image
 from gpuready.core.section import Section
+from gpuready.core.versions import dotted, numbers
 from gpuready.cuda import tables
-from gpuready.cuda.versions import dotted, numbers
 
 Cuda = Annotated[
     str, Field(pattern=r"^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]{1,3})?$"), Allowed("X.Y, such as 12.4 (in quotes)")

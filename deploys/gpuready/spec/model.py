@@ -6,9 +6,9 @@ toolkit, registers ``nvidia`` in the engines on the node, and only observes the 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from gpuready.components.containerd.spec import ContainerdSpec
@@ -19,14 +19,23 @@ from gpuready.components.monitoring.spec import Monitoring
 from gpuready.components.nccl.spec import Nccl
 from gpuready.components.rdma.spec import Rdma
 from gpuready.components.reconverge.spec import Reconverge
-from gpuready.components.toolkit.spec import TOOLKIT_FLOOR, TOOLKIT_VERSION, FloorException, Repository, Toolkit
+from gpuready.components.toolkit.spec import (
+    REACH_REPOSITORY,
+    TOOLKIT_FLOOR,
+    TOOLKIT_VERSION,
+    FloorException,
+    Repository,
+    Toolkit,
+)
 from gpuready.components.wheels.spec import TorchWheels
 from gpuready.core.fields import (
     Allowed,
     Batch,
     Count,
     Date,
+    Duration,
     Image,
+    Labels,
     LdsoDirectories,
     Name,
     Off,
@@ -41,6 +50,7 @@ from gpuready.spec.runtimes import Runtimes
 from gpuready.spec.verify import Level, Thresholds
 
 __all__ = [
+    "REACH_REPOSITORY",
     "TOOLKIT_FLOOR",
     "TOOLKIT_VERSION",
     "ContainerdSpec",
@@ -83,6 +93,10 @@ class Hardware(Section):
         """The pinned number of GPUs; None with ``auto`` and ``none``."""
         return self.gpus if isinstance(self.gpus, int) else None
 
+    @property
+    def without_gpus(self) -> bool:
+        return self.gpus == "none"
+
 
 Owner = Literal["auto", "host", "operator", "image"]
 
@@ -107,6 +121,37 @@ class DrainCommands(Section):
     """Runs after the disruption, even if a step failed."""
 
 
+class Kubectl(Section):
+    """Options of kubectl drain. By default, a pod with an emptyDir or without a controller prevents the drain."""
+
+    delete_emptydir: bool = False
+    """Also evict pods with an emptyDir volume, such as /dev/shm; the volume's data is lost."""
+    force: bool = False
+    """Also delete pods that no controller starts elsewhere."""
+    selector: Labels | None = None
+    """Evict only pods with these labels; the others stay and are still work that must not be disrupted."""
+    grace: Annotated[int, Field(ge=0, le=86400), Allowed("seconds, from 0 to 86400")] | None = None
+    """Seconds for a pod to end after it was asked to; by default, what the pod itself says."""
+
+
+class DrainByKubectl(Section):
+    """How kubectl drains the node, and how long that may take."""
+
+    kubectl: Kubectl
+    """Options of kubectl drain."""
+    timeout: Duration = 1800
+    """How long the pods may take to leave; then the node is uncordoned, and the change waits."""
+
+
+def _drain_form(value: Any) -> str:
+    """Return the tag of one form, so that errors are of that form only. No key of a mapping looks like a tag."""
+    if isinstance(value, str):
+        return "(word)"
+    if isinstance(value, DrainByKubectl):  # when it is written
+        return "(kubectl)"
+    return "(kubectl)" if isinstance(value, dict) and {"kubectl", "timeout"} & set(value) else "(commands)"
+
+
 class Maintenance(Section):
     """The disruptions that are allowed, and when; the command line can only restrict them further."""
 
@@ -116,7 +161,12 @@ class Maintenance(Section):
     """When the node may be rebooted, as the last step: never, if nothing running is affected, or after a drain."""
     reboot_timeout: Annotated[int, Field(ge=30, le=7200), Allowed("seconds, from 30 to 7200")] = 1200
     """Seconds that a reboot may take until the node is back."""
-    drain: Literal["none", "kubectl", "slurm"] | DrainCommands = "none"
+    drain: Annotated[
+        Annotated[Literal["none", "kubectl", "slurm"], Tag("(word)")]
+        | Annotated[DrainCommands, Tag("(commands)")]
+        | Annotated[DrainByKubectl, Tag("(kubectl)")],
+        Discriminator(_drain_form),
+    ] = "none"
     """How to drain the node; used with restart: drained and reboot: drained."""
     node: Unit | None = None
     """The node's name in Kubernetes or Slurm; by default the name in the inventory, and for Slurm the hostname."""
@@ -189,6 +239,8 @@ class NodeSpec(Section):
     """What the node reports to a monitoring system."""
     reconverge: Reconverge = Reconverge.model_construct()
     """Actions after a driver update."""
+    gate: bool = False
+    """Whether to install gpuready-verify, which tells Slurm or Kubernetes on the node if GPU jobs may start."""
     torch_wheels: TorchWheels = Field(default=(), strict=False)
     """Python wheels on this machine, such as your own PyTorch, and their environments on the node."""
     maintenance: Maintenance = Maintenance.model_construct()

@@ -22,22 +22,20 @@ class Runtimes(Section):
     podman: Literal["auto", "absent"] = "auto"
     """Podman."""
 
+    # The settings of an engine that the spec requires, else None.
+
     @property
     def required_docker(self) -> DockerSpec | None:
-        """Docker's settings, or None if the spec does not require Docker."""
         return self.docker if isinstance(self.docker, DockerSpec) else None
 
     @property
     def required_containerd(self) -> ContainerdSpec | None:
-        """containerd's settings, or None if the spec does not require containerd."""
         return self.containerd if isinstance(self.containerd, ContainerdSpec) else None
 
     @property
     def required_crio(self) -> CrioSpec | None:
-        """CRI-O's settings, or None if the spec does not require CRI-O."""
         return self.crio if isinstance(self.crio, CrioSpec) else None
 
     @property
     def installs_docker(self) -> bool:
-        """Whether gpuready installs Docker if it is missing."""
-        return isinstance(self.docker, DockerSpec) and self.docker.install == "distro"
+        return self.required_docker is not None and self.required_docker.install == "distro"

@@ -28,7 +28,7 @@ _VARIABLES: dict[str, Schema] = {
     "ansible_port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "The SSH port."},
     "ansible_ssh_private_key_file": {"type": "string", "description": "The private key on this machine."},
     "ansible_ssh_common_args": {"type": "string", "description": "Only -F FILE, -J HOST and -o Keyword=value."},
-    "ansible_become_method": {"enum": ["sudo"], "description": "Only sudo, without a password."},
+    "ansible_become_method": {"enum": ["sudo"], "description": "Only sudo."},
     "ansible_become_user": {"enum": ["root"], "description": "Only root."},
     "ansible_group_priority": {"type": "integer", "description": "Among groups of the same depth, the highest wins."},
 }
@@ -123,6 +123,8 @@ def _plain(field: Schema, descriptions: dict[str, str]) -> Schema:
     """The field's schema without what pydantic's versions write differently, and without repetitions."""
     if len(field.get("allOf", ())) == 1:
         field = {**field["allOf"][0], **{key: value for key, value in field.items() if key != "allOf"}}
+    if "oneOf" in field:  # a union with a discriminator; its alternatives exclude each other anyway
+        field = dict(sorted(("anyOf" if key == "oneOf" else key, value) for key, value in field.items()))
     dropped = {"title"}
     if field.get("default") is None or "$ref" in field or len(field.get("enum", ())) == 1:
         dropped.add("default")

@@ -63,6 +63,14 @@ def words_at(model: type[Section], path: Sequence[object]) -> list[str]:
     return found
 
 
+def is_text_at(model: type[Section], path: Sequence[object]) -> bool:
+    """Whether the value at ``path`` can only be text (or null): a plain ``1.20`` stands for these letters there."""
+    forms = [form for form in _forms_at(model, path) if form.kind is not type(None)]
+    literals = (value for form in forms if get_origin(form.kind) is Literal for value in get_args(form.kind))
+    texts = all(form.kind is str or get_origin(form.kind) is Literal for form in forms)
+    return bool(forms) and texts and all(isinstance(value, str) for value in literals)
+
+
 def local_file_at(model: type[Section], path: Sequence[object]) -> LocalFile | None:
     """The annotation of a value that is a path on this machine; None for other values."""
     notes = (note for form in _forms_at(model, path) for note in form.notes)

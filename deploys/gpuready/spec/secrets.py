@@ -37,12 +37,15 @@ class Secret:
 
     __str__ = __repr__
 
+    def __copy__(self) -> Secret:
+        """The same: it never changes, and pyinfra copies a host's data."""
+        return self
+
     def __reduce__(self) -> str:
         raise TypeError("a Secret cannot be serialized")
 
 
 def is_reference(value: str) -> bool:
-    """Whether ``value`` is a reference to a secret."""
     return value.startswith(("env:", "file:", "cmd:"))
 
 

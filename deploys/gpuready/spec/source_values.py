@@ -38,6 +38,10 @@ def surprising(value: int | float, text: str) -> OddInt | OddFloat:
     return odd
 
 
+class Private(str):
+    """A password in clear text, as ansible-inventory prints it: gpuready accepts it, and no message shows it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Located:
     """A scalar, a ``dict[key, Located]`` or a ``list[Located]``.
@@ -102,13 +106,22 @@ def merge(below: Located | None, above: Located) -> Located:
     return Located(merged, above.where)
 
 
-def plain(located: Located) -> object:
+def plain(value: Located) -> object:
     """The value without file and line; lists become tuples."""
-    if isinstance(located.value, dict):
-        return {key: plain(value) for key, value in located.value.items()}
-    if isinstance(located.value, list):
-        return tuple(plain(entry) for entry in located.value)
-    return located.value
+    if isinstance(value.value, dict):
+        return {key: plain(entry) for key, entry in value.value.items()}
+    if isinstance(value.value, list):
+        return tuple(plain(entry) for entry in value.value)
+    return value.value
+
+
+def located(value: object, where: Where) -> Located:
+    """A value of Python, such as a mapping of scalars and lists, all of it at one place."""
+    if isinstance(value, dict):
+        return Located({key: located(entry, where) for key, entry in value.items()}, where)
+    if isinstance(value, (list, tuple)):
+        return Located([located(entry, where) for entry in value], where)
+    return Located(value, where)
 
 
 def value_at(tree: Located, path: Sequence[object]) -> Located | None:
@@ -126,7 +139,7 @@ def value_at(tree: Located, path: Sequence[object]) -> Located | None:
 
 def refuse(name: str, value: Located, allowed: str, problem: str = "", *, secret: bool = False) -> NoReturn:
     """Raise a SpecError for the variable or key ``name``; the value of a secret is not shown."""
-    given = None if secret else Shown(value.value)
+    given = None if secret or isinstance(value.value, Private) else Shown(value.value)
     raise SpecError(f"{name}: {problem or 'not accepted'}", where=value.where, given=given, allowed=allowed)
 
 

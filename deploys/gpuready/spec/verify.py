@@ -15,13 +15,15 @@ from gpuready.core.fields import Allowed
 from gpuready.core.section import Section
 
 
-def _no_pairs(value: object) -> object:
+def _named_elsewhere(value: object) -> object:
     if value == "fabric":
         raise ValueError("verify tests one node at a time; to test pairs of hosts, run: gpuready fabric -i INVENTORY")
+    if value == "stress":
+        raise ValueError("no inventory loads GPUs at each run; ask for it: gpuready verify -i INVENTORY --level stress")
     return value
 
 
-Level = Annotated[Literal["effective", "config", "smoke"], BeforeValidator(_no_pairs)]
+Level = Annotated[Literal["effective", "config", "smoke"], BeforeValidator(_named_elsewhere)]
 Fraction = Annotated[float, Field(gt=0, le=1), Allowed("a fraction above 0 and up to 1, such as 0.85")]
 Microseconds = Annotated[float, Field(gt=0, le=1e6), Allowed("microseconds, such as 5.5")]
 Errors = Annotated[int, Field(ge=0, le=10**12), Allowed("a number from 0")]
@@ -37,6 +39,10 @@ class Thresholds(Section):
     """The minimum bus bandwidth of an all-reduce, as a fraction of ib_write_bw's result on the same link."""
     read_lat: Microseconds | None = None
     """The maximum typical latency of ib_read_lat, in microseconds."""
+    tcp_bw: Fraction = 0.5
+    """The throughput of iperf3 with eight streams below which fabric warns, as a fraction of the netdev's speed."""
+    tcp_lat: Microseconds | None = None
+    """The maximum average of ping, in microseconds."""
     temperature_margin: Degrees | None = None
     """The minimum distance of a GPU from its slowdown temperature, in degrees Celsius."""
     sram_corrected: Errors | None = None

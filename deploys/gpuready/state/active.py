@@ -15,6 +15,7 @@ LIMITS = {
     "torch": 125,
     "wheel": 125,
     "scrape": 15,
+    "gate": 25,
     "initramfs": 60,
     "inspect": 20,
     "smoke": 120,

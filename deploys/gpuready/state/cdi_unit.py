@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from gpuready.state.model import NodeState, Unknown
+from gpuready.core.versions import numbers
+from gpuready.state.model import NodeState
 
 UNIT = "nvidia-cdi-refresh.service"
 ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+_TARGET = re.compile(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", re.M)
 _REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 
 
@@ -16,16 +18,15 @@ def refreshed(toolkit: str, state: NodeState) -> bool:
 
     It does not if it is disabled or masked: its spec is gone after a reboot, and nothing would write it again.
     """
-    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
-    if unit is not None:
+    unit = state.unit(UNIT)
+    if unit.load != "not-found":
         return unit.load == "loaded" and unit.enabled in ("enabled", "static")
-    return state.systemd and tuple(int(n) for n in toolkit.split(".")) >= (1, 18, 0)
+    return state.systemd and numbers(toolkit) >= (1, 18, 0)
 
 
 def target(toolkit: str, state: NodeState) -> str:
     """Return the path of the CDI spec for that toolkit version."""
     if not refreshed(toolkit, state):
         return _GENERATED
-    settings = state.files[ENVIRONMENT].text if ENVIRONMENT in state.files else ""
-    paths = re.findall(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", settings, re.M)
+    paths = _TARGET.findall(state.text(ENVIRONMENT))
     return re.sub(r"^/run/", "/var/run/", paths[-1]) if paths else _REFRESHED

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from gpuready.state.model import NodeState, Unknown
+from collections.abc import Iterable
+
+from gpuready.state.model import Container, Docker, NodeState
 
 
 def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
     """Return running containers that use a GPU or run under ``runtime``, as ``name (image)``. Docker only, so far."""
-    docker = state.docker
-    if docker is None or isinstance(docker, Unknown):
-        return ()
-    return tuple(f"{c.name} ({c.image})" for c in docker.containers if c.gpu or (runtime and c.runtime == runtime))
+    return _named(c for c in _running(state) if c.gpu or (runtime and c.runtime == runtime))
+
+
+def all_containers(state: NodeState) -> tuple[str, ...]:
+    """Return all running containers of Docker, as ``name (image)``."""
+    return _named(_running(state))
+
+
+def _running(state: NodeState) -> tuple[Container, ...]:
+    return state.docker.containers if isinstance(state.docker, Docker) else ()
+
+
+def _named(containers: Iterable[Container]) -> tuple[str, ...]:
+    return tuple(f"{c.name} ({c.image})" for c in containers)

@@ -6,6 +6,7 @@ Nothing here judges; components and checks do.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import Field
@@ -52,7 +53,6 @@ class Driver(Facts):
     """
 
     owner: str = ""
-
     module_version: str = ""
     proc_version: str = ""
     open_module: bool = False
@@ -68,6 +68,11 @@ class Driver(Facts):
     def loaded(self) -> str:
         """The version of the loaded driver; empty if none is loaded."""
         return self.proc_version or self.module_version
+
+    @property
+    def gpu_nodes(self) -> tuple[str, ...]:
+        """The device nodes of GPUs."""
+        return tuple(node for node in self.nodes if re.fullmatch(r"/dev/nvidia[0-9]+", node))
 
     @property
     def pci_gpus(self) -> tuple[str, ...]:
@@ -105,6 +110,7 @@ class NodeState(Facts):
     entry.
     ``wheels``: .dist-info directories of the wheels that gpuready installed, and the hash that pip recorded there.
     ``environments``: the inspected Python environments, by directory.
+    ``lock``: who changes the node now, as the node's lock names its owner. ``step``: the step that runs now.
     """
 
     format: int = 1
@@ -155,7 +161,28 @@ class NodeState(Facts):
     # In this order, because an Unknown's JSON would also be valid for such a dictionary.
     wheels: Unknown | dict[str, str] = Field(default_factory=dict, union_mode="left_to_right")
     environments: dict[str, Environment] = Field(default_factory=dict)
+    lock: str = ""
+    step: str = ""
     active: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def installed(self) -> dict[str, Package]:
+        """The installed packages by name; none if they could not be read."""
+        return {} if isinstance(self.packages, Unknown) else self.packages
+
+    @property
+    def commands(self) -> dict[str, Tool]:
+        """The commands in root's PATH by name; none if they could not be read."""
+        return {} if isinstance(self.tools, Unknown) else self.tools
+
+    def unit(self, name: str) -> Unit:
+        """Return a unit, as systemctl shows one that does not exist if systemd does not have it or was not read."""
+        found = None if isinstance(self.units, Unknown) else self.units.get(name)
+        return found or Unit(load="not-found", active="inactive")
+
+    def text(self, path: str) -> str:
+        """Return the text of a file; empty if there is no file."""
+        return self.files[path].text if path in self.files else ""
 
     def sha256(self, path: str) -> str:
         """Return a file's hash as ``sha`` in templates/lib/lib.sh.j2 prints it: ``absent`` if there is no file."""

@@ -1,8 +1,8 @@
 """The node's network devices: addresses, speed, and which ones carry the default route or SSH.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (speed in Mbit/s, -1 or nothing when unknown; ``lower_*`` links of
-bonds, bridges and VLANs; DEVTYPE in uevent), ip-address(8) with -o, /proc/net/route and ipv6_route (hexadecimal, main
-table only), ssh(1) for SSH_CONNECTION.
+bonds, bridges and VLANs; DEVTYPE in uevent; DRIVER in that of the hardware), ip-address(8) with -o, /proc/net/route
+and ipv6_route (hexadecimal, main table only), ssh(1) for SSH_CONNECTION.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class NetDevice(Facts):
     """One network device. ``kind``: the kernel's DEVTYPE, empty for a plain device. ``lower``: the devices below it.
 
     ``speed``: in Mbit/s, None if the device does not report it. ``addresses``: in CIDR form with their host part.
+    ``driver``: of the hardware; empty for a virtual device.
     """
 
     kind: str = ""
@@ -32,21 +33,27 @@ class NetDevice(Facts):
     speed: int | None = None
     addresses: tuple[Annotated[str, AfterValidator(_interface)], ...] = ()
     lower: tuple[str, ...] = ()
+    driver: str = ""
 
 
 class Network(Facts):
     """Network devices by name. ``default``: those with a default route. ``ssh``: the node's address in this session.
 
-    ``rdma``: RDMA device -> the network devices of the same hardware, from sysfs.
+    ``rdma``: RDMA device -> the network devices of the same hardware, from sysfs. ``rdma_drivers``: RDMA device ->
+    driver. ``plugins``: folders of a cloud's NCCL plugin that exist.
     """
 
     devices: dict[str, NetDevice] = Field(default_factory=dict)
     default: tuple[str, ...] = ()
     ssh: str = ""
     rdma: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    rdma_drivers: dict[str, str] = Field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
 
 
 _SYSFS = re.compile(r"/sys/class/net/([^/]+)/(mtu|operstate|speed|uevent):(.*)")
+_DRIVER = re.compile(r"/sys/class/(net|infiniband)/([^/]+)/device/uevent:DRIVER=(.+)")
+_PLUGIN = re.compile(r"plugin=(/.+)")
 _LOWER = re.compile(r"lower=/sys/class/net/([^/]+)/lower_(.+)")
 _RDMA = re.compile(r"rdma=/sys/class/infiniband/([^/]+)/device/net/(.+)")
 _PARENT = re.compile(r"/sys/class/infiniband/([^/]+)/parent:(.+)")
@@ -62,12 +69,18 @@ def network(text: str) -> Network:
     addresses: dict[str, list[str]] = {}
     lower: dict[str, list[str]] = {}
     rdma: dict[str, list[str]] = {}
+    drivers: dict[str, dict[str, str]] = {"net": {}, "infiniband": {}}
     default: list[str] = []
+    plugins: list[str] = []
     ssh = ""
     for line in text.replace("\0", "\n").splitlines():
         if m := _SYSFS.fullmatch(line):
             key, _, value = m[3].rpartition("=") if m[2] == "uevent" else (m[2], "", m[3])
             found.setdefault(m[1], {})[key] = value
+        elif m := _DRIVER.fullmatch(line):
+            drivers[m[1]][m[2]] = m[3]
+        elif m := _PLUGIN.fullmatch(line):
+            plugins.append(m[1])
         elif m := _LOWER.fullmatch(line):
             lower.setdefault(m[1], []).append(m[2])
         elif m := _RDMA.fullmatch(line) or _PARENT.fullmatch(line):
@@ -86,11 +99,19 @@ def network(text: str) -> Network:
             speed=_number(values.get("speed", "")),
             addresses=tuple(dict.fromkeys(addresses.get(name, ()))),
             lower=tuple(lower.get(name, ())),
+            driver=drivers["net"].get(name, ""),
         )
         for name, values in found.items()
     }
     names = {name: tuple(dict.fromkeys(of)) for name, of in rdma.items()}
-    return Network(devices=devices, default=tuple(dict.fromkeys(default)), ssh=ssh, rdma=names)
+    return Network(
+        devices=devices,
+        default=tuple(dict.fromkeys(default)),
+        ssh=ssh,
+        rdma=names,
+        rdma_drivers=drivers["infiniband"],
+        plugins=tuple(plugins),
+    )
 
 
 def _own(address: str, peer: str | None) -> str:

@@ -36,6 +36,7 @@ def parse(lines: list[str]) -> NodeState:
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
     units = _units(r.run("units"), r.text("limits"))
+    packages = _packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm"))
     next_boot = boots(values, *_output_of(modules), r.text("grub"))
     return NodeState(
         os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
@@ -57,7 +58,7 @@ def parse(lines: list[str]) -> NodeState:
         capabilities="".join(re.findall(r"^[0-9a-f]+$", one.get("capabilities", ""))),
         files=files,
         not_files=tuple(values.get("notfile", [])),
-        packages=_packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm")),
+        packages=packages,
         units=units,
         docker=docker(r) or not_yet(units, "docker.service"),
         containerd=r.run("containerd"),
@@ -65,7 +66,7 @@ def parse(lines: list[str]) -> NodeState:
         crio=crio(r),
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
-        driver=_driver(r, values, proc, next_boot.module(one.get("kernel", ""))),
+        driver=_driver(r, values, proc, packages, next_boot.module(one.get("kernel", ""))),
         boots=next_boot,
         leftovers=leftovers(values, *_output_of(r.run("holders"))),
         linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
@@ -81,38 +82,24 @@ def parse(lines: list[str]) -> NodeState:
         boot_options=tuple(" ".join(re.findall(r"ib_core\.\S+", line)) for line in r.text("boot").splitlines()),
         mounts=tuple(r.text("mounts").splitlines()),
         cdi_missing=tuple(r.text("cdi").splitlines()),
+        lock=one.get("lock", "")[:_OWNER],
+        step=one.get("step.lock", "")[:_OWNER],
         wheels=on_record(wheels) if isinstance(wheels := r.run("wheels"), str) else wheels or {},
     )
 
 
+#: Characters of the names in the node's locks.
+_OWNER = 400
+
 #: Marks that show who owns a part of the node.
 MARKS = {
-    "operator_toolkit",
-    "operator_driver",
-    "operator",
-    "k3s",
-    "rke2",
-    "k0s",
-    "microk8s",
-    "dlami",
-    "dlvm",
-    "dgx",
-    "docker_snap",
-    "nvidia_installer",
-    "oci_hook",
-    "ostree",
-}
+    "operator_toolkit", "operator_driver", "operator", "k3s", "rke2", "k0s", "microk8s", "dlami", "dlvm", "dgx",
+    "docker_snap", "nvidia_installer", "oci_hook", "ostree",
+}  # fmt: skip
 #: Marks that show how RDMA is built on this node, and what else manages its mode.
 RDMA_MARKS = {
-    "ib_core_loaded",
-    "ib_core_builtin",
-    "irdma_roce_ena",
-    "rdma_cni",
-    "rdma_shared_plugin",
-    "dranet",
-    "efa",
-    "peermem",
-}
+    "ib_core_loaded", "ib_core_builtin", "irdma_roce_ena", "rdma_cni", "rdma_shared_plugin", "dranet", "efa", "peermem",
+}  # fmt: skip
 
 
 def _output_of(found: str | Unknown | None) -> tuple[str, str]:
@@ -233,12 +220,18 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
     return {row[0]: Tool(path=row[1], version_line="".join(row[2:])) for row in rows if len(row) > 1}
 
 
-def _driver(r: Records, values: dict[str, list[str]], proc: dict[str, str], on_disk: Module | None) -> Driver:
+def _driver(
+    r: Records,
+    values: dict[str, list[str]],
+    proc: dict[str, str],
+    packages: dict[str, Package] | Unknown,
+    on_disk: Module | None,
+) -> Driver:
     said = proc.get("/proc/driver/nvidia/version", "").partition("NVRM version:")[2].partition("\n")[0]
     version = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
     smi, log = r.run("smi"), r.run("xids")
     return Driver(
-        owner=_owner(values, r),
+        owner=_owner(values, packages, r.text("mounts")),
         module_version=values.get("module_version", [""])[-1].strip(),
         proc_version=version[1] if version else "",
         open_module="Open Kernel Module" in proc.get("/proc/driver/nvidia/version", ""),
@@ -257,15 +250,14 @@ _DRIVER_PACKAGE = re.compile(
 )
 
 
-def _owner(values: dict[str, list[str]], r: Records) -> str:
-    packages = _packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm"))
+def _owner(values: dict[str, list[str]], packages: dict[str, Package] | Unknown, mounts: str) -> str:
     if "operator_driver" in values:
         return "operator"
     if not isinstance(packages, Unknown) and any(_DRIVER_PACKAGE.match(name) for name in packages):
         return "packages"
     if "nvidia_installer" in values:
         return "runfile"
-    return "mount" if r.text("mounts").strip() else ""
+    return "mount" if mounts.strip() else ""
 
 
 _CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)

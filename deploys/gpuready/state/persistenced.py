@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 PERSISTENCED = "nvidia-persistenced.service"
 
 
 def persistence(state: NodeState) -> str:
     """Return systemd's state of nvidia-persistenced, or that it still runs from a replaced file."""
-    unit = None if isinstance(state.units, Unknown) else state.units.get(PERSISTENCED)
-    if unit is None:
+    unit = state.unit(PERSISTENCED)
+    if unit.load == "not-found":
         return "not installed"
     old = unit.active == "active" and state.leftovers.persistenced_old
     return "of before the update" if old else unit.active

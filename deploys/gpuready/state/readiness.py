@@ -1,6 +1,6 @@
 """Find what is still starting on a node or did not answer the probe, and so may change soon. Pure.
 
-plan and verify report it as unknown. A run that changes the node waits and probes once more.
+plan and verify report it as unknown. A run that acts on the node (apply, fabric) waits and probes once more.
 Source: org.freedesktop.systemd1(5) for a unit's Job.
 """
 

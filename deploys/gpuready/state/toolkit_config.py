@@ -12,6 +12,7 @@ from gpuready.core import toml_document
 from gpuready.core.component import Value
 
 RUNTIME = "nvidia-container-runtime"
+RUNTIME_PATH = f"/usr/bin/{RUNTIME}"
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
 Document = dict[str, Any]
 MODE = "nvidia-container-runtime.mode"

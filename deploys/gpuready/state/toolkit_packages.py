@@ -23,6 +23,5 @@ def installed_by_us(state: NodeState) -> tuple[str, ...]:
 
 def before(state: NodeState) -> dict[str, tuple[str, str]]:
     """Return package -> version and dpkg's status, as they were before gpuready's first change."""
-    lines = state.files[BEFORE].text.splitlines() if BEFORE in state.files else []
-    rows = [line.split() for line in lines]
+    rows = [line.split() for line in state.text(BEFORE).splitlines()]
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}

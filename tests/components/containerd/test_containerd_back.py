@@ -14,7 +14,7 @@ from gpuready.core.compare import compare
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
-from tests.components.closing import KEPT, after, close
+from tests.components.closing import KEPT, after, applied_to, close, converged, with_text
 from tests.components.containerd import containerdmodel
 
 CASES = [c for c in cases() if c.component == "containerd" and c.data.get("diff") and "error" not in c.data]
@@ -32,8 +32,7 @@ def meaning(state: NodeState) -> dict[tuple[str, ...], object]:
 
 def applied(case: Case) -> tuple[NodeSpec, NodeState, NodeState]:
     spec, before = spec_of(case), state_of(case)
-    closed = close(Containerd(), spec, before, compare(Containerd(), spec, before).diff)
-    return spec, before, after(Containerd(), spec, before, closed)
+    return spec, before, applied_to(Containerd(), spec, before)
 
 
 def withdrawn(spec: NodeSpec, state: NodeState) -> NodeState:
@@ -45,45 +44,32 @@ def withdrawn(spec: NodeSpec, state: NodeState) -> NodeState:
 
 
 @pytest.mark.parametrize("case", WRITTEN, ids=str)
-def test_the_very_files_come_back(case: Case) -> None:
+def test_remove_restores_the_original_files_and_keeps_what_the_user_wrote(case: Case) -> None:
     spec, before, state = applied(case)
     left = withdrawn(spec, state)
     assert contents(left) == contents(before)
     assert meaning(left) == meaning(before)
     assert not Containerd().original(spec, left)
     assert not [path for path in left.files if path.startswith(KEPT)]
+    if CONFIG in state.files:
+        left = withdrawn(spec, with_text(state, CONFIG, f"# mine\n{state.files[CONFIG].text}"))
+        assert left.files[CONFIG].text.startswith("# mine\n")
+        assert "nvidia" not in left.files[CONFIG].text or "nvidia" in contents(before).get(CONFIG, "")
+        assert meaning(left) == meaning(before)
+        assert not Containerd().original(spec, left)
 
 
-@pytest.mark.parametrize("case", WRITTEN, ids=str)
-def test_what_the_user_wrote_since_stays(case: Case) -> None:
-    spec, before, state = applied(case)
-    if CONFIG not in state.files:
-        pytest.skip("nothing to edit")
-    edited = state.files[CONFIG].model_copy(update={"text": f"# mine\n{state.files[CONFIG].text}"})
-    left = withdrawn(spec, state.model_copy(update={"files": state.files | {CONFIG: edited}}))
-    assert left.files[CONFIG].text.startswith("# mine\n")
-    assert "nvidia" not in left.files[CONFIG].text or "nvidia" in contents(before).get(CONFIG, "")
-    assert meaning(left) == meaning(before)
-    assert not Containerd().original(spec, left)
-
-
-def test_a_node_that_gpuready_never_touched_has_no_way_back() -> None:
+def test_remove_finds_nothing_on_an_untouched_node() -> None:
     for case in CASES:
         assert not Containerd().original(spec_of(case), state_of(case))
 
 
-def test_a_default_that_the_user_changed_since_is_his() -> None:
+def test_remove_keeps_a_default_that_the_user_changed() -> None:
     case = next(c for c in CASES if "nvidia as the default runtime" in c.title)
     spec, _, state = applied(case)
-    text = state.files[CONFIG].text.replace('default_runtime_name = "nvidia"', 'default_runtime_name = "runc"')
-    edited = state.model_copy(
-        update={
-            "files": state.files | {CONFIG: state.files[CONFIG].model_copy(update={"text": text})},
-            "containerd": str(state.containerd).replace(
-                'default_runtime_name = "nvidia"', 'default_runtime_name = "runc"'
-            ),
-        }
-    )
+    words = ('default_runtime_name = "nvidia"', 'default_runtime_name = "runc"')
+    edited = with_text(state, CONFIG, state.files[CONFIG].text.replace(*words))
+    edited = edited.model_copy(update={"containerd": str(state.containerd).replace(*words)})
     assert "containerd.default_runtime_name" not in Containerd().original(spec, edited)
     assert 'default_runtime_name = "runc"' in withdrawn(spec, edited).files[CONFIG].text
 
@@ -91,7 +77,7 @@ def test_a_default_that_the_user_changed_since_is_his() -> None:
 @pytest.mark.parametrize(
     "answer", [Unknown(unknown="containerd: exit 1: bad TOML"), "version = ["], ids=["none", "odd"]
 )
-def test_what_cannot_be_read_is_no_proof_that_nothing_is_ours(answer: str | Unknown) -> None:
+def test_an_unreadable_configuration_stops_remove(answer: str | Unknown) -> None:
     spec, before, state = applied(next(c for c in WRITTEN if CONFIG in state_of(c).files))
     blind = compare(Containerd(), spec, state.model_copy(update={"containerd": answer}), original=True)
     assert blind.error and not blind.diff
@@ -130,21 +116,21 @@ def with_files(state: NodeState, texts: dict[str, str]) -> NodeState:
     return state.model_copy(update={"files": files, "containerd": dump, "cri": running})
 
 
-def test_a_program_that_the_user_chose_since_is_his() -> None:
+def test_remove_keeps_a_binary_that_the_user_chose() -> None:
     spec, _, state = applied(node(OTHER))
     mine = edited(state, "/usr/bin/nvidia-container-runtime", "/opt/mine")
     assert not Containerd().original(spec, mine)
     assert '"/opt/was"' in withdrawn(spec, state).files[CONFIG].text
 
 
-def test_what_the_user_switched_on_himself_since_stays() -> None:
+def test_remove_keeps_what_the_user_enabled() -> None:
     spec, _, state = applied(node(RUNC))
     left = withdrawn(spec, edited(state, "version = 2\n", f"version = 2\n{CRI}]\nenable_cdi = true\n"))
     assert "enable_cdi = true" in left.files[CONFIG].text
     assert "nvidia" not in left.files[CONFIG].text
 
 
-def test_a_runtime_that_came_with_us_goes_whole_and_from_the_default_too() -> None:
+def test_remove_takes_out_the_whole_runtime_and_the_default() -> None:
     spec, _, state = applied(node(RUNC))
     mine = edited(state, "version = 2\n", f'version = 2\n{CRI}.containerd]\ndefault_runtime_name = "nvidia"\n')
     program = 'BinaryName = "/usr/bin/nvidia-container-runtime"\n'
@@ -152,34 +138,33 @@ def test_a_runtime_that_came_with_us_goes_whole_and_from_the_default_too() -> No
     assert "nvidia" not in left.files[CONFIG].text
 
 
-def test_a_default_of_ours_that_is_exchanged_stays_ours_until_that_is_done() -> None:
+def test_a_default_stays_on_record_until_it_is_replaced() -> None:
     spec, _, state = applied(node(RUNC, default_runtime=True))
     off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})
-    closed = close(Containerd(), off, state, compare(Containerd(), off, state).diff)
-    record = state.files[OURS].model_copy(update={"text": closed.args(ContainerdInstall).between})
-    cut = state.model_copy(update={"files": state.files | {OURS: record}})
+    closed = converged(Containerd(), off, state)
+    cut = with_text(state, OURS, closed.args(ContainerdInstall).between)
     assert Containerd().original(spec, cut) == Containerd().original(spec, state)
 
 
 LATER = {"/etc/containerd/conf.d/later.toml": RUNC}
 
 
-def test_what_a_later_file_hides_is_not_forgotten() -> None:
+def test_an_overridden_file_stays_on_record() -> None:
     spec, _, state = applied(node(f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'))
     hidden = with_files(state, LATER)
     found = compare(Containerd(), spec, hidden, original=True)
-    assert f"{CONFIG} still has from gpuready" in found.error and next(iter(LATER)) in found.error
+    assert f"{CONFIG} still contains gpuready's" in found.error and next(iter(LATER)) in found.error
     again = compare(Containerd(), spec, hidden)
     assert again.diff and not again.error
-    applied_again = after(Containerd(), spec, hidden, close(Containerd(), spec, hidden, again.diff))
+    applied_again = applied_to(Containerd(), spec, hidden)
     assert compare(Containerd(), spec, applied_again, original=True).error
     by_hand = with_files(applied_again, {CONFIG: f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'})
     assert "nvidia" not in withdrawn(spec, by_hand).files[next(iter(LATER))].text
 
 
-def test_a_record_that_is_lost_stops_both_ways() -> None:
+def test_a_damaged_record_stops_apply_and_remove() -> None:
     spec, _, state = applied(node(RUNC))
-    lost = state.model_copy(update={"files": state.files | {OURS: state.files[OURS].model_copy(update={"text": "{"})}})
+    lost = with_text(state, OURS, "{")
     for back in (False, True):
         error = compare(Containerd(), spec, lost, original=back).error
         assert f"{OURS}, the record of gpuready's changes, cannot be read" in error

@@ -30,7 +30,7 @@ def test_the_model_says_what_containerd_said(answer: dict[str, Any]) -> None:
     assert set(found.imports) == set(answer["imports"])
 
 
-def test_a_dump_that_is_none() -> None:
+def test_a_dump_that_cannot_be_parsed() -> None:
     for text in ("", "x", "version = '2'\n"):
         with pytest.raises(ValueError, match="containerd config dump"):
             effective(text)

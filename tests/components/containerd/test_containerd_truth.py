@@ -10,7 +10,7 @@ from gpuready.components.containerd.component import Containerd
 from gpuready.components.containerd.files import CONFIG
 from gpuready.core.compare import Comparison, compare
 from tests.components.cases import Case, spec_of, state_of
-from tests.components.closing import after, close
+from tests.components.closing import after, close, converged
 
 CRI = '[plugins."io.containerd.grpc.v1.cri".containerd'
 TABLE = f'{CRI}.default_runtime]\nruntime_type = "io.containerd.runc.v2"\noptions = {{SystemdCgroup = true}}\n'
@@ -45,7 +45,7 @@ def test_nvidia_stays_like_the_default_runtime_from_before_it_was_the_default() 
     )
     asked = case(config, default_runtime=True)
     spec, before = spec_of(asked), state_of(asked)
-    closed = close(Containerd(), spec, before, compare(Containerd(), spec, before).diff)
+    closed = converged(Containerd(), spec, before)
     state = after(Containerd(), spec, before, closed)
     assert "SystemdCgroup = true" in state.files[CONFIG].text.rpartition("runtimes.nvidia.options]")[2]
     again = compare(Containerd(), spec, state)
@@ -96,6 +96,6 @@ def test_a_file_without_a_cri_section_is_taken_as_it_is() -> None:
 def test_lines_that_end_as_windows_has_them_stay_so() -> None:
     asked = case(f"version = 2\n{RUNC}# kept\n".replace("\n", "\r\n"))
     spec, before = spec_of(asked), state_of(asked)
-    closed = close(Containerd(), spec, before, compare(Containerd(), spec, before).diff)
+    closed = converged(Containerd(), spec, before)
     text = closed.writes[CONFIG]
     assert "nvidia" in text and text.count("\n") == text.count("\r\n") and "# kept\r\n" in text

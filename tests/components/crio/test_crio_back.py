@@ -8,7 +8,7 @@ from gpuready.components.crio.component import Crio
 from gpuready.components.crio.files import DROP_IN
 from gpuready.core.compare import Comparison, compare
 from gpuready.core.ledger import KEPT
-from tests.components.cases import Case, spec_of, state_of
+from tests.components.cases import node_of
 
 OURS = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n'
 
@@ -16,25 +16,23 @@ OURS = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-containe
 def back(**files: Any) -> Comparison:
     named = {"drop_in": DROP_IN, "absent": f"{KEPT}{DROP_IN}.absent", "ours": f"{KEPT}{DROP_IN}.ours"}
     state = {"files": {named[name]: text for name, text in files.items()}}
-    case = Case("crio", "here", "", {"state": state})
-    return compare(Crio(), spec_of(case), state_of(case), original=True)
+    return compare(Crio(), *node_of("crio", {}, state), original=True)
 
 
 def recorded(text: str) -> str:
-    case = Case("crio", "here", "", {"state": {"files": {DROP_IN: text}}})
-    return f"{state_of(case).files[DROP_IN].sha256}\n"
+    return f"{node_of('crio', {}, {'files': {DROP_IN: text}})[1].files[DROP_IN].sha256}\n"
 
 
-def test_ours_goes() -> None:
+def test_remove_deletes_our_drop_in() -> None:
     found = back(drop_in=OURS, absent="", ours=recorded(OURS))
     assert [(c.key, c.actual, c.expected) for c in found.diff] == [(f"crio.files.{DROP_IN}", "gpuready's", None)]
 
 
-def test_one_that_was_never_ours_stays() -> None:
+def test_remove_keeps_a_drop_in_that_is_not_ours() -> None:
     assert not back(drop_in=OURS).applies
 
 
-def test_one_that_was_edited_since_holds_the_toolkit_back_while_it_names_the_runtime() -> None:
+def test_an_edited_drop_in_blocks_remove_while_it_names_the_runtime() -> None:
     edited = back(drop_in=f"{OURS}x = 1\n", absent="", ours=recorded(OURS))
-    assert "was edited after gpuready wrote it; take the runtime nvidia out of it first" in edited.error
+    assert "was edited after gpuready wrote it; remove the runtime nvidia from it first" in edited.error
     assert not back(drop_in="[crio.runtime]\npids_limit = 1\n", absent="", ours=recorded(OURS)).error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,8 @@ from gpuready.core import ledger
 from gpuready.core.compare import compare
 from gpuready.core.errors import ConvergeError
 from gpuready.core.ledger import KEPT
-from gpuready.core.step import Reply
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
-from tests.components.cases import Case, spec_of, state_of
+from gpuready.core.step import Reply, Step
+from tests.components.cases import node_of
 from tests.lab import scale
 
 KERNEL = "6.12.48+deb13-amd64"
@@ -33,9 +32,12 @@ MADISON = "".join(f" {name} | 550.163.01-2 | http://x trixie/non-free amd64 Pack
 MADISON += f"headers {KERNEL}\n"
 
 
-def built(spec: dict[str, Any], state: dict[str, Any]) -> tuple[NodeSpec, NodeState]:
-    case = Case("driver", "here", "", {"spec": spec, "state": state})
-    return spec_of(case), state_of(case)
+def installing(**state: Any) -> Generator[Step, Reply, None]:
+    """The steps of an installation on a fresh node, after its repositories were asked."""
+    spec, node = node_of("driver", INSTALL, FRESH | state)
+    steps = Driver().converge(compare(Driver(), spec, node).diff, spec, node)
+    assert next(steps).name == "driver-available"
+    return steps
 
 
 def test_remove_goes_back_to_the_holds_of_before() -> None:
@@ -45,7 +47,7 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
         UNATTENDED: "ours\n",
         f"{KEPT}{UNATTENDED}.absent": "",
     }
-    spec, state = built({}, FRESH | {"packages": {"libcuda1": held, "libnvidia-ml1": held}, "files": files})
+    spec, state = node_of("driver", {}, FRESH | {"packages": {"libcuda1": held, "libnvidia-ml1": held}, "files": files})
     found = compare(Driver(), spec, state, original=True)
     assert {c.key: (c.actual, c.expected) for c in found.diff} == {
         "driver.libnvidia-ml1.held": (True, False),
@@ -57,18 +59,16 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
     assert step.script.endswith('rm -f "$BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
 
 
-def test_what_the_hold_wrote_is_not_the_repositorys_to_take_back() -> None:
+def test_the_repository_does_not_remove_the_files_of_the_hold() -> None:
     files = dict.fromkeys((UNATTENDED, "/etc/apt/apt.conf.d/90gpuready-reconverge", SOURCE), "ours\n")
-    spec, state = built({}, FRESH | {"files": files | {f"{KEPT}{path}.absent": "" for path in files}})
+    spec, state = node_of("driver", {}, FRESH | {"files": files | {f"{KEPT}{path}.absent": "" for path in files}})
     assert list(Repository().original(spec, state)) == [f"repository.files.{SOURCE}"]
 
 
-def test_an_installation_is_asked_judged_done_and_held() -> None:
+def test_an_installation_is_simulated_checked_done_and_held() -> None:
     installed = "".join(f"{name}\t550.163.01-2\n" for name in (*NAMES, "nvidia-alternative")) + "dkms\t3.2\n"
     simulated = "".join(f"Inst {name} (550.163.01-2 x [amd64])\n" for name in NAMES)
-    spec, state = built(INSTALL, FRESH)
-    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
-    assert next(going).name == "driver-available"
+    going = installing()
     simulate = going.send(Reply(0, MADISON))
     assert (simulate.name, simulate.survives) == ("driver-simulate", False), "it changes nothing"
     assert isinstance(simulate.args, Simulate)
@@ -84,11 +84,9 @@ def test_an_installation_is_asked_judged_done_and_held() -> None:
 
 
 def test_nothing_is_installed_when_apt_would_do_more() -> None:
-    spec, state = built(INSTALL, FRESH)
-    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
-    next(going)
+    going = installing()
     going.send(Reply(0, MADISON))
-    with pytest.raises(ConvergeError, match="apt would remove gdm3 as well; nothing was changed"):
+    with pytest.raises(ConvergeError, match="apt would also remove gdm3; nothing was changed"):
         going.send(Reply(0, "Remv gdm3 [48.0-2]\n"))
 
 
@@ -159,10 +157,8 @@ patient() {{ :; }}
         ('2) echo "E: Sub-process dpkg returned an error code (1)"; return 100 ;;', "apt-get install failed", 2),
     ],
 )
-def test_apt_does_what_was_judged_however_long_it_waits(installs: str, said: str, log: int, tmp_path: Path) -> None:
-    spec, state = built(INSTALL, FRESH)
-    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
-    next(going)
+def test_apt_does_only_what_was_checked_after_any_wait(installs: str, said: str, log: int, tmp_path: Path) -> None:
+    going = installing()
     going.send(Reply(0, MADISON))
     script = going.send(Reply(0, "Inst nvidia-smi (550.163.01-2 x [amd64])\n")).script
     assert "nvidia-fabricmanager" not in script
@@ -177,10 +173,8 @@ def test_apt_does_what_was_judged_however_long_it_waits(installs: str, said: str
 
 
 def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> None:
-    spec, state = built(INSTALL, FRESH | {"driver": {"pci": ["0000:07:00.0 0x068000 0x22a3"]}})
-    going = Driver().converge(compare(Driver(), spec, state).diff, spec, state)
-    next(going)
+    going = installing(driver={"pci": ["0000:07:00.0 0x068000 0x22a3"]})
     going.send(Reply(0, f"{MADISON} nvidia-fabricmanager | 550.163.01-1 | http://x cuda amd64 Packages\n"))
     script = going.send(Reply(0, "")).script
     assert script.index("install --download-only") < script.index("systemctl enable nvidia-fabricmanager")
-    assert '[ "$v" != "$VERSION" ] || systemctl start nvidia-fabricmanager' in script
+    assert '[ "$(module_version)" != "$VERSION" ] || systemctl start nvidia-fabricmanager' in script

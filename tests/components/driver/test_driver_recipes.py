@@ -126,7 +126,7 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
         (debian(version="580.95.05"), there("550.163.01-2", *DEBIANS), "the repositories have 550.163.01"),
         (debian(), there("550.163.01-2", *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
         (debian(kernels=("6.12",)), there("550.163.01-2", *DEBIANS), "Debian: there is no linux-headers-6.12"),
-        (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so only signed modules count"),
+        (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so the module must be signed"),
         (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "is not available"),
         (debian(fabric_manager=True), there("550.163.01-2", *DEBIANS), "no fabric manager 550.163.01"),
         (
@@ -136,7 +136,7 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_had(wanted: Wanted, has: dict[str, list[str]], part: str) -> None:
+def test_what_is_not_available(wanted: Wanted, has: dict[str, list[str]], part: str) -> None:
     with pytest.raises(ConvergeError, match="nothing was changed") as caught:
         choose(wanted, has, ())
     assert part in str(caught.value)
@@ -184,7 +184,7 @@ def test_prebuilt_modules_follow_to_another_branch() -> None:
         ("6.8.0-90-generic", "generic", "6.8.0-91.92+1", False),
     ],
 )
-def test_the_next_kernel_has_its_module_and_none_is_brought_for_it(
+def test_modules_for_the_next_kernel_come_only_from_the_same_release(
     kernel: str, meta: str, version: str, taken: bool
 ) -> None:
     name = f"linux-modules-nvidia-580-server-open-{meta}"
@@ -211,14 +211,14 @@ def test_an_installation_and_nothing_else_is_fine() -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("Remv gdm3 [48.0-2]", "apt would remove gdm3 as well"),
+        ("Remv gdm3 [48.0-2]", "apt would also remove gdm3"),
         ("Purg nvidia-container-toolkit [1.20.0-1]", "remove nvidia-container-toolkit"),
         ("Remv nvidia-mig-manager [0.10.0]", "remove nvidia-mig-manager"),
         ("Remv nvidia-system-core [24.01-1]", "remove nvidia-system-core"),
         ("Remv libnvidia-nscq", "remove libnvidia-nscq"),
-        ("Inst libc6 [2.36-9] (2.41-12 Debian:13 [amd64]) []", "move libc6 to 2.41-12"),
-        ("Inst nvidia-container-toolkit [1.20.0-1] (1.21.0-1 x [amd64])", "move nvidia-container-toolkit"),
-        ("Inst libnvidia-ml1 (560.35.03-1 x [amd64])", "beside 550.163.01 there would be libnvidia-ml1 560.35.03-1"),
+        ("Inst libc6 [2.36-9] (2.41-12 Debian:13 [amd64]) []", "change libc6 to 2.41-12"),
+        ("Inst nvidia-container-toolkit [1.20.0-1] (1.21.0-1 x [amd64])", "change nvidia-container-toolkit"),
+        ("Inst libnvidia-ml1 (560.35.03-1 x [amd64])", "would not be at 550.163.01: libnvidia-ml1 560.35.03-1"),
     ],
 )
 def test_anything_else_is_refused(line: str, part: str) -> None:
@@ -234,8 +234,8 @@ def test_a_package_that_would_stay_behind_is_named() -> None:
 
 # --- what is refused, and the flavor -----------------------------------------------------------------------------
 
-H200, B200, V100, T4, UNKNOWN = (
-    f"0000:00:06.0 0x030200 {each}" for each in ("0x2335", "0x2901", "0x1db4", "0x1eb8", "0xffff")
+H200, GH200, B200, B300, V100, T4, UNKNOWN = (
+    f"0000:00:06.0 0x030200 {each}" for each in ("0x2335", "0x2342", "0x2901", "0x3182", "0x1db4", "0x1eb8", "0xffff")
 )
 SWITCH = "0000:07:00.0 0x068000 0x22a3"
 
@@ -259,7 +259,9 @@ FRESH: dict[str, Any] = {"driver": Driver(pci=(H200,)), "os": OS(id="ubuntu")}
     [
         (bare(H200), install(), "open"),
         (bare(H200), install("550.163.01"), "proprietary"),
-        (bare(B200), install("570.86.15"), "open"),
+        (bare(B200), install("570.133.20"), "open"),
+        (bare(GH200), install("550.163.01"), "open"),
+        (bare(B300), install("580.65.06"), "open"),
         (bare(V100), install(), "proprietary"),
         (bare(T4), install(), "open"),
         (bare(T4, of=packages("nvidia-kernel-dkms")), install(), "proprietary"),
@@ -277,7 +279,7 @@ def test_the_flavor_fits_the_gpu(state: NodeState, spec: NodeSpec, flavor: str) 
 
 
 @pytest.mark.parametrize("b", ["-580", "-580-server", ""])
-def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
+def test_every_package_of_the_other_flavor_is_replaced(b: str) -> None:
     carries = [f"nvidia-{each}{b}" for each in ("kernel-source", "dkms", "headless", "headless-no-dkms")]
     carries += [f"nvidia-driver{b}"] if b else []
     neither = [f"nvidia-utils{b}", f"libnvidia-compute{b}", f"nvidia-kernel-common{b}", f"nvidia-compute-utils{b}"]
@@ -292,10 +294,12 @@ def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
 @pytest.mark.parametrize(
     ("state", "spec", "part"),
     [
-        (bare(), install(), "say open or proprietary"),
-        (bare(UNKNOWN), install(), "say open or proprietary"),
-        (bare(B200), install(flavor="proprietary"), "Blackwell GPUs take the open module alone"),
-        (bare(V100), install(flavor="open"), "Volta GPUs take the proprietary module alone"),
+        (bare(), install(), "set it to open or proprietary"),
+        (bare(UNKNOWN), install(), "set it to open or proprietary"),
+        (bare(B200), install(flavor="proprietary"), "Blackwell GPUs need the open module"),
+        (bare(GH200), install("550.163.01", flavor="proprietary"), "GH200 GPUs need the open module"),
+        (bare(B200), install("570.124.06"), "570.124.06 does not support B200 GPUs: the first version is 570.133.20"),
+        (bare(V100), install(flavor="open"), "Volta GPUs need the proprietary module"),
         (bare(V100), install("590.48.01"), "the last branch is 580"),
         (bare(B200), install("550.163.01"), "the first branch is 570"),
         (bare(H200, mounts=(MOUNTED,)), install(), "a mount"),
@@ -303,9 +307,9 @@ def test_all_that_carries_the_other_flavor_is_replaced(b: str) -> None:
         (
             bare(H200, of=packages("libcuda1") | packages("nvidia-driver-cuda", maker=NVIDIA)),
             install(),
-            "are mixed here",
+            "are mixed on this node",
         ),
-        (bare(H200, os="rhel"), install(), "knows Debian and Ubuntu"),
+        (bare(H200, os="rhel"), install(), "supports Debian and Ubuntu"),
         (bare(H200, secure_boot=True), install(), "Secure Boot is on"),
     ],
 )
@@ -334,6 +338,6 @@ def test_the_fabric_manager_comes_where_a_switch_or_an_older_one_is() -> None:
     assert "driver.fabric-manager" not in driverinstall.expected(install(), bare(H200))
 
 
-def test_the_driver_that_is_there_says_whose_packages_follow() -> None:
+def test_packages_come_from_the_maker_of_the_installed_driver() -> None:
     for maker, said in ((DEBIAN, "Debian"), (UBUNTU, "Ubuntu"), ("", "")):
         assert driverinstall.wanted(install(), bare(H200, of=packages("libcuda1", maker=maker))).maker == said

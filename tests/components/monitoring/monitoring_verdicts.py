@@ -7,6 +7,7 @@ from typing import Any
 from gpuready.components.monitoring.component import LINKS, SOCKET, wanted
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import File, NodeState
+from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 SERVICE = {"monitoring": {"rdma_exporter": "service"}}
 TEXTFILE = {"monitoring": {"rdma_exporter": "textfile"}}
@@ -39,29 +40,28 @@ def answered(rc: int, out: str) -> NodeState:
 
 def installed() -> dict[str, File]:
     """The files of a service as the spec has them."""
-    files = {**wanted(NodeSpec.model_validate(SERVICE)), LINKS[SOCKET]: ""}
-    return {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=0) for path, text in files.items()}
+    return root_files({**wanted(NodeSpec.model_validate(SERVICE)), LINKS[SOCKET]: ""})
 
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
-    ("monitoring.config", "skip", node(), {}, "rdma_exporter: off"),
-    ("monitoring.config", "fail", node(), SERVICE, "gpuready-rdma-exporter.socket"),
-    ("monitoring.config", "pass", node({"socket": LISTENS}, files=installed()), SERVICE, "as the spec says"),
-    ("monitoring.exporter", "skip", node(), {}, "rdma_exporter: off"),
-    ("monitoring.exporter", "pass", node({"socket": LISTENS}), SERVICE, "listens on 127.0.0.1:9879"),
-    ("monitoring.exporter", "fail", node({"socket": LISTENS | {"active": "failed"}}), SERVICE, "socket is failed"),
-    ("monitoring.exporter", "fail", node(), SERVICE, "socket is inactive"),
-    ("monitoring.exporter", "unknown", node({"unknown": "no bus"}), SERVICE, "no bus"),
-    ("monitoring.exporter", "pass", written(1010), TEXTFILE, "/rdma.prom every 15 s"),
-    ("monitoring.exporter", "fail", written(1061), TEXTFILE, "service last ran 61 s ago"),
-    ("monitoring.exporter", "fail", written(1010, active="failed"), TEXTFILE, "service failed"),
-    ("monitoring.exporter", "fail", node(), TEXTFILE, "timer is inactive"),
-    ("monitoring.scrape", "skip", node(), {}, "rdma_exporter: off"),
-    ("monitoring.scrape", "unknown", node(), SERVICE, "nobody asked"),
-    ("monitoring.scrape", "pass", answered(0, ANSWER), SERVICE, "the counters of 1 RDMA devices"),
-    ("monitoring.scrape", "warn", answered(0, ANSWER.replace("} 0", "} 3")), SERVICE, "3 of rxe0"),
-    ("monitoring.scrape", "fail", answered(0, ANSWER.replace("rxe0", "rxe1")), SERVICE, "without rxe0"),
-    ("monitoring.scrape", "fail", answered(0, ""), SERVICE, "no answer: an empty one"),
-    ("monitoring.scrape", "fail", answered(1, "connect:\n refused"), SERVICE, "no answer: connect: refused"),
-    ("monitoring.scrape", "unknown", answered(127, ""), SERVICE, "no bash on the node"),
+VERDICTS: list[Row] = [
+    skips("monitoring.config", "rdma_exporter: off", node()),
+    fails("monitoring.config", "gpuready-rdma-exporter.socket", node(), SERVICE),
+    passes("monitoring.config", "as the spec says", node({"socket": LISTENS}, files=installed()), SERVICE),
+    skips("monitoring.exporter", "rdma_exporter: off", node()),
+    passes("monitoring.exporter", "listens on 127.0.0.1:9879", node({"socket": LISTENS}), SERVICE),
+    fails("monitoring.exporter", "socket is failed", node({"socket": LISTENS | {"active": "failed"}}), SERVICE),
+    fails("monitoring.exporter", "socket is inactive", node(), SERVICE),
+    is_unknown("monitoring.exporter", "no bus", node({"unknown": "no bus"}), SERVICE),
+    passes("monitoring.exporter", "/rdma.prom every 15 s", written(1010), TEXTFILE),
+    fails("monitoring.exporter", "service last ran 61 s ago", written(1061), TEXTFILE),
+    fails("monitoring.exporter", "service failed", written(1010, active="failed"), TEXTFILE),
+    fails("monitoring.exporter", "timer is inactive", node(), TEXTFILE),
+    skips("monitoring.scrape", "rdma_exporter: off", node()),
+    is_unknown("monitoring.scrape", "not checked", node(), SERVICE),
+    passes("monitoring.scrape", "the counters of 1 RDMA devices", answered(0, ANSWER), SERVICE),
+    warns("monitoring.scrape", "3 of rxe0", answered(0, ANSWER.replace("} 0", "} 3")), SERVICE),
+    fails("monitoring.scrape", "no counters of rxe0", answered(0, ANSWER.replace("rxe0", "rxe1")), SERVICE),
+    fails("monitoring.scrape", "no answer: empty response", answered(0, ""), SERVICE),
+    fails("monitoring.scrape", "no answer: connect: refused", answered(1, "connect:\n refused"), SERVICE),
+    is_unknown("monitoring.scrape", "the node has no bash", answered(127, ""), SERVICE),
 ]

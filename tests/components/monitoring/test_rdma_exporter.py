@@ -181,7 +181,7 @@ def test_what_a_port_is(tree: Tree) -> None:
     }
 
 
-def test_what_cannot_be_read_costs_itself_alone(tree: Tree) -> None:
+def test_an_unreadable_counter_affects_no_other(tree: Tree) -> None:
     counters = tree.device("d0", names="good") / "hw_counters"
     (counters / "unsupported").symlink_to("/sys/class/net/lo/speed")  # EINVAL
     (counters / "unsupported_too").symlink_to("/sys/class/net/lo/phys_port_id")  # EOPNOTSUPP
@@ -196,7 +196,7 @@ def test_what_cannot_be_read_costs_itself_alone(tree: Tree) -> None:
     assert not [key for key in found if "unsupported" in key or "went" in key or "broken" in key]
 
 
-def test_a_device_that_hangs_costs_itself_alone(tree: Tree) -> None:
+def test_a_device_that_hangs_affects_no_other(tree: Tree) -> None:
     counters = tree.device("d0", names="good") / "hw_counters"
     os.mkfifo(counters / "stuck")
     tree.device("d1", names="good")
@@ -208,7 +208,7 @@ def test_a_device_that_hangs_costs_itself_alone(tree: Tree) -> None:
     assert not [key for key in found if key.startswith("rdma_hw_good") and "d0" in key]
 
 
-def test_a_device_that_hangs_in_a_container_costs_itself_alone(tree: Tree) -> None:
+def test_a_device_that_hangs_in_a_container_affects_no_other(tree: Tree) -> None:
     stuck = tree.device("d0", names="good") / "hw_counters/stuck"
     os.mkfifo(stuck)
     tree.device("d1", names="good")

@@ -15,7 +15,8 @@ from gpuready.core.step import Reply, Script
 from gpuready.network import hca
 from gpuready.network.ports import Port
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState
+from gpuready.state.model import NodeState
+from tests.verdicts import root_file
 
 TEXTS = st.text(st.sampled_from("AB=# '\"\n\r\tx\udcff"), max_size=40) | st.text(max_size=40)
 VARIABLES = st.dictionaries(st.sampled_from(("NCCL_A", "NCCL_B", "A")), st.sampled_from(("", "1", "=x:1", "y z")))
@@ -39,7 +40,7 @@ def as_nccl_does(text: str) -> dict[str, str]:
 
 
 @given(TEXTS)
-def test_it_is_read_as_nccl_reads_it(text: str) -> None:
+def test_a_file_is_read_as_nccl_reads_it(text: str) -> None:
     assert conf.effective(text) == as_nccl_does(text)
 
 
@@ -93,13 +94,9 @@ def test_hca(value: str, selected: set[str]) -> None:
 # --- the way back ---------------------------------------------------------------------------------------------
 
 
-def file(text: str) -> File:
-    return File(text=text, mode=0o644, uid=0, gid=0, mtime=1)
-
-
 def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Script | str]:
-    kept = {f"{BACKUP}.absent": file("")} if original is None else {f"{BACKUP}.original": file(original)}
-    state = NodeState(files={conf.CONF: file(text), **kept})
+    kept = {f"{BACKUP}.absent": root_file("")} if original is None else {f"{BACKUP}.original": root_file(original)}
+    state = NodeState(files={conf.CONF: root_file(text), **kept})
     found = compare(Nccl(), NodeSpec(), state, original=True)
     steps = Nccl().converge(found.diff, NodeSpec(), state)
     step = next(steps)
@@ -108,24 +105,26 @@ def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Script | 
     return found.diff, step.args
 
 
-def test_a_file_that_was_none_goes() -> None:
+def test_remove_deletes_a_file_that_gpuready_created() -> None:
     text = conf.with_ours("", {"NCCL_IB_TC": "106"})
     diff, script = back(text, None)
     assert diff == (Change("nccl.ours.NCCL_IB_TC", "106", None),)
-    assert script == Restore((Putback(conf.CONF, file(text).sha256, False),))
+    assert script == Restore((Putback(conf.CONF, root_file(text).sha256, False),))
 
 
 def test_a_file_of_the_users_comes_back_as_it_was() -> None:
     text = conf.with_ours("# mine\n", {"NCCL_IB_TC": "106"})
-    assert back(text, "# mine\n")[1] == Restore((Putback(conf.CONF, file(text).sha256, True),))
+    assert back(text, "# mine\n")[1] == Restore((Putback(conf.CONF, root_file(text).sha256, True),))
 
 
 @pytest.mark.parametrize("original", [None, "# mine\n"])
 def test_what_the_user_added_since_stays(original: str | None) -> None:
     theirs = "# mine\nNCCL_CROSS_NIC=0\n"
     text = conf.with_ours(theirs, {"NCCL_IB_TC": "106"})
-    assert back(text, original)[1] == WriteFiles((Put(conf.CONF, file(text).sha256, theirs.encode()),))
+    assert back(text, original)[1] == WriteFiles((Put(conf.CONF, root_file(text).sha256, theirs.encode()),))
 
 
 def test_a_file_that_is_not_ours_is_left_alone() -> None:
-    assert not compare(Nccl(), NodeSpec(), NodeState(files={conf.CONF: file("NCCL_IB_TC=106\n")}), original=True).diff
+    assert not compare(
+        Nccl(), NodeSpec(), NodeState(files={conf.CONF: root_file("NCCL_IB_TC=106\n")}), original=True
+    ).diff

@@ -8,8 +8,7 @@ from gpuready.components.rdma.conf import OPERATOR
 from gpuready.components.rdma.state import CONF
 from gpuready.state.model import Driver, File, NodeState
 from gpuready.state.network import NetDevice, Network
-
-Row = tuple[str, str, NodeState, dict[str, Any], str]
+from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 
 def port(device: str = "mlx5_0", state: str = "4: ACTIVE", node_type: str = "1: CA") -> dict[str, str]:
@@ -51,49 +50,50 @@ _TWO = port() | port("rocep2s0")
 _IWARP = port("rocep1s0", node_type="4: RNIC")
 
 VERDICTS: list[Row] = [
-    ("rdma.config", "pass", _node(mode="N", files=_files(ours="0")), _mode("exclusive"), ""),
-    ("rdma.config", "fail", _node(mode="Y"), _mode("exclusive"), "rdma.running"),
-    ("rdma.config", "skip", _node(mode="Y"), {}, "unmanaged"),
+    passes("rdma.config", "", _node(mode="N", files=_files(ours="0")), _mode("exclusive")),
+    fails("rdma.config", "rdma.running", _node(mode="Y"), _mode("exclusive")),
+    skips("rdma.config", "unmanaged", _node(mode="Y")),
     # rdma.netns
-    ("rdma.netns", "skip", _node(), {}, "not loaded"),
-    ("rdma.netns", "skip", _node(files=_files(ours="0")), _mode("exclusive"), "it will be exclusive"),
-    ("rdma.netns", "skip", _node("ib_core_loaded"), {}, "knows no netns_mode"),
-    ("rdma.netns", "pass", _node(mode="N"), _mode("exclusive"), "mode is exclusive"),
-    ("rdma.netns", "pass", _node(mode="Y", rdma=port(), netns=("sleep (pid 1)",)), {}, "mode is shared"),
-    ("rdma.netns", "fail", _node(mode="Y"), _mode("exclusive"), "mode is shared, expected exclusive"),
-    ("rdma.netns", "warn", _node(mode="N", rdma=port(), netns=("sleep (pid 1)",)), {}, "containers see no RDMA device"),
+    skips("rdma.netns", "not loaded", _node()),
+    skips("rdma.netns", "it will be exclusive", _node(files=_files(ours="0")), _mode("exclusive")),
+    skips("rdma.netns", "does not support netns_mode", _node("ib_core_loaded")),
+    passes("rdma.netns", "mode is exclusive", _node(mode="N"), _mode("exclusive")),
+    passes("rdma.netns", "mode is shared", _node(mode="Y", rdma=port(), netns=("sleep (pid 1)",))),
+    fails("rdma.netns", "mode is shared, expected exclusive", _node(mode="Y"), _mode("exclusive")),
+    warns("rdma.netns", "containers see no RDMA device", _node(mode="N", rdma=port(), netns=("sleep (pid 1)",))),
     # rdma.conflict
-    ("rdma.conflict", "skip", _node(mode="Y"), {}, "nothing sets"),
-    ("rdma.conflict", "pass", _node(files=_files(ours="0", lib="1")), {}, "all sources agree"),
-    ("rdma.conflict", "fail", _node(files=_files(ours="0", hpc="1")), {}, "files of modprobe.d disagree"),
-    ("rdma.conflict", "fail", _node("rdma_shared_plugin", mode="N"), {}, "k8s-rdma-shared-dev-plugin"),
-    ("rdma.conflict", "fail", _node("rdma_cni", mode="Y"), {}, "rdma-cni"),
-    ("rdma.conflict", "fail", _node(files=_files(operator="1")), _mode("exclusive"), "operator says shared"),
-    ("rdma.conflict", "pass", _node(files=_files(operator="0")), _mode("exclusive"), "all sources agree"),
-    (
-        "rdma.conflict", "fail", _node(files=_files(hpc="0"), cmdline="quiet ib_core.netns_mode=1"), {},
-        "the kernel command line says shared, modprobe.d exclusive",
+    skips("rdma.conflict", "nothing sets", _node(mode="Y")),
+    passes("rdma.conflict", "all sources agree", _node(files=_files(ours="0", lib="1"))),
+    fails("rdma.conflict", "files of modprobe.d disagree", _node(files=_files(ours="0", hpc="1"))),
+    fails("rdma.conflict", "k8s-rdma-shared-dev-plugin", _node("rdma_shared_plugin", mode="N")),
+    fails("rdma.conflict", "rdma-cni", _node("rdma_cni", mode="Y")),
+    fails("rdma.conflict", "operator sets shared", _node(files=_files(operator="1")), _mode("exclusive")),
+    passes("rdma.conflict", "all sources agree", _node(files=_files(operator="0")), _mode("exclusive")),
+    fails(
+        "rdma.conflict",
+        "the kernel command line says shared, but modprobe.d says exclusive",
+        _node(files=_files(hpc="0"), cmdline="quiet ib_core.netns_mode=1"),
     ),
     # rdma.ports
-    ("rdma.ports", "skip", _node(), {}, "not set"),
-    ("rdma.ports", "pass", _node(rdma=_TWO, network=net()), _ports(ports=2, gbps=400), "active RDMA ports: 2"),
-    ("rdma.ports", "fail", _node(rdma=port() | port("mlx5_1", state="1: DOWN")), _ports(ports=2), "1 of 2 RDMA ports"),
-    ("rdma.ports", "fail", _node(mode="N"), _ports(ports=1), "exclusive mode"),
-    ("rdma.ports", "fail", _node(rdma=port(), network=net(25_000)), _ports(gbps=400), "mlx5_0:1: 25 Gbit/s; 400"),
-    ("rdma.ports", "fail", _node(), _ports(gbps=400), "no RDMA port is active; 400 Gbit/s are wanted"),
-    ("rdma.ports", "unknown", _node(rdma_stuck="ports: no answer (pid 7 in state D)"), {}, "pid 7 in state D"),
-    ("rdma.ports", "pass", _node(rdma=_IB), _ports(ports=1, gbps=100), "active RDMA ports: 1"),
-    ("rdma.ports", "fail", _node(rdma=_IB), _ports(ports=1, gbps=200), "100 Gbit/s; 200 are wanted"),
-    ("rdma.ports", "unknown", _node(rdma=port(), network=net(None)), _ports(gbps=25), "reports no speed"),
+    skips("rdma.ports", "not set", _node()),
+    passes("rdma.ports", "active RDMA ports: 2", _node(rdma=_TWO, network=net()), _ports(ports=2, gbps=400)),
+    fails("rdma.ports", "1 of 2 RDMA ports", _node(rdma=port() | port("mlx5_1", state="1: DOWN")), _ports(ports=2)),
+    fails("rdma.ports", "exclusive mode", _node(mode="N"), _ports(ports=1)),
+    fails("rdma.ports", "mlx5_0:1: 25 Gbit/s; expected 400", _node(rdma=port(), network=net(25_000)), _ports(gbps=400)),
+    fails("rdma.ports", "no RDMA port is active; expected 400 Gbit/s", _node(), _ports(gbps=400)),
+    is_unknown("rdma.ports", "pid 7 in state D", _node(rdma_stuck="ports: no answer (pid 7 in state D)")),
+    passes("rdma.ports", "active RDMA ports: 1", _node(rdma=_IB), _ports(ports=1, gbps=100)),
+    fails("rdma.ports", "100 Gbit/s; expected 200 Gbit/s", _node(rdma=_IB), _ports(ports=1, gbps=200)),
+    is_unknown("rdma.ports", "reports no speed", _node(rdma=port(), network=net(None)), _ports(gbps=25)),
     # rdma.iwarp
-    ("rdma.iwarp", "skip", _node(), {}, "no RDMA port"),
-    ("rdma.iwarp", "pass", _node(rdma=port()), {}, "mlx5_0"),
-    ("rdma.iwarp", "warn", _node(rdma=_IWARP), {}, "rocep1s0: iWARP"),
-    ("rdma.iwarp", "fail", _node(rdma=_IWARP), _ports(ports=1), "rocep1s0: iWARP"),
+    skips("rdma.iwarp", "no RDMA port", _node()),
+    passes("rdma.iwarp", "mlx5_0", _node(rdma=port())),
+    warns("rdma.iwarp", "rocep1s0: iWARP", _node(rdma=_IWARP)),
+    fails("rdma.iwarp", "rocep1s0: iWARP", _node(rdma=_IWARP), _ports(ports=1)),
     # rdma.gdr
-    ("rdma.gdr", "skip", _node(), {}, "no RDMA port"),
-    ("rdma.gdr", "skip", _node(rdma=port()), {}, "no NVIDIA driver"),
-    ("rdma.gdr", "pass", _node("peermem", rdma=port(), driver=Driver(**_GPU)), {}, "nvidia_peermem"),
-    ("rdma.gdr", "pass", _node(rdma=port(), driver=Driver(**_GPU, open_module=True)), {}, "dma-buf"),
-    ("rdma.gdr", "warn", _node(rdma=port(), driver=Driver(**_GPU)), {}, "not the open one"),
-]  # fmt: skip
+    skips("rdma.gdr", "no RDMA port", _node()),
+    skips("rdma.gdr", "no NVIDIA driver", _node(rdma=port())),
+    passes("rdma.gdr", "nvidia_peermem", _node("peermem", rdma=port(), driver=Driver(**_GPU))),
+    passes("rdma.gdr", "dma-buf", _node(rdma=port(), driver=Driver(**_GPU, open_module=True))),
+    warns("rdma.gdr", "not the open one", _node(rdma=port(), driver=Driver(**_GPU))),
+]

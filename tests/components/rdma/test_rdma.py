@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.components.rdma.conf import by_files, by_next_boot, by_options, mode, settings
-from gpuready.state.model import File, NodeState
+from gpuready.state.model import NodeState
 from gpuready.state.parse import RDMA_MARKS, parse
 from gpuready.state.probe import script
 from tests.components.rdma.rdma_verdicts import port
 from tests.core.test_checks import one
 from tests.state.probe_answers import lines, recorded
+from tests.verdicts import root_files
 
 #: kstrtobool() of the kernel looks at the first character, and at the second of on and off.
 VALUES = {"1": "shared", "Y": "shared", "yes": "shared", "t": "shared", "on": "shared", "": "shared"}
@@ -21,8 +22,7 @@ VALUES |= {"2": "", "x": "", "o": "", "-1": ""}
 
 
 def state(files: dict[str, str], **fields: object) -> NodeState:
-    made = {path: File(text=text, mode=0o644, uid=0, gid=0, mtime=1) for path, text in files.items()}
-    return NodeState.model_validate({"files": made, **fields})
+    return NodeState.model_validate({"files": root_files(files), **fields})
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -10,7 +10,7 @@ from gpuready.core import ledger
 from gpuready.core.compare import compare
 from gpuready.core.component import Disruption
 from gpuready.core.step import Step
-from tests.components.cases import Case, spec_of, state_of
+from tests.components.cases import node_of
 
 APPLIED: dict[str, Any] = {
     "kernel": "6.12.57",
@@ -30,16 +30,15 @@ FILES = {
 
 def back(files: dict[str, str], **state: Any) -> tuple[dict[str, Any], Disruption, list[Step]]:
     """The difference to what was before, its class, and the steps that close it."""
-    case = Case("rdma", "here", "", {"spec": {}, "state": {**APPLIED, "files": files, **state}})
-    item, spec, node = Rdma(), spec_of(case), state_of(case)
-    found = compare(item, spec, node, original=True)
+    spec, node = node_of("rdma", {}, {**APPLIED, "files": files, **state})
+    found = compare(Rdma(), spec, node, original=True)
     assert not found.error
-    steps = list(item.converge(found.diff, spec, node)) if found.diff else []
+    steps = list(Rdma().converge(found.diff, spec, node)) if found.diff else []
     diff = {c.key: (c.actual, c.expected) for c in found.diff}
     return diff, found.disruption, steps
 
 
-def test_all_of_it_goes_and_what_runs_is_switched_last() -> None:
+def test_remove_takes_all_back_and_switches_the_running_mode_last() -> None:
     diff, disruption, steps = back(FILES)
     assert diff == {
         f"rdma.files.{CONF}": ("gpuready's, edited since", None),
@@ -54,14 +53,14 @@ def test_all_of_it_goes_and_what_runs_is_switched_last() -> None:
     assert "apt_get purge " in packages.script and disruption == Disruption.recreate
 
 
-def test_beside_a_container_the_running_mode_is_owed() -> None:
+def test_beside_a_container_the_running_mode_waits_for_a_reboot() -> None:
     left = {path: text for path, text in FILES.items() if path == OURS}
     diff, disruption, steps = back(left, netns=["sleep (pid 1)"])
     assert (diff, disruption, steps) == ({"rdma.running": ("exclusive", "shared")}, Disruption.reboot, [])
     assert back(left, ib_netns_mode="Y")[0] == {}
 
 
-def test_what_others_say_counts_without_us() -> None:
+def test_settings_of_others_count_after_remove() -> None:
     mine = {**FILES, "/etc/modprobe.d/hpc.conf": "options ib_core netns_mode=0\n"}
     assert "rdma.running" not in back(mine)[0]
     line = {**FILES, GRUB: "x", f"{ledger.KEPT}{GRUB}.absent": ""}
@@ -76,5 +75,5 @@ def test_a_command_line_set_by_grubby_is_put_back() -> None:
     assert "--remove-args=ib_core.netns_mode" in step.script
 
 
-def test_nothing_of_ours_is_nothing_to_take_back() -> None:
+def test_remove_finds_nothing_without_files_of_ours() -> None:
     assert back({})[0] == {}

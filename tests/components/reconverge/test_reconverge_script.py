@@ -206,14 +206,14 @@ def test_nothing_outlives_a_run(shell: str, then: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("words", [[], ["--help"], ["Run"]])
-def test_another_word_is_told_how_it_is_used(shell: str, words: list[str], tmp_path: Path) -> None:
+def test_an_unknown_word_prints_the_usage(shell: str, words: list[str], tmp_path: Path) -> None:
     (tmp_path / "script").write_text(SCRIPT)
     done = subprocess.run([shell, tmp_path / "script", *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (64, "")
     assert done.stderr.startswith("usage: ") and "systemctl start gpuready-reconverge.service" in done.stderr
 
 
-def test_who_is_not_root_is_told_so(tmp_path: Path) -> None:
+def test_a_user_other_than_root_is_refused(tmp_path: Path) -> None:
     script = SCRIPT[: SCRIPT.index("\nLC_ALL=C\n")].replace("$(id -u)", "1000")
     done = subprocess.run(["sh", "-c", script, "sh", "run"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "run as root\n")

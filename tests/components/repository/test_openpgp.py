@@ -156,10 +156,6 @@ def test_many_packets_take_no_time() -> None:
 @example(b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n\n-----END PGP PUBLIC KEY BLOCK-----")
 def test_arbitrary_bytes(content: bytes) -> None:
     _a_key_or_an_error(content)
-
-
-@given(st.binary(max_size=300))
-def test_arbitrary_bytes_in_armor(content: bytes) -> None:
     _a_key_or_an_error(armor(content))
 
 

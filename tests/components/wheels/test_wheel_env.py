@@ -48,7 +48,7 @@ def asked(env: Path, shell: str = "sh") -> str:
 
 
 @pytest.mark.parametrize("shell", [s for s in ("dash", "bash") if shutil.which(s)])
-def test_what_is_all_of_roots_is_run_by_root_and_what_is_anothers_by_that_one(env: Path, shell: str) -> None:
+def test_root_runs_an_environment_of_roots_and_its_owner_any_other(env: Path, shell: str) -> None:
     (env / "lib64").symlink_to("lib")
     assert asked(env, shell) == "0"
     link = env.parent / "train"
@@ -125,7 +125,7 @@ def within(limit: str, command: str) -> tuple[int, str]:
     return int(rc), out
 
 
-def test_what_is_run_with_a_limit_ends_by_itself_or_is_ended_with_all_that_it_started() -> None:
+def test_a_run_with_a_limit_ends_or_is_killed_with_its_children() -> None:
     assert within("10", "sh -c 'echo said; echo more >&2; exit 3'") == (3, "said\nmore\n")
     hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
     rc, out = within("0.5", hang)
@@ -136,7 +136,7 @@ def test_what_is_run_with_a_limit_ends_by_itself_or_is_ended_with_all_that_it_st
         time.sleep(0.02)
 
 
-def test_an_environment_that_hangs_is_told_of_and_the_next_one_is_asked(env: Path) -> None:
+def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path) -> None:
     """A reader of a pipe without a writer waits for ever, like one of a file system whose server is gone."""
     shutil.copytree(env, other := env.parent / "other")
     os.mkfifo(env / PACKAGES / "hangs.pth")

@@ -26,11 +26,12 @@ from gpuready.core.component import Disruption
 from gpuready.core.errors import GpureadyError
 from gpuready.inventory.hosts import load
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState, Unknown
+from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
 from tests.components.wheels import wheel_verdicts
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.state.probe_answers import lines
+from tests.verdicts import root_file
 
 SHA = "a" * 64
 
@@ -82,7 +83,9 @@ def test_a_file_that_is_built_anew_is_read_anew(tmp_path: Path) -> None:
         (["libc.so.6"], None),
     ],
 )
-def test_the_cuda_of_what_is_no_torch_is_its_runtimes(tmp_path: Path, libraries: list[str], cuda: object) -> None:
+def test_other_wheels_take_the_cuda_of_their_runtime_library(
+    tmp_path: Path, libraries: list[str], cuda: object
+) -> None:
     made = wheel(tmp_path, name="apex", libraries={"x.so": shared_object(libraries)})
     assert archive.needs(str(made)).cuda == cuda
 
@@ -102,7 +105,7 @@ def _zip(at: Path, files: dict[str, str]) -> Path:
     return at
 
 
-def test_what_is_no_wheel_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_wheel_is_named(tmp_path: Path) -> None:
     name = "torch-2.2.1-py3-none-any.whl"
     cases: list[tuple[Path, str]] = [(tmp_path / name, "No such file")]
     for number, (files, why) in enumerate(
@@ -123,7 +126,7 @@ def test_what_is_no_wheel_is_said(tmp_path: Path) -> None:
             archive.read(str(made))
         assert why in str(told.value)
     broken = wheel(tmp_path, libraries={"libtorch.so": b"\x7fELF" + bytes(200)})
-    with pytest.raises(WheelError, match=r"torch/lib/libtorch\.so is no readable ELF file"):
+    with pytest.raises(WheelError, match=r"torch/lib/libtorch\.so is not a readable ELF file"):
         archive.needs(str(broken))
 
 
@@ -142,7 +145,7 @@ def look(prefix: str, what: dict[str, list[str]], python: str = sys.executable) 
     return done.returncode, done.stdout + done.stderr
 
 
-def test_this_very_environment_as_it_would_be_asked_on_a_node(tmp_path: Path) -> None:
+def test_the_environment_of_these_tests_as_on_a_node(tmp_path: Path) -> None:
     (tmp_path / "libcublas.so.12").touch()
     version = "".join(map(str, sys.version_info[:2]))
     what = asked(
@@ -172,14 +175,14 @@ def test_another_pythons_environment_is_no_environment() -> None:
     ("rc", "text", "trouble"),
     [
         (1, "it is neither\n", "it is neither"),
-        (139, "", "its python ended with 139 and no message"),
+        (139, "", "its python exited with 139 and no message"),
         (0, "", "its python's answer is not understood: ''"),
         (0, "[]", "its python's answer is not understood: '[]'"),
         (0, '{"colour": 1}', "its python's answer is not understood"),
         (0, '{"users": []}', "its python's answer is not understood"),
     ],
 )
-def test_an_answer_that_is_none_is_trouble(rc: int, text: str, trouble: str) -> None:
+def test_an_invalid_answer_is_reported(rc: int, text: str, trouble: str) -> None:
     assert trouble in environment(rc, text, "").trouble
 
 
@@ -203,13 +206,9 @@ def test_what_pip_wrote_down(text: str, sha256: str) -> None:
 
 
 @given(st.text(max_size=80))
-def test_nothing_that_lies_there_makes_it_raise(text: str) -> None:
+def test_no_record_on_disk_raises(text: str) -> None:
     assert set(on_record(f"/a\t{text}").values()) <= {"", SHA}
-    assert records(NodeState(files={path("/a", "b"): file(text)})) == ()
-
-
-def file(text: str) -> File:
-    return File(text=text, mode=0o644, uid=0, gid=0, mtime=1)
+    assert records(NodeState(files={path("/a", "b"): root_file(text)})) == ()
 
 
 def test_the_probe_tells_of_what_is_on_record() -> None:
@@ -223,11 +222,11 @@ def test_the_probe_tells_of_what_is_on_record() -> None:
 
 def test_a_record_comes_back_as_it_was() -> None:
     mine = Record("/opt/x/torch-2.dist-info", "/opt/x", "torch", "2", SHA, "")
-    assert records(NodeState(files={path("/opt/x", "torch"): file(mine.text)})) == (mine,)
+    assert records(NodeState(files={path("/opt/x", "torch"): root_file(mine.text)})) == (mine,)
 
 
 @given(st.dictionaries(st.sampled_from(["GLIBC", "GLIBCXX", "CXXABI"]), st.tuples(st.just(3), st.integers(0, 99))))
-def test_a_system_that_is_as_new_as_asked_is_new_enough_and_an_older_one_is_not(floors: dict[str, Any]) -> None:
+def test_a_system_fits_exactly_when_it_is_new_enough(floors: dict[str, Any]) -> None:
     made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
     has = {kind: ".".join(map(str, floor)) for kind, floor in floors.items()}
     here = Environment(pip="24.0", tags=("t",), versions=has)
@@ -267,7 +266,7 @@ def test_the_smoke_tells_version_cuda_nccl_and_what_is_missing(tmp_path: Path) -
     assert smoke("torch", tmp_path)["torch"]["error"] == "OSError: libcudart.so.12: cannot open"
 
 
-def test_of_other_wheels_all_is_imported_that_its_record_has(tmp_path: Path) -> None:
+def test_other_wheels_import_every_module_of_their_record(tmp_path: Path) -> None:
     suffix = next(s for s in EXTENSION_SUFFIXES if s != ".so")
     zipfile.ZipFile(wheel(tmp_path, name="apex", version="0.1")).extractall(tmp_path)
     record = tmp_path / "apex-0.1.dist-info" / "RECORD"
@@ -351,7 +350,7 @@ def recorded(made: Path, env: str, before: str = "", now: str | None = None) -> 
     found = archive.read(str(made))
     mine = Record(f"{env}/{found.info}", env, found.name, found.version, found.sha256, before)
     return NodeState(
-        files={path(env, found.name): file(mine.text)}, wheels={mine.info: found.sha256 if now is None else now}
+        files={path(env, found.name): root_file(mine.text)}, wheels={mine.info: found.sha256 if now is None else now}
     )
 
 
@@ -379,7 +378,8 @@ def test_remove_uninstalls_what_was_new_and_leaves_what_replaced_something(tmp_p
     assert {(c.key, c.expected) for c in old.diff} == {("wheels./a.torch.recorded", False)}
     assert old.disruption == Disruption.none
     assert old.notes == (
-        "torch 2.2.1 stays in /a: 2.1.0 was there before, and was not kept; install by hand what you want there",
+        "torch 2.2.1 stays in /a: it replaced 2.1.0, of which gpuready has no copy; install the version that you want "
+        "by hand",
     )
     for found, state in ((new, recorded(made, "/a")), (old, recorded(made, "/a", before="2.1.0"))):
         (step,) = Wheels().converge(found.diff, NodeSpec(), state)

@@ -8,6 +8,7 @@ from typing import Any
 from gpuready.components.wheels.record import Record, path
 from gpuready.state.model import Driver, File, NodeState
 from tests.state.probe_answers import recorded
+from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 FILE = "tests/data/wheels/torch-2.2.1-cp310-cp310-linux_x86_64.whl"
 NAMED: dict[str, Any] = {"torch_wheels": [{"wheel": FILE, "env": "/opt/train"}]}
@@ -32,33 +33,29 @@ def error(text: str) -> dict[str, str]:
     return {"error": text}
 
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
-    ("wheels.works", "skip", node(), {}, "no torch_wheels"),
-    ("wheels.works", "unknown", NodeState(), NAMED, "torch in /opt/train: it was not asked"),
-    ("wheels.works", "unknown", node(124, "no answer within 120 s"), NAMED, "did not answer: no answer within 120 s"),
-    ("wheels.works", "unknown", node(139, ""), NAMED, "did not answer: exit 139"),
-    ("wheels.works", "unknown", node(0, "[1]"), NAMED, "did not answer: [1]"),
-    ("wheels.works", "unknown", node(0, '{"version": "1"}'), NAMED, "did not answer"),
-    ("wheels.works", "unknown", node(), TWO, "apex in /o: it was not asked"),
-    ("wheels.works", "fail", node(version=error("PackageNotFoundError: torch")), NAMED, "PackageNotFoundError"),
-    ("wheels.works", "fail", node(version=error("Gone")), TWO, "torch in /opt/train: Gone"),
-    ("wheels.works", "fail", node(torch=error("OSError: libcudart.so.12")), NAMED, "cannot be imported: OSError"),
-    ("wheels.works", "fail", node(architectures=["sm_80", "sm_86"]), NAMED, "has no kernels for NVIDIA H200 (sm_90)"),
-    ("wheels.works", "fail", node(architectures=["sm_100", "compute_100"]), NAMED, "was built for sm_100, compute_100"),
-    ("wheels.works", "pass", node(architectures=["sm_80", "compute_80"]), NAMED, "torch 2.2.1 in /opt/train"),
-    ("wheels.works", "pass", node(architectures=["sm_90a"]), NAMED, "torch 2.2.1 in /opt/train"),
-    ("wheels.works", "warn", node(missing=["sympy>=1.13"]), NAMED, "lacks sympy>=1.13"),
-    ("wheels.works", "warn", node(nccl=[2, 10, 3]), NAMED, "NCCL 2.10.3 has no ncclRemoteError"),
-    ("wheels.works", "pass", node(), NAMED, "torch 2.2.1 in /opt/train, CUDA 12.1, NCCL 2.19.3"),
-    ("wheels.works", "pass", node(cuda=None, nccl=None, architectures=[]), NAMED, "torch 2.2.1 in /opt/train"),
-    (
-        "wheels.works",
-        "pass",
-        node(out=recorded("wheel-smoke.json")),
-        NAMED,
-        "torch 2.11.0 in /opt/train, CUDA 13.0, NCCL",
+VERDICTS: list[Row] = [
+    skips("wheels.works", "no torch_wheels", node()),
+    is_unknown("wheels.works", "torch in /opt/train: not checked", spec=NAMED),
+    is_unknown("wheels.works", "did not answer: no answer within 120 s", node(124, "no answer within 120 s"), NAMED),
+    is_unknown("wheels.works", "did not answer: exit 139", node(139, ""), NAMED),
+    is_unknown("wheels.works", "did not answer: [1]", node(0, "[1]"), NAMED),
+    is_unknown("wheels.works", "did not answer", node(0, '{"version": "1"}'), NAMED),
+    is_unknown("wheels.works", "apex in /o: not checked", node(), TWO),
+    fails("wheels.works", "PackageNotFoundError", node(version=error("PackageNotFoundError: torch")), NAMED),
+    fails("wheels.works", "torch in /opt/train: Gone", node(version=error("Gone")), TWO),
+    fails("wheels.works", "cannot be imported: OSError", node(torch=error("OSError: libcudart.so.12")), NAMED),
+    fails("wheels.works", "has no kernels for NVIDIA H200 (sm_90)", node(architectures=["sm_80", "sm_86"]), NAMED),
+    fails("wheels.works", "was built for sm_100, compute_100", node(architectures=["sm_100", "compute_100"]), NAMED),
+    passes("wheels.works", "torch 2.2.1 in /opt/train", node(architectures=["sm_80", "compute_80"]), NAMED),
+    passes("wheels.works", "torch 2.2.1 in /opt/train", node(architectures=["sm_90a"]), NAMED),
+    warns("wheels.works", "lacks sympy>=1.13", node(missing=["sympy>=1.13"]), NAMED),
+    warns("wheels.works", "NCCL 2.10.3 has no ncclRemoteError", node(nccl=[2, 10, 3]), NAMED),
+    passes("wheels.works", "torch 2.2.1 in /opt/train, CUDA 12.1, NCCL 2.19.3", node(), NAMED),
+    passes("wheels.works", "torch 2.2.1 in /opt/train", node(cuda=None, nccl=None, architectures=[]), NAMED),
+    passes(
+        "wheels.works", "torch 2.11.0 in /opt/train, CUDA 13.0, NCCL", node(out=recorded("wheel-smoke.json")), NAMED
     ),
-    ("wheels.works", "pass", node(out="noise\n" + json.dumps(GOOD)), NAMED, "torch 2.2.1"),
+    passes("wheels.works", "torch 2.2.1", node(out="noise\n" + json.dumps(GOOD)), NAMED),
 ]
 
 _SHA = "bd1c0edcaa95a8fdde583eb42f7da8d2e5e0bc9b2644ec5b4387379afa3bbbe3"
@@ -67,8 +64,8 @@ _MINE = Record(_INFO, "/opt/train", "torch", "2.2.1", _SHA, "")
 _FILE = File(text=_MINE.text, mode=0o644, uid=0, gid=0, mtime=1)
 _KEPT = NodeState(files={path("/opt/train", "torch"): _FILE}, wheels={_INFO: _SHA})
 VERDICTS += [
-    ("wheels.config", "skip", NodeState(), {}, "no torch_wheels"),
-    ("wheels.config", "unknown", NodeState(), NAMED, "/opt/train was not looked at"),
-    ("wheels.config", "pass", _KEPT, NAMED, "as the spec says"),
-    ("wheels.config", "fail", _KEPT.model_copy(update={"wheels": {_INFO: ""}}), NAMED, "wheels./opt/train.torch"),
+    skips("wheels.config", "no torch_wheels"),
+    is_unknown("wheels.config", "/opt/train was not inspected", spec=NAMED),
+    passes("wheels.config", "as the spec says", _KEPT, NAMED),
+    fails("wheels.config", "wheels./opt/train.torch", _KEPT.model_copy(update={"wheels": {_INFO: ""}}), NAMED),
 ]

@@ -79,7 +79,7 @@ def test_what_a_machine_answered() -> None:
 def test_answers_that_are_damaged() -> None:
     with pytest.raises(ProbeError, match="cut"):
         read(["run facts 0 aGVyZT0x"])
-    with pytest.raises(ConvergeError, match="printed no JSON"):
+    with pytest.raises(ConvergeError, match="did not print JSON"):
         read(["run addr.7 0 PG5vPg==", "end 1"])
     with pytest.raises(ConvergeError, match=r"attached/mlx5_0.json is not a valid record"):
         read(["run record.mlx5_0 0 e30=", "end 1"])
@@ -122,7 +122,7 @@ def test_what_of_an_interface_is_kept() -> None:
 
 
 @examples(st.text(max_size=12))
-def test_no_word_of_a_node_makes_a_command_of_its_own(label: str) -> None:
+def test_no_text_of_a_node_becomes_a_command(label: str) -> None:
     link = nic("ens1", "10.0.0.5/24")
     link["addr_info"][0]["label"] = label
     kept = interface("ens1", [link], [{"dst": "10.1.0.0/16", "dev": "ens1", "protocol": label}], {})
@@ -236,7 +236,7 @@ def test_refusals_of_a_device() -> None:
     assert "cannot find the network interface of irdma0 / give it" in refusal(none, DEVICE)
 
 
-def test_refusals_by_name_of_who_has_it() -> None:
+def test_a_device_of_another_container_is_refused_by_name() -> None:
     look = given(node())
     inside = look.others[TRAIN]
     other = replace(
@@ -256,7 +256,7 @@ def test_refusals_by_name_of_who_has_it() -> None:
     assert plan.diff == () and "gpuready did not move it" in plan.notes[0]
 
 
-def test_the_way_to_the_node_stays() -> None:
+def test_the_interface_of_the_ssh_connection_is_refused() -> None:
     assert "eno1 carries this SSH connection (192.0.2.10)" in refusal(node(), Asked("attach", "train", netdev="eno1"))
     look = node(ssh=("::ffff:192.0.2.1", "1", "::ffff:192.0.2.10", "22"))
     assert "carries this SSH connection" in refusal(look, Asked("attach", "train", netdev="eno1"))
@@ -295,7 +295,7 @@ def test_which_container_is_meant() -> None:
 # --- the way back -----------------------------------------------------------------------------------------------------
 
 
-def test_back_from_a_container_that_runs() -> None:
+def test_detach_from_a_running_container() -> None:
     look = on_record(node())
     (plan,) = detach(look, Asked("detach", device="irdma0"))
     assert keys(plan) == {
@@ -314,7 +314,7 @@ def test_back_from_a_container_that_runs() -> None:
         assert detach(look, asked) == ()
 
 
-def test_back_after_the_container_has_ended() -> None:
+def test_detach_after_the_container_ended() -> None:
     """The kernel returned both; the interface is bare, and may have another name."""
     look = replace(on_record(node()), others={}, paths={HERE: "/proc/1/ns/net"})
     back = replace(look, here=space(HERE, nic("dev7", flags=[]), rdma=irdma(gids=())))
@@ -328,13 +328,13 @@ def test_back_after_the_container_has_ended() -> None:
 
 
 @pytest.mark.parametrize("others", [{}, {TRAIN: replace(space(TRAIN), links=())}])
-def test_back_from_a_namespace_that_cannot_be_read_is_not_one_that_ended(others: dict[int, Any]) -> None:
+def test_detach_does_not_take_an_unreadable_namespace_for_an_ended_one(others: dict[int, Any]) -> None:
     look = replace(on_record(node()), others=others)
     with pytest.raises(RefusedError, match=r"cannot read the network namespace of container train"):
         detach(look, Asked("detach", "train"))
 
 
-def test_back_leaves_a_vlan_that_has_the_address_of_the_one_that_went() -> None:
+def test_detach_keeps_a_vlan_with_the_same_address() -> None:
     """The VLANs of one card share its address; a destroyed one does not come back under the name of another."""
     record = on_record(node()).records["irdma0"]
     assert record.before is not None
@@ -358,7 +358,7 @@ def test_an_interface_on_record_by_itself_is_not_taken_along_with_its_device() -
     )
 
 
-def test_back_when_nothing_is_left_to_put_back() -> None:
+def test_detach_with_nothing_to_restore() -> None:
     look = on_record(node())
     record = look.records["irdma0"]
     assert record.before is not None

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpuready.state.model import Driver, NodeState, Tool
 from tests.tools.compat.imagefiles import library, pieces, record
+from tests.verdicts import Row, fails, is_unknown, passes, skips
 
 CUDA = {"CUDA_VERSION": "12.9.1"}
 
@@ -19,16 +20,16 @@ def node(gpu: str = "NVIDIA H100", driver: str = "570.211.01", toolkit: str = "1
 READ = {"image.0": record(CUDA, *pieces(library()))}
 ONE: dict[str, Any] = {"images": ["app:1"]}
 
-VERDICTS: list[tuple[str, str, NodeState, dict[str, Any], str]] = [
-    ("image.compat", "pass", node(**READ), ONE, "app:1: FORWARD"),
-    ("image.compat", "pass", node(driver="575.57.08", **READ), ONE, "app:1: NATIVE"),
-    ("image.compat", "fail", node("GeForce RTX 4090", **READ), ONE, "app:1 will not run here: the image's libcuda 575"),
-    ("image.compat", "fail", node("NVIDIA A100", "470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA error 35"),
+VERDICTS: list[Row] = [
+    passes("image.compat", "app:1: FORWARD", node(**READ), ONE),
+    passes("image.compat", "app:1: NATIVE", node(driver="575.57.08", **READ), ONE),
+    fails("image.compat", "app:1 will not run here: the image's libcuda 575", node("GeForce RTX 4090", **READ), ONE),
+    fails("image.compat", "CUDA error 35", node("NVIDIA A100", "470.82.01", **{"image.0": record(CUDA)}), ONE),
     # nvidia-smi lists it under this driver: that counts, whatever the tables say of Hopper.
-    ("image.compat", "fail", node(driver="470.82.01", **{"image.0": record(CUDA)}), ONE, "CUDA error 35"),
-    ("image.compat", "unknown", node(), ONE, "app:1: the image was not read"),
-    ("image.compat", "unknown", node(**{"image.0": record({})}), ONE, "has neither CUDA_VERSION"),
-    ("image.compat", "unknown", node(toolkit="", **READ), ONE, "the NVIDIA Container Toolkit is not"),
-    ("image.compat", "skip", node(**READ), {}, "the spec names no images"),
-    ("image.compat", "skip", node(driver=""), ONE, "no nvidia module is loaded"),
+    fails("image.compat", "CUDA error 35", node(driver="470.82.01", **{"image.0": record(CUDA)}), ONE),
+    is_unknown("image.compat", "app:1: the image was not read", node(), ONE),
+    is_unknown("image.compat", "has neither CUDA_VERSION", node(**{"image.0": record({})}), ONE),
+    is_unknown("image.compat", "the NVIDIA Container Toolkit is not", node(toolkit="", **READ), ONE),
+    skips("image.compat", "the spec names no images", node(**READ)),
+    skips("image.compat", "no nvidia module is loaded", node(driver=""), ONE),
 ]

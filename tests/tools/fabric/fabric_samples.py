@@ -57,6 +57,6 @@ def sample() -> FabricRun:
         replace(finding("write_bw", "n3", "n1", "fail", None), summary="not tested: n3 mlx5_0:1: DOWN", blocked=True),
         finding("write_bw", "n3", "n2", "unknown", 80.0),
     ]
-    run.unpaired = [Unpaired(end("n1", "mlx5_1"), "n2", "the other has no port left to pair it with")]
+    run.unpaired = [Unpaired(end("n1", "mlx5_1"), "n2", "the other host has no port left for it")]
     run.not_attempted = [("n2", "n4", "n4: unreachable")]
     return run

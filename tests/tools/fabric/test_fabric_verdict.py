@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.spec.model import NodeSpec
 from gpuready.spec.verify import Thresholds
-from gpuready.tools.fabric.commands import ALL_REDUCE_BYTES, ALL_REDUCES, PINGS, TESTS, commands
+from gpuready.tools.fabric.commands import ALL_REDUCE_BYTES, ALL_REDUCES, PINGS, TESTS, commands, program
 from gpuready.tools.fabric.counters import Snapshot
 from gpuready.tools.fabric.verdict import Answer, Finding, found
 from tests.tools.fabric.fabric_samples import end
@@ -70,6 +71,26 @@ def test_below_the_fraction_of_the_line_rate_it_fails() -> None:
     strict = found(TESTS["write_bw"], A, B, said(ROW), Thresholds(write_bw=0.95))
     assert (strict.status, strict.limit) == ("fail", 95.0)
     assert "below 95 (0.95 of the line rate of 100)" in strict.summary
+
+
+@pytest.mark.parametrize(("mtu", "status"), [(1024, "warn"), (2048, "warn"), (4096, "pass")])
+def test_an_rdma_mtu_below_what_both_ends_can_is_a_warning(mtu: int, status: str) -> None:
+    """RoCE derives it from the interface's MTU: 1500 gives 1024."""
+    text = f" Mtu             : {mtu}[B]\n{ROW}"
+    small = replace(A, netdev="ens1", mtu=1500), replace(B, netdev="ens2", mtu=9000)
+    finding = found(TESTS["write_bw"], *small, said(text), Thresholds())
+    assert (finding.status, finding.more) == (status, {"mtu": float(mtu)})
+    if status == "warn":
+        assert f"carry {mtu} of 4096 bytes (MTU of n1 ens1: 1500; n2 ens2: 9000)" in finding.summary
+        assert "an MTU of 4200 or more" in finding.remedy
+    slow = found(TESTS["write_bw"], *small, said(text), Thresholds(write_bw=0.95))
+    assert slow.status == "fail"
+
+
+def test_a_software_device_may_have_small_packets() -> None:
+    soft = said((DATA / "rxe-bw-ok.txt").read_text("utf-8"), driver="rdma_rxe")
+    finding = judged("write_bw", soft)
+    assert (finding.status, finding.more) == ("pass", {"mtu": 1024.0})
 
 
 def test_the_slower_end_is_the_line_rate() -> None:
@@ -201,3 +222,10 @@ def test_nccl_is_held_to_the_port_under_test() -> None:
     server, client = commands(TESTS["nccl"], A, B, 2)
     assert {"MASTER_ADDR=10.0.0.1", "RANK=1", "WORLD_SIZE=2", "NCCL_IB_HCA==mlx5_0:1"} <= set(client.before)
     assert {"RANK=0", "NCCL_SOCKET_IFNAME==eth1", "NCCL_IB_GID_INDEX=3"} <= set(server.before)
+
+
+def test_the_all_reduce_runs_in_the_python_of_the_spec() -> None:
+    spec = NodeSpec.model_validate({"verify": {"torch": "/opt/torch/bin/python3"}})
+    assert program(TESTS["nccl"], spec) == "/opt/torch/bin/python3"
+    assert program(TESTS["write_bw"], spec) == "ib_write_bw"
+    assert program(TESTS["nccl"], NodeSpec()) == "python3"

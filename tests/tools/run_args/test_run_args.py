@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuready.cli.app import run
-from gpuready.report.result import result_schema
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, NodeState, Unknown
-from gpuready.tools.run_args.arguments import NoGpus, arguments
+from gpuready.tools.run_args.arguments import NoGpusError, arguments
+from tests.command import Exits
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200-mounted-driver" / "state.json"
 CDI = 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- {name: "0", containerEdits: {env: [A=1]}}\n'
@@ -84,7 +83,7 @@ def test_the_options_of_a_node(state: NodeState, spec: dict[str, Any], expected:
     ],
 )
 def test_where_no_container_gets_gpus_it_is_said(state: NodeState, why: str) -> None:
-    with pytest.raises(NoGpus, match=why):
+    with pytest.raises(NoGpusError, match=why):
         words(state)
 
 
@@ -96,22 +95,19 @@ def inventory(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_recorded_node_gets_a_line_and_a_document(inventory: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recorded_node_gets_a_line_and_a_document(inventory: str, exits: Exits) -> None:
     asked = ["docker-args", "-i", inventory, "--limit", "h200", "--state", str(RECORDED)]
-    assert run(asked) == 0
-    told = capsys.readouterr().out
+    told = exits(0, *asked).out
     assert "docker run on h200" in told and "--shm-size=16g: runtimes.docker.shm_size in the spec" in told
-    assert run([*asked, "--output", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    Draft202012Validator(result_schema()).validate(document)
+    document = exits(0, *asked, "--output", "json").document
     told_words = [word for each in document["hosts"]["h200"]["docker_args"] for word in each["words"]]
     assert "--shm-size=16g" in told_words and ("--gpus=all" in told_words or "--runtime=nvidia" in told_words)
 
 
-def test_a_node_without_docker_ends_in_3(inventory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_without_docker_ends_in_3(inventory: str, tmp_path: Path, exits: Exits) -> None:
     (tmp_path / "state.json").write_text(NodeState().model_dump_json())
-    assert run(["docker-args", "-i", inventory, "--limit", "h200", "--state", str(tmp_path / "state.json")]) == 3
-    assert "no Docker runs on this node" in capsys.readouterr().out
+    told = exits(3, "docker-args", "-i", inventory, "--limit", "h200", "--state", str(tmp_path / "state.json"))
+    assert "no Docker runs on this node" in told.out
 
 
 # --- Google Cloud's Batch -------------------------------------------------------------------------------------
@@ -162,25 +158,59 @@ def batch(inventory: str, *words: str) -> list[str]:
     return ["render", "gcp-batch", "-i", inventory, "--limit", "h200", *words]
 
 
-def test_a_job_has_the_fields_of_the_api_and_what_the_container_needs(
-    inventory: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    machine = ("--machine-type", "n1-standard-8", "--accelerator", "nvidia-tesla-t4", "--boot-image", "batch-debian")
-    assert run(batch(inventory, *machine, "--", "train.py", "--epochs", "3")) == 0
-    job = json.loads(capsys.readouterr().out)
-    Draft202012Validator(JOB).validate(job)
-    runtime, main = job["taskGroups"][0]["taskSpec"]["runnables"]
-    subprocess.run(["sh", "-n"], input=runtime["script"]["text"], text=True, check=True)
-    assert "docker info --format '{{json .Runtimes}}'" in runtime["script"]["text"]
+def job(inventory: str, exits: Exits, *machine: str) -> tuple[Any, list[Any]]:
+    """The policy of the VM and the runnables; the whole has only fields of the API."""
+    argv = batch(inventory, "--machine-type", "a3-highgpu-8g", *machine, "--", "train.py", "--epochs", "3")
+    made = json.loads(exits(0, *argv).out)
+    Draft202012Validator(JOB).validate(made)
+    (instance,) = made["allocationPolicy"]["instances"]
+    return instance["policy"], made["taskGroups"][0]["taskSpec"]["runnables"]
+
+
+TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node=8", "train.py", "--epochs", "3"]
+
+
+def test_on_debian_a_job_installs_the_toolkit_and_uses_the_nvidia_runtime(inventory: str, exits: Exits) -> None:
+    policy, (runtime, main) = job(inventory, exits, "--accelerator", "nvidia-tesla-t4")
+    assert policy["bootDisk"] == {"image": "batch-debian"}
+    assert policy["accelerators"] == [{"type": "nvidia-tesla-t4", "count": "8"}]
+    script = runtime["script"]["text"]
+    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+    assert "docker info --format '{{json .Runtimes}}'" in script
+    assert f"libnvidia-container1={NodeSpec().toolkit.version}-1" in script and "nvidia-ctk runtime configure" in script
+    assert main["container"]["options"] == "--runtime=nvidia --gpus=all --shm-size=16g"
+    assert [main["container"]["entrypoint"], *main["container"]["commands"]] == TORCHRUN
+    assert "/var/lib/nvidia" not in json.dumps([runtime, main]) and "environment" not in main
+
+
+def test_on_container_optimized_os_a_job_mounts_the_driver_and_runs_no_script(inventory: str, exits: Exits) -> None:
+    policy, (main,) = job(inventory, exits, "--system", "cos")
+    assert policy["bootDisk"] == {"image": "batch-cos"}
     container = main["container"]
-    assert container["options"] == "--runtime=nvidia --gpus=all --shm-size=16g"
-    assert container["volumes"][0] == "/var/lib/nvidia/lib64:/usr/local/nvidia/lib64"
-    assert [container["entrypoint"], *container["commands"]] == [
-        *("torchrun", "--standalone", "--nproc-per-node=8", "train.py", "--epochs", "3")
+    assert container["options"] == "--privileged --shm-size=16g"
+    assert container["volumes"] == [
+        "/var/lib/nvidia/lib64:/usr/local/nvidia/lib64",
+        "/var/lib/nvidia/bin:/usr/local/nvidia/bin",
     ]
+    assert [container["entrypoint"], *container["commands"]] == TORCHRUN
     assert main["environment"]["variables"] == {"TRITON_LIBCUDA_PATH": "/usr/local/nvidia/lib64"}
-    (instance,) = job["allocationPolicy"]["instances"]
-    assert instance["policy"]["accelerators"] == [{"type": "nvidia-tesla-t4", "count": "8"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("--boot-image", "batch-cos"), "--system cos"),
+        (("--boot-image", "projects/cos-cloud/global/images/family/cos-stable"), "--system cos"),
+        (("--system", "cos", "--boot-image", "batch-debian"), "--system debian"),
+    ],
+)
+def test_a_job_does_not_mix_two_systems(inventory: str, words: tuple[str, ...], fix: str, exits: Exits) -> None:
+    assert fix in exits(64, *batch(inventory, "--machine-type", "a3-highgpu-8g", *words, "--", "train.py")).err
+
+
+def test_a_boot_image_of_ones_own(inventory: str, exits: Exits) -> None:
+    policy, _ = job(inventory, exits, "--boot-image", "projects/p/global/images/my-costly-gpu-image")
+    assert policy["bootDisk"] == {"image": "projects/p/global/images/my-costly-gpu-image"}
 
 
 @pytest.mark.parametrize(
@@ -197,12 +227,6 @@ def test_a_job_has_the_fields_of_the_api_and_what_the_container_needs(
     ],
 )
 def test_what_a_job_lacks_is_said_at_once(
-    inventory: str, words: tuple[str, ...], limit: str, said: str, capsys: pytest.CaptureFixture[str]
+    inventory: str, words: tuple[str, ...], limit: str, said: str, exits: Exits
 ) -> None:
-    assert run(["render", "gcp-batch", "-i", inventory, "--limit", limit, *words]) == 64
-    assert said in capsys.readouterr().err
-
-
-def test_other_renderings_take_no_script(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["render", "rules", "--", "train.py"]) == 64
-    assert "are for gcp-batch" in capsys.readouterr().err
+    assert said in exits(64, "render", "gcp-batch", "-i", inventory, "--limit", limit, *words).err

@@ -1,4 +1,4 @@
-"""CDI: is there a spec of this node's GPUs, does it fit the driver that is loaded, does another one stand in its way?
+"""Checks of CDI: is there a spec of the node's GPUs, does it fit the loaded driver, and does another spec hide it?
 
 Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's units at each tag, podman-run(1).
 """
@@ -31,38 +31,30 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _gpu_specs(state)
     whose = owners.observed("toolkit", spec, state)
     if not state.driver.loaded and not found and not broken:
-        return skip("no NVIDIA driver is loaded, and no CDI spec is here")
+        return skip("no NVIDIA driver is loaded, and there is no CDI spec")
     if not found:
-        if whose:  # a node may do without one, and who owns the toolkit decides
-            told = "; ".join(broken)
-            return (
-                warn("no CDI spec of nvidia.com/gpu can be read", _there(whose), told)
-                if broken
-                else skip(f"{whose}: no CDI spec")
-            )
+        if whose and not broken:  # the owner of the toolkit decides whether the node needs one
+            return skip(f"{whose}: no CDI spec")
         if broken:
-            return fail("no CDI spec of nvidia.com/gpu can be read", evidence="; ".join(broken))
+            unreadable = "no CDI spec of nvidia.com/gpu can be read"
+            told = "; ".join(broken)
+            return warn(unreadable, _there(whose), told) if whose else fail(unreadable, evidence=told)
         return fail(
             "there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec.toolkit.version, state)}"
         )
     hidden = [s.path for s in found if not state.files[s.path].mode & 0o004]
     if broken or hidden:
         told = "; ".join([*broken, *(f"{p}: only root may read it" for p in hidden)])
-        return warn("some CDI specs cannot be used", "mend or remove them (chmod 644 for one of only root's)", told)
-    version = next((v for v in _IDLE if _version(state).startswith(v)), "")
+        return warn("some CDI specs cannot be used", "fix or remove them (chmod 644 if only root may read one)", told)
+    base = state.installed.get("nvidia-container-toolkit-base")
+    version = next((v for v in _IDLE if base and base.version.startswith(v)), "")
     if version:
-        return warn(f"{UNIT} of {version} may leave the spec as it is", "move to a later toolkit", _IDLE[version])
+        return warn(f"{UNIT} of {version} may not update the spec", "upgrade the toolkit", _IDLE[version])
     return passed("; ".join(f"{s.path}: {', '.join(s.devices)}" for s in found))
 
 
 def _there(whose: str) -> str:
-    return f"see to it there: {whose}" if whose else ""
-
-
-def _version(state: NodeState) -> str:
-    packages = {} if isinstance(state.packages, Unknown) else state.packages
-    package = packages.get("nvidia-container-toolkit-base")
-    return package.version if package else ""
+    return f"change it there: {whose}" if whose else ""
 
 
 def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -70,28 +62,28 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     if not found:
         return skip("there is no CDI spec of nvidia.com/gpu")
     told = [line for s in found for line in _wrong(s, state)]
-    if not told and isinstance(state.driver.smi, Unknown):
-        return unread(state.driver.smi)
     if not told:
-        return passed(
-            f"as the driver: {', '.join(s.path for s in found)}" if state.driver.loaded else "all its files are here"
-        )
+        if isinstance(state.driver.smi, Unknown):
+            return unread(state.driver.smi)
+        if state.driver.loaded:
+            return passed(f"matches the driver: {', '.join(s.path for s in found)}")
+        return passed("all its files exist")
     if not state.driver.loaded:
-        return warn("a CDI spec names what is not here; no NVIDIA driver is loaded", evidence="; ".join(told))
+        return warn("a CDI spec names missing files; no NVIDIA driver is loaded", evidence="; ".join(told))
     remedy = _there(owners.observed("toolkit", spec, state))
-    return fail("a CDI spec does not fit the driver that is loaded", remedy, "; ".join(told))
+    return fail("a CDI spec does not fit the loaded driver", remedy, "; ".join(told))
 
 
 def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
     told, gone, version = [], missing(state, one), state.driver.loaded
     if gone:
-        told.append(f"{one.path} names {len(gone)} files that are not here, such as {gone[0]}")
+        told.append(f"{one.path} names {len(gone)} files that do not exist, such as {gone[0]}")
     other = [v for v in one.drivers if version and v != version]
     if other:
-        told.append(f"{one.path} is of driver {', '.join(other)}, {version} is loaded")
+        told.append(f"{one.path} is for driver {', '.join(other)}, but {version} is loaded")
     want, seen = wanted_devices(state, one), seen_devices(state, one)
     if isinstance(want, tuple) and version and want != seen:
-        told.append(f"{one.path} has the devices {', '.join(seen)}, the node has {', '.join(want)}")
+        told.append(f"{one.path} has the devices {', '.join(seen)}, but the node has {', '.join(want)}")
     return told
 
 
@@ -152,10 +144,10 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     features = docker_daemon.read(state).get("features")
     if isinstance(features, dict) and features.get("cdi") is True:
         return warn(
-            "features.cdi is set in daemon.json, but Docker was not restarted since",
-            "set runtimes.docker.cdi: true in the spec, then apply restarts it when it is idle",
+            "features.cdi is set in daemon.json, but Docker was not restarted since then",
+            "set runtimes.docker.cdi: true in the spec; apply then restarts Docker when it is idle",
         )
-    return passed("CDI devices are off in Docker; runtimes.docker.cdi: true switches them on")
+    return passed("CDI devices are off in Docker; runtimes.docker.cdi: true turns them on")
 
 
 def _containerd(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -167,7 +159,7 @@ def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _pods(state: NodeState, engine: str, running: Cri | Unknown | None) -> Verdict:
-    """Where an engine of pods looks for CDI specs, by its own answer."""
+    """Judge where a CRI engine looks for CDI specs, by its own answer."""
     if running is None:
         return skip(f"{engine} was not asked")
     if isinstance(running, Unknown):
@@ -179,17 +171,17 @@ def _pods(state: NodeState, engine: str, running: Cri | Unknown | None) -> Verdi
 
 
 def _elsewhere(state: NodeState, engine: str, directories: tuple[str, ...]) -> str:
-    """That an engine reads no directory with a spec of the GPUs; empty where it reads one, or where there is none."""
+    """Return that an engine reads no directory with a GPU spec; empty if it does, or if there is no such spec."""
     read = {_real(d) for d in directories}
     found = _gpu_specs(state)
     if not found or any(_real(s.directory) in read for s in found):
         return ""
     places = ", ".join(sorted({s.path for s in found}))
-    return f"{engine} reads CDI specs from {', '.join(directories) or 'nowhere'}, and the GPUs' is {places}"
+    return f"{engine} reads CDI specs from {', '.join(directories) or 'nowhere'}, but the GPU spec is {places}"
 
 
 def _real(directory: str) -> str:
-    """/var/run is a link to /run."""
+    """Resolve /var/run, a link to /run."""
     return re.sub(r"^/var/run(/|$)", r"/run\1", directory).rstrip("/")
 
 
@@ -198,7 +190,7 @@ CHECKS = (
         "cdi.spec",
         Level.config,
         "Without a readable CDI spec, --device nvidia.com/gpu=all, podman, and Docker from 29.2 on have no GPUs: it "
-        "was never made, lies elsewhere, or nvidia-cdi-refresh was skipped.",
+        "was never generated, is in another directory, or nvidia-cdi-refresh was skipped.",
         "ls -l /etc/cdi /var/run/cdi; systemctl status nvidia-cdi-refresh.service; nvidia-ctk cdi list",
         "gpuready apply; by hand: systemctl restart nvidia-cdi-refresh, or nvidia-ctk cdi generate",
         _spec,
@@ -211,7 +203,7 @@ CHECKS = (
         "The spec was made for another driver, or before GPUs or MIG changed: containers fail with 'no such file or "
         "directory', or miss a GPU.",
         "grep hostPath /var/run/cdi/nvidia.yaml; cat /proc/driver/nvidia/version; nvidia-smi -L",
-        "gpuready apply, or systemctl restart nvidia-cdi-refresh; then make failing containers anew",
+        "gpuready apply, or systemctl restart nvidia-cdi-refresh; then recreate failing containers",
         _stale,
         gpu=True,
         after=("cdi.spec", "driver.match"),
@@ -219,17 +211,18 @@ CHECKS = (
     Check(
         "cdi.shadow",
         Level.config,
-        "A device is defined by two CDI specs: in one directory neither counts, of two directories the later one does, "
-        "be it stale or not.",
+        "Two CDI specs define the same device. In one directory, both are ignored. In two directories, the later one "
+        "wins, even if it is stale.",
         "grep -l nvidia.com/gpu /etc/cdi/* /var/run/cdi/*; nvidia-ctk cdi list",
-        "keep one spec: gpuready apply moves those aside that nvidia-ctk made; remove others by hand",
+        "keep one spec: gpuready apply moves specs of nvidia-ctk aside; remove others by hand",
         _shadow,
         gpu=True,
     ),
     Check(
         "cdi.podman",
         Level.config,
-        "podman has GPUs by CDI alone: it needs 4.1, a fresh spec, and no OCI hook of an older toolkit.",
+        "podman gets GPUs only through CDI. That needs podman 4.1, an up-to-date spec, and no OCI hook of an older "
+        "toolkit.",
         "podman --version; podman run --rm --device nvidia.com/gpu=all IMAGE ls /dev",
         "gpuready apply makes the spec; on SELinux hosts add --security-opt=label=disable",
         _podman,
@@ -239,7 +232,7 @@ CHECKS = (
     Check(
         "docker.cdi",
         Level.effective,
-        "Docker 25.0 to 28.1 has CDI devices only with features.cdi, taken over at a restart, not at a reload.",
+        "Docker 25.0 to 28.1 has CDI devices only with features.cdi, which takes effect after a restart, not a reload.",
         "docker info -f '{{json .CDISpecDirs}}'; grep -A3 features /etc/docker/daemon.json",
         "set runtimes.docker.cdi: true and apply; with cdi-spec-dirs, name /etc/cdi and /var/run/cdi, too",
         _docker,
@@ -249,7 +242,7 @@ CHECKS = (
         Level.effective,
         "Pods get CDI devices only from the directories that containerd reads (cdi_spec_dirs).",
         "crictl info | grep -iA5 cdi",
-        "take cdi_spec_dirs out of containerd's CRI section, or name /etc/cdi and /var/run/cdi there; then restart it",
+        "remove cdi_spec_dirs from containerd's CRI section, or name /etc/cdi and /var/run/cdi there; then restart it",
         _containerd,
         gpu=True,
     ),
@@ -258,7 +251,7 @@ CHECKS = (
         Level.effective,
         "Pods get CDI devices only from the directories that CRI-O reads (cdi_spec_dirs).",
         "crio status config | grep cdi_spec_dirs",
-        "take cdi_spec_dirs out of CRI-O's files, or name /etc/cdi and /var/run/cdi there; then systemctl restart crio",
+        "remove cdi_spec_dirs from CRI-O's files, or name /etc/cdi and /var/run/cdi there; then systemctl restart crio",
         _crio,
         gpu=True,
     ),

@@ -1,9 +1,9 @@
-"""The CDI spec that GPU containers use: there, of the driver that is loaded, and the only one.
+"""The CDI spec that GPU containers use: it exists, fits the loaded driver, and is the only one.
 
-From 1.18 on, the toolkit has a unit that writes it at boot and after a driver's installation, and that owns it. It
-does not see a reload of the module, a change of MIG, or an update half done, and says "skipped" where it did nothing.
-So it is run again, and the file is what counts. Before 1.18, and without systemd, ``nvidia-ctk cdi generate`` makes
-it. Specs that nvidia-ctk made earlier, elsewhere, are moved aside: they shadow the fresh one or outlive it.
+From 1.18 on, the toolkit has a unit that owns the spec and writes it at boot and after a driver installation. The unit
+does not notice a reload of the module, a MIG change or an incomplete update, and reports "skipped" if it did nothing.
+So gpuready runs it again and checks the file. Before 1.18, and without systemd, ``nvidia-ctk cdi generate`` writes the
+spec. Specs that nvidia-ctk wrote elsewhere earlier are moved aside: they hide the current one, or outlive it.
 Sources: deployments/systemd of the NVIDIA container toolkit, its documentation of CDI, the CDI specification.
 """
 
@@ -23,13 +23,13 @@ from gpuready.state.linker import other_library
 from gpuready.state.model import NodeState
 from gpuready.state.toolkit_packages import installed_by_us
 
-#: The toolkit's package that makes specs; where gpuready installed it, it goes on the way back.
+#: The toolkit's package that writes specs. ``remove`` uninstalls it if gpuready installed it.
 _GOES = "nvidia-container-toolkit-base"
 _MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing")
 
 
 class Cdi(Component):
-    """One fresh CDI spec of nvidia.com/gpu."""
+    """One up-to-date CDI spec of nvidia.com/gpu."""
 
     name = "cdi"
     part = "toolkit"
@@ -44,15 +44,15 @@ class Cdi(Component):
                 False,
                 f"NVML is {other}, driver {state.driver.loaded} is loaded: no CDI spec can be made until they match",
             )
-        return Applies(True, "containers get their GPUs by it")
+        return Applies(True, "containers get their GPUs through it")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found, place = current(spec, state), target(spec.toolkit.version, state)
         if place.rpartition("/")[0] not in DIRECTORIES:
-            raise NotComparable(f"{ENVIRONMENT} has the spec written to {place}, where no engine looks for it")
+            raise NotComparable(f"{ENVIRONMENT} sets the path {place}, where no engine looks for a spec")
         devices = wanted_devices(state, found)
         want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": state.driver.loaded}
-        if isinstance(devices, tuple):  # nvidia-smi needs its library, of which ldconfig may learn in this very run
+        if isinstance(devices, tuple):  # unknown while ldconfig does not list nvidia-smi's library
             want["cdi.devices"] = devices
         return want | {"cdi.missing": (), "cdi.shadows": ()}
 
@@ -73,9 +73,9 @@ class Cdi(Component):
         }
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """The specs that were moved away, and none where one was made.
+        """Return the specs that gpuready moved aside, and the removal of the one that it made.
 
-        One of another driver than the loaded one helps nobody; and what still makes containers has to keep a spec.
+        A spec of another driver is not restored. If the toolkit stays, it needs a spec, so the last one stays, too.
         """
         found = ledger.whole("cdi", state, _touched(state))
         stale = {f"cdi.files.{path}" for path in _outdated(state)}
@@ -89,11 +89,11 @@ class Cdi(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key.startswith("cdi.files.") for c in diff):
             return tuple(
-                f"{path} from before was of driver {version}, {state.driver.loaded} is loaded: it does not come back"
+                f"the original {path} is for driver {version}, but {state.driver.loaded} is loaded: it is not restored"
                 for path, version in _outdated(state).items()
             )
         if any(c.key == "cdi.shadows" for c in diff):
-            return (f"specs that nvidia-ctk made elsewhere are moved to {ledger.KEPT}",)
+            return (f"specs that nvidia-ctk wrote elsewhere are moved to {ledger.KEPT}",)
         return ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -101,19 +101,19 @@ class Cdi(Component):
             yield from ledger.restore("cdi", diff, state)
             return
         make = any(c.key in _MADE for c in diff)
-        shadowing = [path for c in diff if c.key == "cdi.shadows" for path in _texts(c.actual)]
+        shadowing = shadows(spec, state) if any(c.key == "cdi.shadows" for c in diff) else ()
         script = CdiGenerate(
             target=target(spec.toolkit.version, state),
             make=make,
             unit=UNIT if refreshed(spec.toolkit.version, state) else "",
-            shadows=tuple(f"{state.files[path].sha256}:{path}" for path in shadowing),
+            shadows=tuple(f"{state.sha256(shadow.path)}:{shadow.path}" for shadow in shadowing),
         )
-        yield Step("cdi", script, timeout=180, summary="make the CDI spec" if make else "move old CDI specs aside")
+        yield Step("cdi", script, timeout=180, summary="generate the CDI spec" if make else "move old CDI specs aside")
 
 
 @dataclass(frozen=True)
 class CdiGenerate(Script):
-    """Make the spec if ``make``, by ``unit`` if it is enabled, then move ``shadows`` (``HASH:PATH``) aside."""
+    """Write the spec if ``make``, by ``unit`` if it is given, then move ``shadows`` (``HASH:PATH``) aside."""
 
     template = "cdi/converge"
     target: str
@@ -128,7 +128,7 @@ def _touched(state: NodeState) -> tuple[str, ...]:
 
 
 def _outdated(state: NodeState) -> dict[str, str]:
-    """Path -> driver, of the originals that are of another driver than the loaded one."""
+    """Return path -> driver version, for the originals that do not fit the loaded driver."""
     found = {}
     for path in _touched(state):
         record = ledger.kept(state, path)
@@ -142,15 +142,11 @@ def _fits(spec: CdiSpec, state: NodeState) -> bool:
     return not state.driver.loaded or not spec.drivers or state.driver.loaded in spec.drivers
 
 
-def _texts(value: Value) -> tuple[str, ...]:
-    return value if isinstance(value, tuple) else ()
-
-
 def current(spec: NodeSpec, state: NodeState) -> CdiSpec | None:
-    """The spec at its place."""
+    """Return the spec at its expected place, if it is there."""
     return next((s for s in specs(state) if s.path == target(spec.toolkit.version, state)), None)
 
 
 def shadows(spec: NodeSpec, state: NodeState) -> tuple[CdiSpec, ...]:
-    """Specs of the same devices that nvidia-ctk made in another place; what people or programs wrote is not ours."""
+    """Return GPU specs that nvidia-ctk wrote to another place. Specs of other authors stay."""
     return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != target(spec.toolkit.version, state))

@@ -1,8 +1,7 @@
-"""CDI specs as files of the node: what each defines, whether it still fits the driver, and which of them collide.
+"""CDI specs as files on the node: what each defines, whether it fits the driver, and which ones collide.
 
-A spec names device nodes and the driver's libraries with their version in the path, so a driver update makes it stale
-without anybody touching it. Two specs of one directory that define one device make the device disappear; of two
-directories the later one wins without a word.
+A spec contains device nodes and the driver's libraries with their version, so a driver update makes it stale. If two
+specs in one directory define the same device, the device is lost. Of two directories, the later one silently wins.
 Sources: the CDI specification, pkg/nvcdi of the NVIDIA container toolkit, a recorded spec of an H200.
 """
 
@@ -20,13 +19,15 @@ from gpuready.state.model import NodeState, Unknown
 #: In the order of their priority: the last one wins.
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 KIND = "nvidia.com/gpu"
+#: Programs of the toolkit's packages in a spec's hooks; the GPU Operator's toolkit has other paths.
+_TOOLKITS = ("/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook")
 #: A driver's version has three digits before the first dot; libnvidia-egl-wayland.so.1.1.13 has a version of its own.
 _VERSION = re.compile(r"(?:\.so\.|/firmware/nvidia/)(\d{3,}\.\d+(?:\.\d+)?)(?:/|$)")
 
 
 @dataclass(frozen=True)
 class CdiSpec:
-    """One file. ``paths`` are the host's files that it needs, ``made``: nvidia-ctk wrote it, for this host itself."""
+    """One file. ``paths``: the host's files that it needs. ``made``: nvidia-ctk wrote it on this host."""
 
     path: str
     kind: str = ""
@@ -37,38 +38,38 @@ class CdiSpec:
 
     @property
     def directory(self) -> str:
-        """The directory in which it lies."""
         return self.path.rpartition("/")[0]
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """The driver versions of the libraries that it mounts: one, unless somebody mended it by hand."""
+        """The driver versions of the libraries that it mounts; normally one."""
         return tuple(sorted({m[1] for path in self.paths if (m := _VERSION.search(path))}))
 
     def names(self, pattern: str) -> set[str]:
-        """Its devices that match."""
         return {name for name in self.devices if re.fullmatch(pattern, name)}
 
 
 def specs(state: NodeState) -> tuple[CdiSpec, ...]:
-    """All specs of the node, in path order."""
+    """Return all specs of the node, in the order of their directories and paths."""
     return tuple(read(path, state.files[path].text) for d in DIRECTORIES for path in state.glob(f"{d}/"))
 
 
 @functools.lru_cache(maxsize=256)
 def read(path: str, text: str) -> CdiSpec:
+    """Parse one file; ``error`` says why it is not a CDI spec."""
     try:
         found = read_json(text) if path.endswith(".json") else read_yaml(text)
         if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
-            return CdiSpec(path, error="it is no CDI spec (no kind)")
+            return CdiSpec(path, error="it is not a CDI spec (no kind)")
         edits = [found, *_items(found, "devices")]
         needs = [p for edit in edits for p in _paths(edit)]
+        hooks = [hook for edit in edits for hook in _edits(edit, "hooks")]
         return CdiSpec(
             path,
             found["kind"],
             tuple(str(d.get("name")) for d in _items(found, "devices")),
             tuple(dict.fromkeys(needs)),
-            found["kind"] == KIND and any(_by_nvidia_ctk(hook) for edit in edits for hook in _edits(edit, "hooks")),
+            found["kind"] == KIND and any(hook.get("path") in _TOOLKITS for hook in hooks),
         )
     except DocumentError as e:
         return CdiSpec(path, error=str(e))
@@ -93,16 +94,11 @@ def _paths(holder: Any) -> Iterator[str]:
                 yield path
 
 
-def _by_nvidia_ctk(hook: dict[str, Any]) -> bool:
-    """A hook of the toolkit's own packages; the GPU Operator's toolkit lives elsewhere and minds its own specs."""
-    return hook.get("path") in ("/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook")
-
-
 def wanted_devices(state: NodeState, spec: CdiSpec | None) -> tuple[str, ...] | Unknown | None:
-    """The names that the node's GPUs have in a spec, in the naming that this one follows; None: not to be told.
+    """Return the names that the node's GPUs should have in a spec, in the spec's own naming; None if it is unknown.
 
-    nvidia-ctk names by index and UUID unless it is told otherwise; MIG devices are GPU:INDEX (their UUIDs are not in
-    nvidia-smi's answer).
+    By default, nvidia-ctk names devices by index and UUID. MIG devices are GPU:INDEX; nvidia-smi does not report their
+    UUIDs.
     """
     smi = state.driver.smi
     if smi is None or isinstance(smi, Unknown):
@@ -123,7 +119,7 @@ def wanted_devices(state: NodeState, spec: CdiSpec | None) -> tuple[str, ...] | 
 
 
 def seen_devices(state: NodeState, spec: CdiSpec) -> tuple[str, ...]:
-    """A spec's names as far as :func:`wanted_devices` can tell what they should be."""
+    """Return the names in a spec that :func:`wanted_devices` can predict."""
     smi = state.driver.smi if isinstance(state.driver.smi, str) else ""
     apart = {"all"}
     for number, block in enumerate(smi.split("<gpu id=")[1:]):
@@ -137,7 +133,6 @@ def _mig(block: str) -> bool:
 
 
 def missing(state: NodeState, spec: CdiSpec) -> tuple[str, ...]:
-    """The files that it names and the host has not."""
     return tuple(path for path in spec.paths if path in state.cdi_missing)
 
 
@@ -151,7 +146,7 @@ class Collision:
 
 
 def collisions(state: NodeState) -> tuple[Collision, ...]:
-    """The pairs of readable specs that define the same devices of one kind."""
+    """Return the pairs of readable specs that define the same devices of one kind."""
     found = [spec for spec in specs(state) if not spec.error]
     return tuple(
         Collision(one, other, common)

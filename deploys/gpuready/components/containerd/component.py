@@ -1,9 +1,11 @@
-"""containerd knows the runtime ``nvidia``, in its configuration and in the process that runs; for what uses CRI.
+"""The runtime ``nvidia`` in containerd, for Kubernetes and other users of CRI: in its files and in the running process.
 
-No drop-in and no rewritten file: nvidia-ctk 1.18 and newer copy the whole CRI section into a drop-in, where later edits
-of the main file are lost, and write the main file anew without its comments. Here the path comes from nvidia-ctk (run
-on a copy), all else from the default runtime as it is in force, and goes into the user's own file. containerd has no
-reload (SIGHUP ends it), so taking the file over is a restart; containers go on where the unit's KillMode is process.
+gpuready edits the user's own file. It does not let nvidia-ctk write it: nvidia-ctk 1.18 and newer copy the whole CRI
+section into a drop-in, which hides later edits of the main file, and drop the comments of the main file. Only the
+runtime's path comes from nvidia-ctk, which runs on a copy. All other settings come from the default runtime.
+
+containerd cannot reload (SIGHUP ends it), so a change needs a restart. Containers keep running if the unit's KillMode
+is process.
 Sources: containerd's docs/cri/config.md and docs/PLUGINS.md, dumps of 1.6, 1.7 and 2.1, nvidia-docker issue 1788.
 """
 
@@ -13,24 +15,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuready.components.containerd import files, keys, refusals, removal
-from gpuready.components.containerd import unit as containerdunit
-from gpuready.components.containerd.files import CONFIG
+from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import Effective, effective
-from gpuready.components.containerd.unit import UNIT
-from gpuready.core import ignored_containers, owned_keys
+from gpuready.core import ignored_containers, nvidia_ctk, owned_keys
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import all_containers
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
+from gpuready.state.toolkit_config import RUNTIME_PATH
 
 RUNNING = "containerd.running"
 TAKEN_OVER = "the configuration as it is"
 
 
 class Containerd(Component):
-    """runtimes.nvidia, default_runtime_name and enable_cdi, in force and taken over by the process that runs."""
+    """runtimes.nvidia, default_runtime_name and enable_cdi, in the files and in the running containerd."""
 
     name = "containerd"
     part = "runtime"
@@ -42,29 +44,29 @@ class Containerd(Component):
             return Applies(False, "runtimes.containerd: absent")
         if spec.runtimes.required_containerd is not None:
             return Applies(True, "the spec names containerd")
-        why = containerdunit.missing(state)
+        why = refusals.missing(state)
         if why:
             return Applies(False, why)
-        found = _effective(state)
+        found = files.known(state)
         if found and not found.serves_cri:
             return Applies(False, "containerd does not serve CRI here (its plugin cri is in disabled_plugins)")
         return Applies(True, "containerd serves CRI on this node")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         found = refusals.refuse(spec, state)
-        owned_keys.read(state, removal.OURS)  # with a record that is lost there would be no way back
+        owned_keys.read(state, removal.OURS)  # without a readable record, nothing could be undone
         want = keys.wanted(spec, found, files.first_default(state, found))
         actual = self.actual(spec, state)
         differs = {k: v for k, v in want.items() if actual.get(k) != v}
         files.merged(state, found, keys.below(differs))
         if keys.DEFAULT in differs and "default_runtime" in found.deprecated:
             raise NotComparable(refusals.decides(state, found))
-        # Where the file has to change, containerd is restarted anyway and asked then: CRI may be down because of it.
-        asks = containerdunit.unit(state).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
+        # If the file has to change, the restart asks CRI anyway. CRI may even be down because of that file.
+        asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
         return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        found = _effective(state)
+        found = files.known(state)
         if found is None:
             return {}
         table = found.runtimes.get("nvidia", {})
@@ -81,43 +83,40 @@ class Containerd(Component):
         return values
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What held before our first touch, for what gpuready wrote and nobody changed since."""
         if removal.OURS not in state.files or state.containerd is None:
             return {}
-        found = _effective(state)
-        if found is None:
-            raise NotComparable(_unreadable(state))
+        found = files.readable(state)
         actual = self.actual(spec, state)
         values = removal.original(state, found, actual)
-        taken = actual[RUNNING] == TAKEN_OVER or containerdunit.unit(state).active != "active"
+        taken = actual[RUNNING] == TAKEN_OVER or state.unit(UNIT).active != "active"
         return values if taken or (values and isinstance(actual[RUNNING], Unknown)) else values | {RUNNING: TAKEN_OVER}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
-        return Disruption.restart if containerdunit.unit(state).active == "active" else Disruption.none
+        return Disruption.restart if state.unit(UNIT).active == "active" else Disruption.none
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if self.disruption(diff, state) < Disruption.restart:
             return ()
-        unit = containerdunit.unit(state)
+        unit = state.unit(UNIT)
         if unit.kill_mode not in ("process", "none"):
             return (f"all containers of containerd (KillMode={unit.kill_mode or 'not known'} in {UNIT})",)
-        if containerdunit.takes_docker(state) and isinstance(state.docker, Engine) and not state.docker.live_restore:
-            return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
+        if _takes_docker(state) and isinstance(state.docker, Engine) and not state.docker.live_restore:
+            return all_containers(state)
         return ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        found = _effective(state)
+        found = files.known(state)
         path = files.place(state, found)[0] if found else CONFIG
         notes = []
         if path != CONFIG and any(c.key != RUNNING for c in diff):
-            made = ", which nvidia-ctk runtime configure writes anew" if path.endswith("/99-nvidia.toml") else ""
-            notes.append(f"what {path} says holds, whatever {CONFIG} says, so the change goes there{made}")
-        if containerdunit.takes_docker(state):
+            made = ", which nvidia-ctk runtime configure rewrites" if path.endswith("/99-nvidia.toml") else ""
+            notes.append(f"{path} overrides {CONFIG}, so gpuready changes {path}{made}")
+        if _takes_docker(state):
             notes.append(f"docker.service is restarted together with {UNIT}")
         return tuple(notes)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        found = _effective(state)
+        found = files.known(state)
         if found is None:
             raise ConvergeError("containerd config dump could not be read; nothing was changed")
         path, _ = files.place(state, found)
@@ -126,13 +125,11 @@ class Containerd(Component):
         want = {c.key: c.expected for c in diff if c.key != RUNNING}
         registers = keys.registers(want)
         if registers:
-            summary = "nvidia-ctk runtime configure, on a copy"
-            reply = yield Step("containerd-stage", ContainerdStage(data), survives=False, summary=summary)
-            keys.staged(reply.out)
+            keys.staged((yield from nvidia_ctk.configure("containerd", data, "version = 2")))
         content = files.merged(state, found, keys.below(want)) if want else data
         dump, then = "", found
         if want:
-            validate = ContainerdValidate(path, before, content or b"", keys.BINARY if registers else "")
+            validate = ContainerdValidate(path, before, content or b"", RUNTIME_PATH if registers else "")
             summary = "containerd config dump of the new configuration"
             reply = yield Step("containerd-validate", validate, survives=False, summary=summary)
             then = self._validated(reply.out, want, spec, state)
@@ -148,7 +145,7 @@ class Containerd(Component):
             dump=dump,
             answer=keys.answer(then),
             restart=self.disruption(diff, state) == Disruption.restart,
-            docker=containerdunit.takes_docker(state),
+            docker=_takes_docker(state),
             work=ignored_containers.words(spec),
             runtime_gone=want.get(f"{keys.NVIDIA}options.BinaryName", "") is None,
             forget=last,
@@ -158,15 +155,15 @@ class Containerd(Component):
         yield Step("containerd", install, timeout=300, summary=f"install {path}" if want else "restart containerd")
 
     def _last(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> bool:
-        """Is nothing in the file ours after this?"""
+        """Tell whether nothing in the file is gpuready's after this change."""
         try:
             before, actual = self.original(spec, state), self.actual(spec, state)
-        except NotComparable:  # there is no way back from here, but one on
+        except NotComparable:  # gpuready cannot undo its changes here, but can still make this one
             return False
         return bool(before) and all(want.get(k, actual.get(k)) == value for k, value in before.items() if k != RUNNING)
 
     def _validated(self, dump: str, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> Effective:
-        """With the new file containerd would have what is wanted, and all else as before; ConvergeError if not."""
+        """Check that the new file has the wanted keys and changes no others. Raises ConvergeError."""
         try:
             new, old = effective(dump), effective(str(state.containerd))
         except ValueError as e:
@@ -187,16 +184,8 @@ class Containerd(Component):
 
 
 @dataclass(frozen=True)
-class ContainerdStage(Script):
-    """Ask nvidia-ctk on a copy of the configuration; prints what it made of the copy."""
-
-    template = "containerd/stage"
-    given: bytes
-
-
-@dataclass(frozen=True)
 class ContainerdValidate(Script):
-    """Print what containerd would load with the new file; ``binary`` has to exist, if it is given."""
+    """Print what containerd would load with the new file. If ``binary`` is given, it must exist."""
 
     template = "containerd/validate"
     path: str
@@ -207,10 +196,10 @@ class ContainerdValidate(Script):
 
 @dataclass(frozen=True)
 class ContainerdInstall(Script):
-    """Write or remove the file, restart containerd, and put both back if CRI does not answer ``answer``.
+    """Write or remove the file, restart containerd, and undo both if CRI does not report ``answer``.
 
-    ``dump`` is the hash of what containerd would load; ``docker``: Docker uses this containerd. ``between`` and
-    ``after`` are our record during and after the change.
+    ``dump``: the hash of what containerd would load. ``docker``: Docker uses this containerd. ``between`` and
+    ``after``: gpuready's record during and after the change.
     """
 
     template = "containerd/install"
@@ -232,38 +221,25 @@ class ContainerdInstall(Script):
 
 
 def sandbox_image(spec: NodeSpec, state: NodeState) -> str:
-    """The image of a pod's first container; empty where no pod can be started."""
-    found = _effective(state)
-    running = containerdunit.unit(state).active == "active" and Containerd().applies(spec, state).yes
+    """Return the image of a pod's sandbox; empty if no pod can start."""
+    found = files.known(state)
+    running = state.unit(UNIT).active == "active" and Containerd().applies(spec, state).yes
     return found.sandbox_image if found and running else ""
 
 
 def pod_slice(state: NodeState) -> str:
-    """The cgroup parent that a pod under nvidia needs; empty where containerd's own will do."""
-    found = _effective(state)
+    """Return the cgroup parent that a pod under nvidia needs; empty if containerd's default works."""
+    found = files.known(state)
     return "system.slice" if found and keys.by_systemd(found.runtimes.get("nvidia", {})) else ""
 
 
-def _effective(state: NodeState) -> Effective | None:
-    try:
-        return effective(state.containerd) if isinstance(state.containerd, str) else None
-    except ValueError:
-        return None
-
-
-def _unreadable(state: NodeState) -> str:
-    """Why :func:`_effective` has no answer."""
-    if isinstance(state.containerd, Unknown):
-        return state.containerd.unknown
-    try:
-        effective(state.containerd or "")
-    except ValueError as e:
-        return str(e)
-    return ""
+def _takes_docker(state: NodeState) -> bool:
+    """Tell whether Docker restarts together with containerd. Older packages of docker.com say Requires=containerd."""
+    return "docker.service" in state.unit(UNIT).takes_along and state.docker is not None
 
 
 def _running(state: NodeState, found: Effective) -> Value:
-    """Does the containerd that runs have what its files say? CRI is asked; the files' times tell where it cannot be."""
+    """Return how the running process differs from its files: CRI's answer, else the files' times."""
     if isinstance(state.cri, Unknown):
         return state.cri
     if state.cri is not None:

@@ -1,9 +1,9 @@
-"""containerd's configuration files: which are read, which of them decides about the runtimes, and how it is changed.
+"""containerd's configuration files: which ones it reads, which one defines the runtimes, and how to change that one.
 
-Before 2.1 an imported file that has the CRI section replaces all of it, from 2.1 on it is laid over it: so what the
-last file with that section says holds, in every version. Before 2.0 a file that names one runtime has only those that
-it names, ``runc`` too goes when it is not there: so the first runtime of ours brings along those that were in force.
-Sources: containerd's docs/man/containerd-config.toml.5.md and its issue 5837; 1.6.20, 1.7.24 and 2.1.9, tried.
+Before 2.1, the CRI section of an imported file replaces that of the main file. From 2.1 on, the two are merged. In all
+versions the last file with a CRI section takes effect. Before 2.0, a file that names one runtime has only the runtimes
+that it names; even ``runc`` is lost. So with its first runtime, gpuready also writes those that were in effect.
+Sources: containerd's docs/man/containerd-config.toml.5.md and its issue 5837; tests with 1.6.20, 1.7.24 and 2.1.9.
 """
 
 from __future__ import annotations
@@ -13,31 +13,51 @@ from collections.abc import Mapping
 from posixpath import dirname, join, normpath
 from typing import Any
 
-from gpuready.components.containerd.state import Effective, section
+from gpuready.components.containerd.state import Effective, effective, section
 from gpuready.core import ledger, toml_document
 from gpuready.core.component import NotComparable, Value
 from gpuready.core.toml_document import Path, TomlError
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Unknown
 
 CONFIG = "/etc/containerd/config.toml"
+UNIT = "containerd.service"
 _RUNTIMES: Path = ("containerd", "runtimes")
-#: What containerd has by itself, without its zeros, and what it fills in by itself where a file says nothing.
+#: containerd's default for ``runc``, and the defaults that it adds to every runtime.
 _RUNC = {("runc", "runtime_type"): "io.containerd.runc.v2"}
 _ALWAYS = {"sandbox_mode": "podsandbox", "sandboxer": "podsandbox"}
 
 
-def read(state: NodeState, path: str) -> dict[str, Any]:
-    """The values of one of the files, {} without it; raises NotComparable with file, line and column."""
+def readable(state: NodeState) -> Effective:
+    """Return the effective configuration. Raises NotComparable if it could not be read."""
+    if isinstance(state.containerd, Unknown):
+        raise NotComparable(state.containerd.unknown)
     try:
-        return toml_document.read(state.files[path].text) if path in state.files else {}
+        return effective(state.containerd or "")
+    except ValueError as e:
+        raise NotComparable(str(e)) from None
+
+
+def known(state: NodeState) -> Effective | None:
+    """Return the effective configuration; None if it could not be read."""
+    try:
+        return readable(state)
+    except NotComparable:
+        return None
+
+
+def read(state: NodeState, path: str) -> dict[str, Any]:
+    """Return a file's values; {} if there is no file. Raises NotComparable with file, line and column."""
+    try:
+        return toml_document.read(state.text(path))
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; mend it by hand, it was not touched") from None
+        raise NotComparable(f"{path}: {e}; fix it by hand; it was not changed") from None
 
 
 def version(document: Mapping[str, Any], found: Effective) -> int:
-    """A file's own version: one that says nothing is of the first, an empty one of the newest that is understood.
+    """Return the version of a file: 1 if the file does not say, and the newest one for an empty file.
 
-    One that names no plugin says the same in every version, and containerd 2 takes no runtime from the first.
+    A file without plugins means the same in every version, so it counts as the newest, too: containerd 2 accepts no
+    runtime from a file of version 1.
     """
     given = document.get("version")
     if isinstance(given, int):
@@ -47,7 +67,7 @@ def version(document: Mapping[str, Any], found: Effective) -> int:
 
 
 def order(state: NodeState, found: Effective) -> tuple[str, ...]:
-    """The files in the order in which containerd reads them: imports after the file that names them."""
+    """Return the files in the order in which containerd reads them: imports after the file that names them."""
     known = set(found.imports) if CONFIG in found.imports else None
     seen: list[str] = []
     pending = [CONFIG]
@@ -63,12 +83,12 @@ def order(state: NodeState, found: Effective) -> tuple[str, ...]:
             pending += matches
     lost = sorted((known or set()) - set(seen) | {path for path in seen if path != CONFIG and path not in state.files})
     if lost:
-        raise NotComparable(f"containerd reads {', '.join(lost)}, too, which could not be read here")
+        raise NotComparable(f"containerd also reads {', '.join(lost)}, which gpuready could not read")
     return tuple(seen)
 
 
 def _matches(pattern: str, paths: set[str]) -> list[str]:
-    """filepath.Glob's * and ?, which stop at a slash; a name without them stands for itself."""
+    """Return the paths that match a pattern of Go's filepath.Glob; a name without wildcards matches itself."""
     if not set("*?[") & set(pattern):
         return [pattern]
     parts = {"*": "[^/]*", "?": "[^/]"}
@@ -77,7 +97,7 @@ def _matches(pattern: str, paths: set[str]) -> list[str]:
 
 
 def place(state: NodeState, found: Effective) -> tuple[str, Path]:
-    """The file in which a runtime is effective, and the path of its CRI section there."""
+    """Return the file in which a runtime takes effect, and the path of the CRI section in it."""
     for path in reversed(order(state, found)):
         if toml_document.at(read(state, path), where(state, found, path)) is not None:
             return path, where(state, found, path)
@@ -85,18 +105,17 @@ def place(state: NodeState, found: Effective) -> tuple[str, Path]:
 
 
 def where(state: NodeState, found: Effective, path: str) -> Path:
-    """The path of the CRI section in one of the files; one without a version has the main file's."""
+    """Return the path of the CRI section in a file; a file without a version has that of the main file."""
     given = read(state, path).get("version")
     return "plugins", section(given if isinstance(given, int) else version(read(state, CONFIG), found))
 
 
 def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> bytes | None:
-    """The target's new content for those keys; None: the file goes, because it came with us and nothing else is in it.
+    """Return the new content of the file that takes effect; None: remove it, because only gpuready's keys were in it.
 
-    ``want``: path below the CRI section, with dots -> value. Raises NotComparable.
+    ``want``: dotted path below the CRI section -> value. Raises NotComparable.
     """
     path, section_at = place(state, found)
-    text = state.files[path].text if path in state.files else ""
     document = read(state, path)
     ours: dict[Path, Any] = {}
     if path == CONFIG and "version" not in document and version(document, found) > 1:
@@ -112,16 +131,16 @@ def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> byt
     elif runtimes and before is not None and not toml_document.at(before, (*section_at, *_RUNTIMES)):
         ours |= _leave(runtimes, ours, section_at)
     try:
-        after = toml_document.merge(text, ours)
+        after = toml_document.merge(state.text(path), ours)
         return after.encode() if before is None else _first_again(after, before, state, path)
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; it was not touched") from None
+        raise NotComparable(f"{path}: {e}; it was not changed") from None
 
 
 def _written(
     value: Value, document: Mapping[str, Any], before: Mapping[str, Any] | None, at: Path, found: Effective
 ) -> Any:
-    """A value as the file should say it: false is not spelled out where nothing was; the original as it was there."""
+    """Return a value as the file should have it: the original's spelling, and no false for an absent key."""
     if before is not None and value == original(before, at, found):
         return toml_document.at(before, at)
     if value is False and at[-1] == "SystemdCgroup" and toml_document.at(document, at) is None:
@@ -130,7 +149,7 @@ def _written(
 
 
 def original(before: Mapping[str, Any], at: Path, found: Effective) -> Any:
-    """What holds with that file: what it says, else containerd's own default."""
+    """Return the value that takes effect with that file: its own, else containerd's default."""
     given = toml_document.at(before, at)
     if given is None and at[-1] == "default_runtime_name":
         return "runc"
@@ -142,7 +161,7 @@ def original(before: Mapping[str, Any], at: Path, found: Effective) -> Any:
 
 
 def origin(state: NodeState, path: str) -> dict[str, Any] | None:
-    """The file's values from before our first touch; None when it was never touched. Raises NotComparable."""
+    """Return the file's values before gpuready's first change; None if there was none. Raises NotComparable."""
     record = ledger.kept(state, path)
     try:
         return toml_document.read((record.original or b"").decode("utf-8", "surrogateescape")) if record else None
@@ -151,19 +170,19 @@ def origin(state: NodeState, path: str) -> dict[str, Any] | None:
 
 
 def first_default(state: NodeState, found: Effective) -> str:
-    """The default runtime of the deciding file from before our first touch; empty where we never touched it."""
+    """Return the default runtime before gpuready's first change; empty if gpuready never changed the file."""
     path, at = place(state, found)
     before = origin(state, path)
     return "" if before is None else str(original(before, (*at, "containerd", "default_runtime_name"), found))
 
 
 def _companions(found: Effective, where: Path) -> dict[Path, Any]:
-    """The runtimes in force that the file does not name, every value that is no zero."""
+    """Return the runtimes in effect that the file does not name, with all their values."""
     return {(*where, *_RUNTIMES, *path): value for path, value in leaves(found.listed).items() if path[0] != "nvidia"}
 
 
 def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
-    """Every value that says anything, with its path: to containerd a zero and nothing are the same."""
+    """Return every value with its path, without zeros: for containerd, a zero is the same as no value."""
     found: dict[Path, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -174,14 +193,14 @@ def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
 
 
 def _leave(runtimes: dict[str, Any], ours: Mapping[Path, Any], where: Path) -> dict[Path, Any]:
-    """When our runtime goes and only its companion is left, as containerd has it by itself, that goes, too."""
+    """If only the companion ``runc`` would remain, with containerd's defaults, remove it, too."""
     gone = {at[len(where) + 2 :] for at, value in ours.items() if value is None}
     left = {path: value for path, value in leaves(runtimes).items() if path not in gone}
     return {(*where, *_RUNTIMES, *path): None for path in left} if left == _RUNC else {}
 
 
 def _first_again(after: str, before: Mapping[str, Any], state: NodeState, path: str) -> bytes | None:
-    """The very original, when all of ours is gone and nobody else changed the file since; else ``after``."""
+    """Return the original bytes if nothing of gpuready's is left and nobody else changed the file; else ``after``."""
     record = ledger.kept(state, path)
     if record is None or path not in state.files or state.files[path].sha256 not in record.ours:
         return after.encode()

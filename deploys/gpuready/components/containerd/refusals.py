@@ -1,60 +1,100 @@
-"""What keeps gpuready from changing a containerd: each reason says what it found and what to write instead."""
+"""The reasons for which gpuready does not change a containerd; each says what it found and what to do.
+
+Sources: containerd.service of Debian and of docker.com; the documentation of k3s and RKE2 ("Configuring containerd"),
+k0s and MicroK8s.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.components.containerd import files, unit
-from gpuready.components.containerd.files import CONFIG
-from gpuready.components.containerd.state import SECTIONS, Effective, effective
+from gpuready.components.containerd import files
+from gpuready.components.containerd.files import CONFIG, UNIT
+from gpuready.components.containerd.state import SECTIONS, Effective
 from gpuready.core import toml_document
 from gpuready.core.component import NotComparable, refuse_irregular
 from gpuready.spec.model import ContainerdSpec, NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
+#: Products with their own containerd: mark on the node -> name, and the file that it writes at each start.
+_OWNERS = {
+    "k3s": ("k3s", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"),
+    "rke2": ("RKE2", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"),
+    "k0s": ("k0s", "/etc/k0s/containerd.toml"),
+    "microk8s": ("MicroK8s", "/var/snap/microk8s/current/args/containerd.toml"),
+}
+
 
 def refuse(spec: NodeSpec, state: NodeState) -> Effective:
-    """The configuration in force, or NotComparable with what stands in the way."""
-    why = unit.missing(state)
+    """Return the effective configuration. Raises NotComparable if gpuready cannot manage this containerd."""
+    why = missing(state)
     if why:
-        raise NotComparable(f"the spec names containerd: {why}; say runtimes: {{containerd: auto}}")
+        raise NotComparable(f"the spec names containerd, but {why}; set runtimes: {{containerd: auto}}")
     for what in (state.units, state.tools, state.containerd):
         if isinstance(what, Unknown):
             raise NotComparable(what.unknown)
     refuse_irregular(CONFIG, state)
-    try:
-        found = effective(str(state.containerd))
-    except ValueError as e:
-        raise NotComparable(str(e)) from None
-    unit.refuse_command(state)
+    found = files.readable(state)
+    _refuse_command(state)
     if not found.serves_cri:
         raise NotComparable(
-            f"the spec names containerd, which does not serve CRI here: take cri out of disabled_plugins in {CONFIG} "
-            "(Docker's package puts it there), or say runtimes: {containerd: auto}"
+            f"the spec names containerd, but it does not serve CRI: remove cri from disabled_plugins in {CONFIG} "
+            f"(Docker's package puts it there), or set runtimes: {{containerd: auto}}"
         )
-    if found.default_runtime not in {*found.runtimes, "runc", "nvidia"}:  # which are what we put there
+    if found.default_runtime not in {*found.runtimes, "runc", "nvidia"}:  # gpuready can add these two
         raise NotComparable(
-            f"default_runtime_name is {found.default_runtime}, which is none of the runtimes "
-            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): "
-            "after its next start containerd would serve no CRI; mend it by hand"
+            f"default_runtime_name is {found.default_runtime}, which is not one of the runtimes "
+            f"({', '.join(sorted(found.runtimes)) or 'there is none'}): after its next start containerd would not "
+            "serve CRI; fix it by hand"
         )
     if "untrusted_workload_runtime" in found.deprecated and "untrusted" in found.listed:
         raise NotComparable(
-            f"containerd serves no CRI: {CONFIG} defines the runtime untrusted twice, as untrusted_workload_runtime "
-            "and in runtimes; keep the latter"
+            f"containerd does not serve CRI: {CONFIG} defines the runtime untrusted twice, as "
+            "untrusted_workload_runtime and in runtimes; keep the latter"
         )
     document = files.read(state, CONFIG)
     if found.version >= 3 and files.version(document, found) < 2:
         raise NotComparable(_version_one(document))
     asked = spec.runtimes.containerd
     if isinstance(asked, ContainerdSpec) and asked.cdi != "auto" and "enable_cdi" not in found.cri:
-        raise NotComparable("this containerd knows no enable_cdi (1.7 does); leave runtimes.containerd.cdi out")
+        raise NotComparable(
+            "this containerd does not support enable_cdi (1.7 does); remove runtimes.containerd.cdi from the spec"
+        )
     return found
 
 
+def missing(state: NodeState) -> str:
+    """Return why there is no containerd to manage; empty if there is one."""
+    there = "containerd" in state.commands
+    if there and (isinstance(state.units, Unknown) or state.unit(UNIT).load == "loaded"):
+        return ""
+    for mark, (who, path) in _OWNERS.items():
+        if mark in state.marks:
+            return (
+                f"{who} runs its own containerd and writes {path} at each start; gpuready leaves it to {who}, which "
+                "finds the toolkit by itself when it restarts"
+            )
+    return f"no {UNIT} on this node" if there else "no containerd on this node"
+
+
+def _refuse_command(state: NodeState) -> None:
+    """Raise NotComparable if the service starts another containerd than the one in PATH, or uses another file."""
+    words = state.unit(UNIT).exec_start
+    found = state.commands["containerd"].path
+    if words and words[0].removeprefix("/usr") != found.removeprefix("/usr"):
+        raise NotComparable(f"{UNIT} starts {words[0]}, but containerd on root's PATH is {found}; keep one")
+    for word, following in zip(words[1:], (*words[2:], ""), strict=False):
+        flag, _, value = word.partition("=")
+        if flag in ("-c", "--config") and (value or following) != CONFIG:
+            raise NotComparable(
+                f"{UNIT} starts containerd with {word} {following}".rstrip()
+                + f"; gpuready manages only {CONFIG} so far"
+            )
+
+
 def decides(state: NodeState, found: Effective) -> str:
-    """Why ``default_runtime_name`` cannot be changed beside the deprecated table ``default_runtime``."""
+    """Return why ``default_runtime_name`` has no effect beside the deprecated table ``default_runtime``."""
     path, where = files.place(state, found)
     table = ".".join(f'"{key}"' if "." in key else key for key in (*where, "containerd"))
     return (
@@ -65,13 +105,13 @@ def decides(state: NodeState, found: Effective) -> str:
 
 
 def _version_one(document: Mapping[str, Any]) -> str:
-    """Why containerd 2 takes no runtime from a file of version 1, and what to write instead."""
+    """Return why containerd 2 accepts no runtime from a file of version 1, and what to do."""
     said = f"{CONFIG} has no version, so containerd reads it as version 1"
     lost = toml_document.at(document, ("plugins", SECTIONS[1]))
     if lost is None:
         return (
-            f"{said}, from which containerd 2 takes no runtime; write it anew with `containerd config migrate`, which "
-            "keeps all that containerd reads of it today"
+            f"{said}, from which containerd 2 reads no runtime; convert the file with `containerd config migrate`, "
+            "which keeps everything that containerd reads from it today"
         )
     names = ", ".join(lost) if isinstance(lost, Mapping) else ""
     return (

@@ -1,8 +1,7 @@
-"""What of containerd's files is gpuready's, by the record that its transaction writes: the way back of ``remove``.
+"""Which keys in containerd's files are gpuready's, from its record: what ``remove`` restores.
 
-What a user changed after us is his. But a runtime is one thing: one that came with us goes whole, whatever else it says
-by now, because without its type and its program containerd could not start a pod under it; and it goes from the
-default, too.
+A key that the user changed later belongs to the user. A runtime is an exception: one that gpuready added is removed as
+a whole, also as the default, because without its type and program no pod can start under it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _PROGRAM = f"{keys.NVIDIA}options.BinaryName"
 
 
 def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) -> dict[str, Value]:
-    """Key -> value from before, for what we wrote and nobody changed since. Raises NotComparable."""
+    """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since. Raises NotComparable."""
     effective, _ = files.place(state, found)
     values: dict[str, Value] = {}
     for path, said in owned_keys.read(state, OURS).items():
@@ -30,8 +29,8 @@ def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) ->
         ours = {} if was is None else _ours(state, found, path, said, actual)
         if ours and path != effective:
             raise NotComparable(
-                f"{path} still has from gpuready {', '.join(ours)}, but what {effective} says holds now: take them out "
-                f"of {path} by hand, or the CRI section out of {effective}"
+                f"{path} still contains gpuready's {', '.join(ours)}, but {effective} overrides it now: remove them "
+                f"from {path} by hand, or the CRI section from {effective}"
             )
         values |= {key: value for key, value in ours.items() if value != actual.get(key)}
     return values
@@ -40,7 +39,7 @@ def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) ->
 def _ours(
     state: NodeState, found: Effective, path: str, said: Mapping[str, list[Any]], actual: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """The same of one file, whatever holds now."""
+    """Return the same for one file, even if another file takes effect."""
     now, was, where = files.read(state, path), files.origin(state, path) or {}, files.where(state, found, path)
 
     def differs(key: str) -> bool:
@@ -59,7 +58,7 @@ def _ours(
 def texts(
     state: NodeState, found: Effective, want: Mapping[str, Value], content: bytes | None, *, last: bool
 ) -> owned_keys.Texts:
-    """The records for a step that makes the file ``content``; ``last``: nothing in it is ours then."""
+    """Return the records for a step that writes ``content``. ``last``: nothing in the file is gpuready's afterwards."""
     path, where = files.place(state, found)
     record = owned_keys.read(state, OURS)
     if last or content is None:

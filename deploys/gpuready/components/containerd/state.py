@@ -1,10 +1,10 @@
-"""containerd's configuration: what its files amount to (``containerd config dump``), and what runs (CRI's Status call).
+"""containerd's configuration: from its files (``containerd config dump``) and from its process (``crictl info``).
 
-The dump is TOML with every default in it. Before 2.0 the CRI settings are one plugin section, since then they are
-several, and the runtimes are in a section of another name. The dump is not what runs: it is read from the files of this
-moment, and before 2.0 the CRI plugin applies two deprecated tables only when it starts. ``crictl info`` prints the
-configuration of the process that runs. Sources: containerd's docs/PLUGINS.md and docs/cri/config.md, the CRI plugin's
-check of its configuration (ValidatePluginConfig), cri-tools' info command; dumps and answers of 1.6, 1.7 and 2.1.
+The dump is TOML with every default. Before 2.0, one plugin section has all CRI settings; since then there are several,
+and the runtimes are in a section with another name. The dump shows the files of this moment, not the running process.
+Before 2.0, it also lacks two deprecated tables, which the CRI plugin applies when it starts.
+Sources: containerd's docs/PLUGINS.md and docs/cri/config.md, the CRI plugin's check of its configuration
+(ValidatePluginConfig), cri-tools' info command; dumps and answers of 1.6, 1.7 and 2.1.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from gpuready.core.records import Records
 #: Version of a configuration file -> the plugin section that holds the runtimes.
 SECTIONS = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
 _IMAGES = "io.containerd.cri.v1.images"
-#: Before 2.0: a table that is deprecated -> the runtime that the CRI plugin makes of it at its start, if it has a type.
+#: Before 2.0: deprecated table -> the runtime that the CRI plugin makes of it when it starts, if the table has a type.
 DEPRECATED = {"default_runtime": "default", "untrusted_workload_runtime": "untrusted"}
 
 
 def section(version: int) -> str:
-    """The plugin section with the runtimes in a file of that version."""
+    """Return the plugin section with the runtimes in a file of that version."""
     return SECTIONS[min(max(version, 1), 3)]
 
 
 @dataclass(frozen=True)
 class Effective:
-    """A dump: ``whole`` as it is; ``cri`` the section with the runtimes."""
+    """A parsed dump. ``whole``: all of it."""
 
     version: int
     whole: dict[str, Any] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Effective:
 
     @property
     def serves_cri(self) -> bool:
-        """Is the CRI plugin on? Docker's package ships containerd with it disabled."""
+        """Whether the CRI plugin is enabled. Docker's package of containerd disables it."""
         off = {str(name) for name in self.whole.get("disabled_plugins") or []}
         return not off & {"cri", SECTIONS[2], section(self.version)} and bool(self.cri)
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """Before 2.0 the files that were read; since then the patterns, as they stand in the file."""
+        """Before 2.0, the files that were read; since then, the patterns from the file."""
         return tuple(str(name) for name in self.whole.get("imports") or [])
 
     @property
@@ -67,7 +67,7 @@ class Effective:
 
     @property
     def listed(self) -> dict[str, dict[str, Any]]:
-        """The runtimes of the table ``runtimes`` alone."""
+        """The runtimes of the table ``runtimes`` only."""
         found = _table(_table(self.cri.get("containerd")).get("runtimes"))
         return {name: _table(table) for name, table in found.items()}
 
@@ -77,13 +77,7 @@ class Effective:
         return self.listed | {DEPRECATED[key]: table for key, table in self.deprecated.items()}
 
     @property
-    def cdi_spec_dirs(self) -> tuple[str, ...]:
-        """Where CRI looks for CDI specs; empty where it does not use them."""
-        return tuple(map(str, self.cri.get("cdi_spec_dirs") or ())) if self.cri.get("enable_cdi") else ()
-
-    @property
     def sandbox_image(self) -> str:
-        """The image of every pod's first container."""
         images = _table(_table(self.whole.get("plugins")).get(_IMAGES))
         return str(self.cri.get("sandbox_image") or _table(images.get("pinned_images")).get("sandbox") or "")
 
@@ -94,19 +88,19 @@ def _table(value: Any) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def effective(dump: str) -> Effective:
-    """The dump, read; raises ValueError with what is wrong. The answer is shared: leave it as it is."""
+    """Parse a dump. Raises ValueError. The result is cached, so do not change it."""
     try:
         whole = toml_values(dump)
     except (DocumentError, RecursionError) as e:
         raise ValueError(f"containerd config dump: {e}") from None
     version = whole.get("version")
     if not isinstance(version, int):
-        raise ValueError("containerd config dump: it tells no version")
+        raise ValueError("containerd config dump: it has no version")
     return Effective(version, whole)
 
 
 def cri(r: Records) -> Cri | Unknown | None:
-    """What ``crictl info`` says of the containerd that runs; None where it was not asked."""
+    """Parse what ``crictl info`` reports about the running containerd; None if it was not asked."""
     answer = r.run("crictl_info")
     if not isinstance(answer, str):
         return answer
@@ -124,5 +118,5 @@ def cri(r: Records) -> Cri | Unknown | None:
 
 
 def _runtime(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A runtime as the dump would name its keys, as far as gpuready compares them."""
+    """Return a runtime with the dump's names, as far as gpuready compares it."""
     return {"runtime_type": table.get("runtimeType") or "", "options": dict(table.get("options") or {})}

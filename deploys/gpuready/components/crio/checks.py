@@ -1,4 +1,4 @@
-"""CRI-O beside what it cannot tell by itself: whether the runtime that nvidia-container-runtime calls is there."""
+"""Checks of CRI-O that its own answers do not cover: is there a runtime for nvidia-container-runtime to call?"""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""CRI-O knows the runtime ``nvidia``: one drop-in that nvidia-ctk makes, and a reload. Never run against a CRI-O.
+"""The runtime ``nvidia`` in CRI-O: one drop-in from nvidia-ctk, and a reload. Not tested with a running CRI-O.
 
-There is no CRI-O engine on the test machines: only its files, the real nvidia-ctk and a stand-in for its unit were
-tried. What the engine does with them is read from its source (components/crio/files.py).
+There is no CRI-O engine on the test machines. The tests use its files, the real nvidia-ctk and a stand-in for its unit.
+What the engine does with the files is known from its source (components/crio/files.py).
 
-nvidia-ctk makes ``nvidia`` like the default runtime, but it looks for that in crio.conf alone, and CRI-O's packages
-say it in crio.conf.d: ``monitor_path`` would be missing, and CRI-O refuses a runtime without a monitor on its PATH.
-So nvidia-ctk gets the default runtime as all files have it. Runtimes are taken over by SIGHUP; one that is taken out
-while pods of it run could not end them (nvidia-container-toolkit pull request 1360), so that waits.
+nvidia-ctk copies the default runtime, but looks for it only in crio.conf, while CRI-O's packages define it in
+crio.conf.d. The copy would lack ``monitor_path``, and CRI-O refuses a runtime whose monitor is not on its PATH. So
+gpuready passes nvidia-ctk the default runtime from all files. CRI-O loads runtimes on SIGHUP. If a runtime is removed
+while its pods run, CRI-O cannot end them (nvidia-container-toolkit pull request 1360), so the removal waits.
 Sources: nvidia-container-toolkit's pkg/config/engine/crio, cri-o's pkg/config/reload.go and contrib/systemd.
 """
 
@@ -18,29 +18,29 @@ from dataclasses import dataclass
 
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
-from gpuready.core import ledger, toml_document
+from gpuready.core import ledger, nvidia_ctk, toml_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import CrioSpec, NodeSpec
 from gpuready.state import toolkit_config
-from gpuready.state.model import File, NodeState, Unit, Unknown
+from gpuready.state.model import File, NodeState, Unknown
+from gpuready.state.toolkit_config import RUNTIME_PATH
 
 UNIT = "crio.service"
-BINARY = "/usr/bin/nvidia-container-runtime"
 RUNNING = "crio.running"
 TAKEN_OVER = "the configuration as it is"
 _PATH, _TYPE, _MONITOR = (f"crio.runtimes.nvidia.{name}" for name in ("runtime_path", "runtime_type", "monitor_path"))
 _DEFAULT = "crio.default_runtime"
-_NAME_IT = f"name CRI-O's own by its path in {toolkit_config.CONFIG}, [nvidia-container-runtime] runtimes"
-#: Where crio.service of Debian's and Red Hat's kin takes flags from.
+_NAME_IT = f"set the path of CRI-O's own in {toolkit_config.CONFIG}, [nvidia-container-runtime] runtimes"
+#: Where crio.service takes flags from, on Debian, Red Hat and related systems.
 _FLAGS = ("/etc/default/crio", "/etc/sysconfig/crio")
 _FLAG = re.compile(r"(?:^|[\"'=])--?(?:c|config|d|config-dir|default-runtime|runtimes)(?:[=\"']|$)")
 
 
 class Crio(Component):
-    """runtimes.nvidia and, when asked, default_runtime, in a drop-in that CRI-O has read."""
+    """runtimes.nvidia and, on request, default_runtime, in a drop-in that CRI-O has loaded."""
 
     name = "crio"
     part = "runtime"
@@ -57,9 +57,9 @@ class Crio(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         _refuse(spec, state)
         found = files.effective(state)
-        want: dict[str, Value] = {_PATH: BINARY, _TYPE: "oci"}
+        want: dict[str, Value] = {_PATH: RUNTIME_PATH, _TYPE: "oci"}
         monitor = found.base()[1].get("monitor_path")
-        if monitor:  # one that the runtime says itself may be another
+        if monitor:  # the runtime's own value takes precedence
             want[_MONITOR] = (found.nvidia or {}).get("monitor_path") or str(monitor)
         asked = spec.runtimes.required_crio or CrioSpec()
         if asked.default_runtime:
@@ -70,10 +70,10 @@ class Crio(Component):
         for key, value in want.items():
             by = found.default_by if key == _DEFAULT else found.said_by.get("nvidia", "")
             if actual.get(key) != value and by in files.order(state) and _after(state, by):
-                raise NotComparable(f"{by} is read after {DROP_IN} and says {key} differently; change it there")
-        # Where a file has to change, CRI-O is reloaded anyway and asked then.
+                raise NotComparable(f"CRI-O reads {by} after {DROP_IN}, and it sets {key} differently; change it there")
+        # If a file has to change, the reload asks CRI-O anyway.
         differs = any(actual.get(key) != value for key, value in want.items())
-        asks = unit(state).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
+        asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
         return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -90,12 +90,12 @@ class Crio(Component):
         found = ledger.whole("crio", state, (DROP_IN,))
         if not found and ledger.kept(state, DROP_IN) and "nvidia" in files.effective(state).runtimes:
             raise NotComparable(
-                f"{DROP_IN} was edited after gpuready wrote it; take the runtime nvidia out of it first"
+                f"{DROP_IN} was edited after gpuready wrote it; remove the runtime nvidia from it first"
             )
         return found
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
-        return Disruption.reload if unit(state).active == "active" else Disruption.none
+        return Disruption.reload if state.unit(UNIT).active == "active" else Disruption.none
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key in (_PATH, _TYPE) for c in diff) and not low_level(state):
@@ -111,11 +111,10 @@ class Crio(Component):
             like, table = found.base()
             import tomlkit
 
-            # As nvidia-ctk would see it if CRI-O had no drop-ins: nothing but the runtime that nvidia is like.
+            # nvidia-ctk sees one file with only the runtime to copy.
             given = {"crio": {"runtime": {"default_runtime": like, "runtimes": {like: dict(table)}}}} if like else {}
-            summary = "nvidia-ctk runtime configure, on a copy"
-            reply = yield Step("crio-stage", CrioStage(tomlkit.dumps(given)), survives=False, summary=summary)
-            content = _content(state, found, want, reply.out)
+            made = yield from nvidia_ctk.configure("crio", tomlkit.dumps(given).encode())
+            content = _content(state, found, want, made)
             self._validated(content, want, spec, state)
         install = CrioInstall(
             before=state.sha256(DROP_IN),
@@ -123,16 +122,16 @@ class Crio(Component):
             write=bool(content),
             restores=back in want,
             has_original=bool(want.get(back)),
-            runtime=BINARY if content else "",
+            runtime=RUNTIME_PATH if content else "",
             default_runtime=str(want.get(_DEFAULT) or ""),
             monitor=str(want.get(_MONITOR) or ""),
-            reload=unit(state).active == "active",
+            reload=state.unit(UNIT).active == "active",
         )
-        summary = f"install {DROP_IN}" if content else f"take back {DROP_IN}" if want else "reload CRI-O"
+        summary = f"install {DROP_IN}" if content else f"restore {DROP_IN}" if want else "reload CRI-O"
         yield Step("crio", install, timeout=120, summary=summary)
 
     def _validated(self, content: bytes, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
-        """All files together would say what is wanted, and every other runtime what it said; ConvergeError if not."""
+        """Check that the files together have the wanted values, and that other runtimes stay. Raises ConvergeError."""
         new = File(text=content.decode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, mtime=0)
         then = state.model_copy(update={"files": {**state.files, DROP_IN: new}})
         actual = self.actual(spec, then)
@@ -142,23 +141,15 @@ class Crio(Component):
         wrong += [f"{'.'.join(path)} would become {would.get(path)!r}" for path in sorted(own - {DEFAULT})]
         if wrong:
             raise ConvergeError(
-                f"CRI-O would read the new {DROP_IN} otherwise: {'; '.join(wrong)}; nothing was changed"
+                f"CRI-O would read the new {DROP_IN} differently: {'; '.join(wrong)}; nothing was changed"
             )
 
 
 @dataclass(frozen=True)
-class CrioStage(Script):
-    """Ask nvidia-ctk on a configuration that has only the runtime that nvidia is like; prints what it made of it."""
-
-    template = "crio/stage"
-    given: str
-
-
-@dataclass(frozen=True)
 class CrioInstall(Script):
-    """Write the drop-in or restore the one from before, reload CRI-O, and put both back if that fails.
+    """Write the drop-in or restore the original one, reload CRI-O, and undo both if that fails.
 
-    ``runtime`` and ``monitor`` are programs that have to exist, if they are given.
+    ``runtime`` and ``monitor``: programs that must exist, if given.
     """
 
     template = "crio/install"
@@ -174,28 +165,19 @@ class CrioInstall(Script):
     path: str = DROP_IN
 
 
-def unit(state: NodeState) -> Unit:
-    """crio.service; empty where there is none."""
-    found = state.units.get(UNIT) if not isinstance(state.units, Unknown) else None
-    return found or Unit(load="", active="")
-
-
 def low_level(state: NodeState) -> str:
-    """The runtime that nvidia-container-runtime would call: by its config.toml, else on root's PATH; or nothing."""
-    tools = {} if isinstance(state.tools, Unknown) else state.tools
+    """Return the runtime that nvidia-container-runtime calls: from its config.toml, else from root's PATH; or empty."""
     try:
-        document = (
-            toml_document.read(state.files[toolkit_config.CONFIG].text) if toolkit_config.CONFIG in state.files else {}
-        )
+        document = toml_document.read(state.text(toolkit_config.CONFIG))
     except toml_document.TomlError:
         document = {}
     given = toml_document.at(document, ("nvidia-container-runtime", "runtimes"))
     names = [str(name) for name in given] if isinstance(given, list) else ["runc", "crun"]
-    return next((name for name in names if name.startswith("/") or name in tools), "")
+    return next((name for name in names if name.startswith("/") or name in state.commands), "")
 
 
 def _running(state: NodeState, found: Effective) -> Value:
-    """Does the CRI-O that runs have what its files say? It is asked; the files' times tell where it cannot be."""
+    """Return how the running CRI-O differs from its files: by its own answer, else by the files' times."""
     if isinstance(state.crio, Unknown):
         return state.crio
     if state.crio is None:
@@ -203,47 +185,49 @@ def _running(state: NodeState, found: Effective) -> Value:
         return f"{', '.join(late)} changed since it was read" if late else TAKEN_OVER
     runs = state.crio.runtimes.get("nvidia")
     if runs is None or found.nvidia is None:
-        there = "has" if runs is not None else "does not have"
-        return TAKEN_OVER if runs is found.nvidia else f"CRI-O runs and {there} the runtime nvidia"
+        there = "with" if runs is not None else "without"
+        return TAKEN_OVER if runs is found.nvidia else f"CRI-O runs {there} the runtime nvidia"
     pairs = [(key, runs.get(key), found.nvidia.get(key)) for key in ("runtime_path", "monitor_path")]
     pairs.append(("runtime_type", runs.get("runtime_type") or "oci", found.nvidia.get("runtime_type") or "oci"))
     pairs.append(("default_runtime", state.crio.default_runtime, found.default))
-    wrong = [f"{key} {a}, the files say {b}" for key, a, b in pairs if b and a != b]  # what no file says is CRI-O's own
+    wrong = [
+        f"{key} {a}, but the files say {b}" for key, a, b in pairs if b and a != b
+    ]  # keys in no file have CRI-O's defaults
     return f"CRI-O runs with {'; '.join(wrong)}" if wrong else TAKEN_OVER
 
 
 def _there(state: NodeState) -> bool:
-    return unit(state).load == "loaded" or (not isinstance(state.tools, Unknown) and "crio" in state.tools)
+    return state.unit(UNIT).load == "loaded" or "crio" in state.commands
 
 
 def _after(state: NodeState, path: str) -> bool:
-    """Is the file read after our drop-in?"""
+    """Tell whether CRI-O reads the file after gpuready's drop-in."""
     return path.startswith(files.FOLDER) and path.split("/") > DROP_IN.split("/")
 
 
 def _other_default(state: NodeState) -> Value:
-    """The default runtime without our drop-in; None where CRI-O's own holds."""
+    """Return the default runtime without gpuready's drop-in; None for CRI-O's own default."""
     found = files.effective(state, without=DROP_IN)
     if found.default == "nvidia":
-        raise NotComparable(f"{found.default_by} makes nvidia the default runtime; mend it there")
+        raise NotComparable(f"{found.default_by} makes nvidia the default runtime; change it there")
     return found.default or None
 
 
 def _younger(state: NodeState, path: str) -> bool:
-    """Was the file written after systemd last started or reloaded CRI-O? Both times are known to the second only."""
-    loaded = unit(state).changed_us
-    if not loaded or not state.clock or path not in state.files or unit(state).active != "active":
+    """Tell whether the file changed after CRI-O's last start or reload. Both times are in whole seconds."""
+    loaded = state.unit(UNIT).changed_us
+    if not loaded or not state.clock or path not in state.files or state.unit(UNIT).active != "active":
         return False
     return state.files[path].mtime > state.clock - state.uptime + loaded // 10**6 + 1
 
 
 def _content(state: NodeState, found: Effective, want: Mapping[str, Value], staged: str) -> bytes:
-    """The drop-in: the user's own file where there is one, else nvidia-ctk's, with the wanted values."""
+    """Return the drop-in with the wanted values: based on the user's file, or on nvidia-ctk's if there is none."""
     try:
         made = toml_document.read(staged)
         table = toml_document.at(made, NVIDIA)
-        if not isinstance(table, dict) or table.get("runtime_path") != BINARY:
-            raise ConvergeError(f"nvidia-ctk runtime configure wrote no runtime {BINARY}; nothing was changed")
+        if not isinstance(table, dict) or table.get("runtime_path") != RUNTIME_PATH:
+            raise ConvergeError(f"nvidia-ctk runtime configure wrote no runtime {RUNTIME_PATH}; nothing was changed")
         ours: dict[tuple[str, ...], object] = {}
         registers = any(key in want for key in (_PATH, _TYPE, _MONITOR))
         if registers and toml_document.at(files.read(state, DROP_IN), NVIDIA) is None:
@@ -254,22 +238,21 @@ def _content(state: NodeState, found: Effective, want: Mapping[str, Value], stag
             else:
                 ours[DEFAULT] = value if value == "nvidia" else None
         fresh = staged if registers and found.nvidia is None else ""
-        return toml_document.merge(state.files[DROP_IN].text if DROP_IN in state.files else fresh, ours).encode()
+        return toml_document.merge(state.text(DROP_IN) if DROP_IN in state.files else fresh, ours).encode()
     except TomlError as e:
-        raise ConvergeError(f"{DROP_IN} cannot be made: {e}; nothing was changed") from None
+        raise ConvergeError(f"{DROP_IN} cannot be generated: {e}; nothing was changed") from None
 
 
 def _refuse(spec: NodeSpec, state: NodeState) -> None:
-    """NotComparable with what stands in the way."""
     for what in (state.units, state.tools):
         if isinstance(what, Unknown):
             raise NotComparable(what.unknown)
     if not _there(state):
-        raise NotComparable("the spec names CRI-O, and there is none; say runtimes: {crio: auto}")
+        raise NotComparable("the spec names CRI-O, but it is not installed; set runtimes: {crio: auto}")
     refuse_irregular(DROP_IN, state)
-    words = [(UNIT, word) for word in unit(state).exec_start]
+    words = [(UNIT, word) for word in state.unit(UNIT).exec_start]
     for path in _FLAGS:
-        lines = state.files[path].text.splitlines() if path in state.files else []
+        lines = state.text(path).splitlines()
         words += [(path, word) for line in lines if not line.lstrip().startswith("#") for word in line.split()]
     for where, word in words:
         if _FLAG.search(word):

@@ -1,8 +1,8 @@
-"""CRI-O's configuration files: which it reads, in which order, and what they come to for the runtimes.
+"""CRI-O's configuration files: which ones it reads, in which order, and their combined runtimes.
 
-crio.conf first, then every file below crio.conf.d, whatever its name ends in, hidden ones too, in the order of their
-names. A value that a later file says replaces the earlier one; a runtime of the same name is replaced whole. Source:
-cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes), read and not tried: there was no engine to try.
+CRI-O reads crio.conf first, then all files below crio.conf.d in the order of their names, whatever the suffix, even
+hidden ones. A later value replaces an earlier one. A runtime of the same name is replaced as a whole.
+Source: cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes); read only, without an engine to test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIKE_RUNC = (None, "", "oci")
 
 @dataclass(frozen=True)
 class Effective:
-    """What all files come to, and which file said it last. ``default`` is empty where CRI-O's own holds."""
+    """The combined files, and which file set each value last. ``default``: empty for CRI-O's own default."""
 
     runtimes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     default: str = ""
@@ -36,11 +36,10 @@ class Effective:
 
     @property
     def nvidia(self) -> Mapping[str, Any] | None:
-        """The table of the runtime nvidia."""
         return self.runtimes.get("nvidia")
 
     def base(self) -> tuple[str, Mapping[str, Any]]:
-        """The runtime that nvidia is like: the default one, else crun or runc; no table where no file has one."""
+        """Return the runtime that nvidia copies: the default one, else crun or runc; empty if no file has one."""
         for name in (self.default, "crun", "runc"):
             table = self.runtimes.get(name)
             if table is not None and not name.startswith("nvidia") and table.get("runtime_type") in _LIKE_RUNC:
@@ -49,21 +48,21 @@ class Effective:
 
 
 def order(state: NodeState) -> tuple[str, ...]:
-    """The files that are there, in the order in which CRI-O reads them."""
+    """Return the existing files in the order in which CRI-O reads them."""
     below = sorted((path for path in state.files if path.startswith(FOLDER)), key=lambda path: path.split("/"))
     return (*((MAIN,) if MAIN in state.files else ()), *below)
 
 
 def read(state: NodeState, path: str) -> dict[str, Any]:
-    """The values of one file, {} without it; raises NotComparable with file, line and column."""
+    """Return a file's values; {} if there is no file. Raises NotComparable with file, line and column."""
     try:
-        return toml_document.read(state.files[path].text) if path in state.files else {}
+        return toml_document.read(state.text(path))
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; CRI-O reads every file there: mend it by hand, it was not touched") from None
+        raise NotComparable(f"{path}: {e}; CRI-O reads every file there: fix it by hand; it was not changed") from None
 
 
 def effective(state: NodeState, without: str = "") -> Effective:
-    """What the files say together, all or all but one; raises NotComparable."""
+    """Combine all files, or all but one. Raises NotComparable."""
     runtimes: dict[str, Mapping[str, Any]] = {}
     said_by: dict[str, str] = {}
     default, default_by = "", ""
@@ -80,7 +79,7 @@ def effective(state: NodeState, without: str = "") -> Effective:
 
 
 def leaves(table: Mapping[str, Any], above: Path) -> dict[Path, Any]:
-    """Every value below a table, by its path."""
+    """Return every value below a table by its path."""
     found: dict[Path, Any] = {}
     for key, value in table.items():
         found |= leaves(value, (*above, key)) if isinstance(value, Mapping) else {(*above, key): value}

@@ -1,4 +1,4 @@
-"""What the CRI-O that runs has for a configuration: ``crio status config``, which is TOML. Source: cri-o, cmd/crio."""
+"""The configuration of the running CRI-O: ``crio status config``, in TOML. Source: cri-o, cmd/crio."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuready.core.records import Records
 
 
 def crio(r: Records) -> Cri | Unknown | None:
-    """Its runtimes; None where it was not asked, or is too old for the question."""
+    """Parse CRI-O's answer; None if it was not asked, or is too old for the question."""
     answer = r.run("crio_status")
     if not answer or isinstance(answer, Unknown):
         return answer or None

@@ -1,10 +1,11 @@
-"""Docker knows the runtime ``nvidia``: in daemon.json, and in the engine that runs.
+"""The runtime ``nvidia`` in Docker: in daemon.json and in the running engine.
 
-What is configured and what runs are separate keys, so a file that was edited and never loaded is a difference too.
-The path comes from the node's own ``nvidia-ctk runtime configure`` (on a copy), the rest of the file stays the
-user's. All is taken over by a reload but ``features.cdi``, which needs a restart: live-restore goes first.
-Sources: dockerd's reference ("daemon configuration file", "configuration reload behavior"), and what dockerd 20.10 and
-26.1 were seen to do.
+The file and the running engine have separate keys, so a file that was edited but never loaded is a difference, too. The
+runtime's path comes from the node's ``nvidia-ctk runtime configure``, which runs on a copy. The rest of the file stays
+as the user wrote it. A reload applies every key except ``features.cdi``, which needs a restart. Therefore live-restore
+is set first.
+Sources: dockerd's reference ("daemon configuration file", "configuration reload behavior"), tests with dockerd 20.10
+and 26.1.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gpuready.core.step import Steps
 from gpuready.spec.model import DockerSpec, NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state import docker_daemon
-from gpuready.state.containers import gpu_containers
+from gpuready.state.containers import all_containers, gpu_containers
 from gpuready.state.docker_daemon import CDI_SINCE, CONFIG
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
@@ -33,7 +34,7 @@ _RESTART = f"{_RUNS}{CDI}"
 
 
 class Docker(Component):
-    """runtimes.nvidia, default-runtime, live-restore, default-shm-size and features.cdi."""
+    """runtimes.nvidia, default-runtime, live-restore, default-shm-size and features.cdi, configured and running."""
 
     name = "docker"
     part = "runtime"
@@ -43,7 +44,7 @@ class Docker(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.docker == "absent":
             return Applies(False, "runtimes.docker: absent")
-        if "docker_snap" in state.marks or "dockerd" in _tools(state) or state.docker is not None:
+        if "docker_snap" in state.marks or "dockerd" in state.commands or state.docker is not None:
             return Applies(True, "Docker is on the node")
         if spec.runtimes.installs_docker:
             return Applies(False, "no Docker yet: engine installs it")
@@ -57,8 +58,8 @@ class Docker(Component):
         clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in daemon.flags(state)]
         if clash:
             raise NotComparable(
-                f"dockerd is started with {', '.join(sorted(set(clash)))}, which it does not take together with the "
-                f"same key in {CONFIG}; take the flag out of the unit, or the key out of the spec"
+                f"dockerd is started with {', '.join(sorted(set(clash)))}, which conflicts with the same key in "
+                f"{CONFIG}; remove the flag from the unit, or the key from the spec"
             )
         keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
         _startable(document, keys, state)
@@ -80,38 +81,34 @@ class Docker(Component):
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What stood in daemon.json before the first touch, for what gpuready wrote and nobody changed since."""
         return dockerkeys.originals(state)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         if any(c.key == _RESTART for c in diff):
             return Disruption.restart
-        if _goes(diff):
+        if _removes_runtime(diff):
             return Disruption.recreate
         return Disruption.reload if isinstance(state.docker, Engine) else Disruption.none
 
-    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        restart = tuple(c for c in diff if c.key == _RESTART)
-        rest = tuple(c for c in diff if c not in restart)
-        return tuple(group for group in (rest, restart) if group)
+    def stage(self, change: Change) -> int:
+        return int(change.key == _RESTART)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        if _goes(diff):
+        if _removes_runtime(diff):
             return gpu_containers(state, "nvidia")
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
-        changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # by the reload that comes first
+        changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # the reload comes before the restart
         if changed[0] if changed else state.docker.live_restore:
             return ()
-        return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
+        return all_containers(state)
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        unit = state.units.get("docker.service") if not isinstance(state.units, Unknown) else None
-        notes = (
-            ["docker.service changed on disk since systemd read it (NeedDaemonReload); gpuready does not reload it"]
-            if (unit and unit.need_daemon_reload)
-            else []
-        )
+        notes = []
+        if state.unit("docker.service").need_daemon_reload:
+            notes.append(
+                "docker.service changed on disk since systemd read it (NeedDaemonReload); gpuready does not reload it"
+            )
         if any(c.key == f"{_FILE}{LIVE}" and c.expected is True for c in diff):
             notes.append("live-restore: containers keep running when dockerd is restarted")
         if any(c.key == _RESTART for c in diff):
@@ -121,8 +118,8 @@ class Docker(Component):
                 notes.append(f"the restart affects no container: live-restore keeps {kept} running")
         if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
             notes.append(
-                "Docker 20.10 forgets its own names for runc, io.containerd.runc.v2 and the like, when it reloads "
-                "runtimes: until its next start, nothing starts under them"
+                "when Docker 20.10 reloads runtimes, it forgets its own names for runc (io.containerd.runc.v2 and "
+                "others): until its next start, no container starts under them"
             )
         return tuple(notes)
 
@@ -135,30 +132,26 @@ class Docker(Component):
         yield transaction.install(state, document, configured, running, staged, ignored_containers.words(spec))
 
 
-def _goes(diff: tuple[Change, ...]) -> bool:
-    """The runtime is being taken out: containers under it could not be started again, nor survive a restart."""
+def _removes_runtime(diff: tuple[Change, ...]) -> bool:
+    """Tell whether the runtime is removed. Containers under it could then neither start again nor survive a restart."""
     return any(c.key == f"{_FILE}{PATH}" and c.expected is None for c in diff)
 
 
-def _tools(state: NodeState) -> set[str]:
-    return set() if isinstance(state.tools, Unknown) else set(state.tools)
-
-
 def _refuse(state: NodeState) -> Document:
-    """The user's document, or NotComparable with what stands in the way."""
+    """Return the user's document. Raises NotComparable if gpuready cannot manage this Docker."""
     if "docker_snap" in state.marks:
         raise NotComparable(
-            "Docker is a snap here: it reads no /etc/docker/daemon.json; use docker-ce or docker.io, or say "
-            "runtimes: {docker: absent}"
+            "Docker is a snap here: it reads no /etc/docker/daemon.json; use docker-ce or docker.io, or set runtimes: "
+            "{docker: absent}"
         )
-    if "dockerd" not in _tools(state) and state.docker is None:
+    if "dockerd" not in state.commands and state.docker is None:
         raise NotComparable(
-            "the spec names Docker, and there is none on this node; install it, or say runtimes: {docker: auto}"
+            "the spec names Docker, but it is not installed; install it, or set runtimes: {docker: auto}"
         )
     if isinstance(state.docker, Engine) and state.docker.rootless:
         raise NotComparable(
             "Docker runs rootless here, which gpuready does not manage: let its user run nvidia-ctk runtime configure "
-            "--config=$HOME/.config/docker/daemon.json, or say runtimes: {docker: absent}"
+            "--config=$HOME/.config/docker/daemon.json, or set runtimes: {docker: absent}"
         )
     refuse_irregular(CONFIG, state)
     other = daemon.flags(state).get("config-file")
@@ -168,28 +161,28 @@ def _refuse(state: NodeState) -> Document:
         )
     if "add-runtime" in daemon.flags(state) and dockerkeys.alike(daemon.added_runtime(state, "nvidia")) != RUNTIME:
         raise NotComparable(
-            f"dockerd is started with --add-runtime, which it does not take together with runtimes in {CONFIG}; "
-            "move those runtimes from the unit to the file"
+            f"dockerd is started with --add-runtime, which conflicts with runtimes in {CONFIG}; move those runtimes "
+            "from the unit to the file"
         )
     file = state.files.get(CONFIG)
     try:
         document = json_document.read(file.data if file else b"")
         json_document.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
-        raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
+        raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
     return document
 
 
 def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) -> None:
-    """What ``dockerd --validate`` lets pass and a start does not; without it a stopped engine would stay so."""
+    """Raise NotComparable for a file with which dockerd would not start, although ``dockerd --validate`` accepts it."""
     values = {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()}
     why = daemon.no_start(json_document.merge(document, values), state)
     if why:
-        raise NotComparable(f"{CONFIG}: {why}; mend it by hand, it was not touched")
+        raise NotComparable(f"{CONFIG}: {why}; fix it by hand; it was not changed")
 
 
 def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, str | bool]:
-    """Our keys of daemon.json and their values; the same ones hold for the engine that runs."""
+    """Return gpuready's keys of daemon.json with their values, which are also those of the running engine."""
     docker = spec.runtimes.required_docker or DockerSpec()
     want: dict[str, str | bool] = {PATH: RUNTIME}
     if docker.default_runtime:
@@ -210,8 +203,8 @@ def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, s
         version = docker_daemon.engine_version(state)
         if (0,) < version < CDI_SINCE:
             raise NotComparable(
-                f"runtimes.docker.cdi is for Docker 25.0 and newer, this one is {'.'.join(map(str, version))}; "
-                "leave it out of the spec, or upgrade Docker"
+                f"runtimes.docker.cdi needs Docker 25.0 or newer, this one is {'.'.join(map(str, version))}; remove it "
+                "from the spec, or upgrade Docker"
             )
         want[CDI] = docker.cdi
     return want

@@ -1,4 +1,4 @@
-"""dockerd's command line: what its flags say. dockerd refuses a flag beside the same key in daemon.json.
+"""dockerd's command line and its flags. dockerd refuses a flag beside the same key in daemon.json.
 
 Sources: dockerd's reference, and docker.service of Debian and of docker.com.
 """
@@ -13,10 +13,9 @@ from gpuready.state.model import NodeState
 
 
 def flags(state: NodeState) -> dict[str, str]:
-    """The long flags, without dashes -> value; the last one of several."""
+    """Return the long flags without dashes, with their values; of several, the last one."""
     found: dict[str, str] = {}
-    words = command(state)[1:]
-    for word, following in zip(words, (*words[1:], ""), strict=False):
+    for word, following in _words(state):
         if word.startswith("--"):
             key, eq, value = word[2:].partition("=")
             found[key] = value if eq else ("" if following.startswith("-") else following)
@@ -24,7 +23,7 @@ def flags(state: NodeState) -> dict[str, str]:
 
 
 def validation_flags(state: NodeState) -> tuple[str, ...]:
-    """All words but --config-file, for ``dockerd --validate`` of another file."""
+    """Return all words except --config-file, for ``dockerd --validate`` with another file."""
     words = command(state)[1:]
     return tuple(
         word
@@ -34,34 +33,36 @@ def validation_flags(state: NodeState) -> tuple[str, ...]:
 
 
 def added_runtime(state: NodeState, name: str) -> str | None:
-    """The path that --add-runtime gives to a runtime; the flag may stand there several times."""
-    given = _words_of(state, "add-runtime")
+    """Return the path that --add-runtime gives to a runtime. The flag can occur several times."""
+    given = _values_of(state, "add-runtime")
     return next((g.removeprefix(f"{name}=") for g in given if g.startswith(f"{name}=")), None)
 
 
-def _words_of(state: NodeState, flag: str) -> list[str]:
-    """All values of a flag that may stand there several times."""
-    words = command(state)[1:]
+def _values_of(state: NodeState, flag: str) -> list[str]:
     return [
-        word.partition("=")[2] or following
-        for word, following in zip(words, (*words[1:], ""), strict=False)
-        if re.match(rf"--{flag}(=|$)", word)
+        word.partition("=")[2] or following for word, following in _words(state) if re.match(rf"--{flag}(=|$)", word)
     ]
 
 
+def _words(state: NodeState) -> list[tuple[str, str]]:
+    """Return the words after ``dockerd``, each with the one that follows it."""
+    words = command(state)[1:]
+    return list(zip(words, (*words[1:], ""), strict=False))
+
+
 def no_start(document: Document, state: NodeState) -> str:
-    """Why a dockerd would not start with this daemon.json although ``dockerd --validate`` is content; else empty."""
+    """Return why dockerd does not start with this daemon.json, although ``dockerd --validate`` accepts it; or empty."""
     given = document.get("runtimes")
     runtimes = given if isinstance(given, dict) else {}
-    strict = not (0,) < engine_version(state) < (23, 0)  # 20.10 starts with a runtime that has nothing
+    strict = not (0,) < engine_version(state) < (23, 0)  # 20.10 starts even with an empty runtime
     if "runc" in runtimes:
         return "runtimes.runc: dockerd reserves that name"
     for name, entry in runtimes.items():
         if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
             return f"runtimes.{name} has no path"
     default = document.get("default-runtime")
-    known = {"runc", *runtimes} | {g.partition("=")[0] for g in _words_of(state, "add-runtime")}
+    known = {"runc", *runtimes} | {g.partition("=")[0] for g in _values_of(state, "add-runtime")}
     shim = isinstance(default, str) and default.startswith(("io.containerd.", "/"))
     if isinstance(default, str) and default and default not in known and not shim:
-        return f"default-runtime is {default!r}, which runtimes does not name (known: {', '.join(sorted(known))})"
+        return f"default-runtime is {default!r}, which is not in runtimes (known: {', '.join(sorted(known))})"
     return ""

@@ -1,6 +1,7 @@
-"""The keys of daemon.json that gpuready manages: where they stand, what their absence means, which of them are ours.
+"""The keys of daemon.json that gpuready manages: their places, their defaults, and which values are gpuready's.
 
-Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 has it on by itself.
+Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 enables it by
+default.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from gpuready.spec.sizes import to_bytes
 from gpuready.state.docker_daemon import CDI_BY_ITSELF, CONFIG, engine_version, read
 from gpuready.state.model import Docker as Engine
 from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_config import RUNTIME
+from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
 
-#: What gpuready wrote into daemon.json, key -> value as JSON: whatever else stands there is the user's.
+#: What gpuready wrote into daemon.json: key -> value, as JSON. All else there is the user's.
 OURS = "/var/lib/gpuready/docker.ours"
-#: The same as it will be once a step has ended; one that was cut leaves both.
+#: The same after the current step. An interrupted step leaves both files.
 NEXT = "/var/lib/gpuready/docker.next"
-SAME = {RUNTIME: RUNTIME, f"/usr/bin/{RUNTIME}": RUNTIME}
+SAME = {RUNTIME: RUNTIME, RUNTIME_PATH: RUNTIME}
 PATH, DEFAULT, LIVE, SHM, CDI = (
     "runtimes.nvidia.path",
     "default-runtime",
@@ -32,7 +33,7 @@ PATH, DEFAULT, LIVE, SHM, CDI = (
     "default-shm-size",
     "features.cdi",
 )
-#: Key -> its place in daemon.json, and the flag that means the same; dockerd refuses to start when both are given.
+#: Key -> its place in daemon.json, and the flag with the same meaning. dockerd does not start with both.
 PLACES: dict[str, tuple[str, ...]] = {
     PATH: ("runtimes", "nvidia", "path"),
     DEFAULT: (DEFAULT,),
@@ -44,7 +45,7 @@ FLAGS = {PATH: "add-runtime", DEFAULT: DEFAULT, LIVE: LIVE, SHM: SHM, CDI: "feat
 
 
 def given(document: Document, key: str) -> Value:
-    """What daemon.json says of a key; None where it says nothing."""
+    """Return the value of a key in daemon.json; None if it is absent."""
     here: Any = document
     for name in PLACES[key]:
         here = here.get(name) if isinstance(here, dict) else None
@@ -56,7 +57,7 @@ def given(document: Document, key: str) -> Value:
 
 
 def means(document: Document, key: str, state: NodeState) -> Value:
-    """What an engine runs with that was started with this file."""
+    """Return the value with which an engine runs that was started with this file."""
     if key == SHM:
         return shm_size.configured(document)
     value = given(document, key)
@@ -67,7 +68,7 @@ def means(document: Document, key: str, state: NodeState) -> Value:
 
 
 def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
-    """What the running engine answers, by key; ``document`` is today's file."""
+    """Return the running engine's values by key. ``document``: today's file."""
     return {
         PATH: alike(engine.runtimes.get("nvidia")),
         DEFAULT: engine.default_runtime,
@@ -78,18 +79,18 @@ def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Valu
 
 
 def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState) -> Value:
-    """What the file should say for ``value`` to hold: what it says where that means the same, be it nothing."""
+    """Return what the file should have for ``value``: its present content, even none, if that means the same."""
     meant = to_bytes(value) if key == SHM else value
     return given(document, key) if means(document, key, state) == meant else value
 
 
 def alike(path: str | None) -> str | None:
-    """One name for the runtime on PATH."""
+    """Return one name for the different paths of the runtime."""
     return SAME.get(path, path) if path else None
 
 
 def recorded(state: NodeState) -> dict[str, Value]:
-    """What gpuready wrote, by key; of two records that a cut step left, what the file says."""
+    """Return what gpuready wrote, by key. Of two records of an interrupted step, the one that fits the file counts."""
     now, old, new = read(state), _record(state, OURS), _record(state, NEXT)
     return {k: old[k] if k in old and given(now, k) == old[k] else new.get(k, old.get(k)) for k in {**old, **new}}
 
@@ -107,7 +108,7 @@ def _json(state: NodeState, path: str) -> Any:
 
 
 def before(state: NodeState) -> Document:
-    """daemon.json from before the first touch; nothing where that is not known or cannot be understood."""
+    """Return daemon.json before gpuready's first change; {} if it is unknown or cannot be parsed."""
     kept = ledger.kept(state, CONFIG)
     try:
         return json_document.read((kept.original if kept else None) or b"")
@@ -116,9 +117,9 @@ def before(state: NodeState) -> Document:
 
 
 def originals(state: NodeState) -> Mapping[str, Value]:
-    """Key -> value from before, for what gpuready wrote and nobody changed since.
+    """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
-    Raises :class:`NotComparable` where something is ours and the file, or what it was, cannot be read.
+    Raises :class:`NotComparable` if keys are gpuready's, but the file or its original cannot be read.
     """
     for path in (OURS, NEXT):
         if not isinstance(_json(state, path), dict):
@@ -145,34 +146,36 @@ def originals(state: NodeState) -> Mapping[str, Value]:
 
 
 def _legible(state: NodeState) -> bool:
-    """Are there today's file and its original? Without them nobody can tell what is ours, and this raises; False where
-    it never came to be written."""
-    refuse_irregular(CONFIG, state, ", and gpuready has written there; put the file back")
+    """Tell whether today's file and its original can be read; False if gpuready never wrote the file.
+
+    Raises :class:`NotComparable` if it wrote the file and one of them cannot be read.
+    """
+    refuse_irregular(CONFIG, state, ", but gpuready wrote to it; restore the file")
     try:
         now = json_document.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:
-        raise NotComparable(f"{CONFIG}: {e}; gpuready has written there: mend it by hand, it was not touched") from None
+        raise NotComparable(f"{CONFIG}: {e}; it contains gpuready's keys: fix it by hand; it was not changed") from None
     kept = ledger.kept(state, CONFIG)
     if kept is None:
         if any(given(now, key) == value for key, value in _record(state, OURS).items()):
             raise NotComparable(
-                f"{CONFIG} has keys of gpuready's ({OURS}), and its original is not in {ledger.KEPT}; take them out by "
-                "hand, and remove that record"
+                f"{CONFIG} contains gpuready's keys (listed in {OURS}), and its original is not in {ledger.KEPT}; "
+                "remove them by hand, then delete that record"
             )
         return False
     try:
         json_document.read(kept.original or b"")
     except DaemonJsonError as e:
-        raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; mend it by hand") from None
+        raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; fix it by hand") from None
     return True
 
 
 def _on_its_way(state: NodeState, key: str) -> bool:
-    """A step that was cut, or that waits for a restart, takes this key out of what is ours."""
+    """Tell whether an interrupted step, or one that waits for a restart, gives this key up."""
     return NEXT in state.files and key not in _record(state, NEXT)
 
 
 def _by_name(then: Document, key: str, state: NodeState) -> Value:
-    """What stands in the file while an engine is told what its absence will mean."""
+    """Return the value that the file has while the engine learns what its absence will mean."""
     value = means(then, key, state)
     return str(value) if key == SHM else value

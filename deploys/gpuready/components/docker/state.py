@@ -1,4 +1,4 @@
-"""Docker's own answers: ``docker info`` on the first line, one inspected container a line after it, all JSON."""
+"""Docker's own answers, all in JSON: ``docker info`` on the first line, then one inspected container per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuready.core.records import Records
 
 
 class Container(Facts):
-    """A running Docker container, as far as disruption needs it."""
+    """A running Docker container."""
 
     id: str
     name: str
@@ -40,6 +40,7 @@ class Docker(Facts):
 
 
 def docker(r: Records) -> Docker | Unknown | None:
+    """Parse Docker's answers; None without Docker."""
     answer = r.run("docker")
     if answer is None or isinstance(answer, Unknown):
         return answer

@@ -15,7 +15,7 @@ from typing import Literal
 from gpuready.components.docker import daemon, shm_size
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
-from gpuready.core import json_document, ledger
+from gpuready.core import json_document, ledger, nvidia_ctk
 from gpuready.core.component import Value
 from gpuready.core.errors import ConvergeError
 from gpuready.core.json_document import DaemonJsonError, Document
@@ -28,32 +28,22 @@ from gpuready.state.toolkit_config import RUNTIME
 _Named = dict[tuple[str, ...], object]
 
 
-@dataclass(frozen=True)
-class DockerStage(Script):
-    """Ask nvidia-ctk on a copy of daemon.json; prints what it made of the copy."""
-
-    template = "docker/stage"
-    given: bytes
-
-
 def stage(document: Document, data: bytes) -> Generator[Step, Reply, str]:
-    """The step that asks nvidia-ctk for the runtime's path, which is returned; ``data`` is daemon.json.
+    """Ask nvidia-ctk for the runtime's path, and return it. ``data``: daemon.json.
 
     Raises ConvergeError if the answer has no path.
     """
     given = data if json_document.readable_by_nvidia_ctk(document, data) else b"{}"
-    summary = "nvidia-ctk runtime configure, on a copy"
-    reply = yield Step("docker-stage", DockerStage(given), survives=False, summary=summary)
-    return _staged_path(reply.out)
+    return _staged_path((yield from nvidia_ctk.configure("docker", given, "{}")))
 
 
 @dataclass(frozen=True)
 class DockerInstall(Script):
-    """Write daemon.json, load it by the least disruptive way, and put both back if that fails.
+    """Write daemon.json, load it in the least disruptive way, and undo both if that fails.
 
-    The template says what each argument is for. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not
-    checked), as Go prints them; ``last`` is what becomes of the file once it is loaded. ``alive`` and ``quiet`` switch
-    live-restore on for a start that must not stop containers, and back to what it was.
+    The template describes each argument. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not checked),
+    as Go prints them. ``last``: what happens to the file after it is loaded. ``alive`` and ``quiet``: files that enable
+    live-restore for a start that must not stop containers, and set it back.
     """
 
     template = "docker/install"
@@ -91,20 +81,20 @@ def install(
     staged: str,
     work: tuple[str, ...],
 ) -> Step:
-    """The step that makes daemon.json say ``configured`` and the engine answer ``running``.
+    """Return the step that gives daemon.json the values ``configured`` and the engine the values ``running``.
 
-    A key that is in neither stays as it is. ``staged`` is the runtime's path as nvidia-ctk has it, empty if it was not
-    asked; ``work`` is for ``idle``. Raises ConvergeError if dockerd would not start with the file.
+    Other keys do not change. ``staged``: the runtime's path from nvidia-ctk, empty if it was not asked. ``work``: for
+    ``idle``. Raises ConvergeError if dockerd would not start with the file.
     """
     values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
     if staged:
         values[PLACES[PATH]] = staged
     elif PATH in configured and configured[PATH] is None:
-        values[PLACES[PATH][:2]] = None  # the whole entry, whatever it says by now: without a path it would be fatal
+        values[PLACES[PATH][:2]] = None  # the whole entry: dockerd does not start with one without a path
     merged = json_document.merge(document, values)
     why = daemon.no_start(merged, state)
     if why:
-        raise ConvergeError(f"{CONFIG}: {why}; it was not touched")
+        raise ConvergeError(f"{CONFIG}: {why}; it was not changed")
     file, restart = state.files.get(CONFIG), CDI in running
     before = state.docker if isinstance(state.docker, Engine) else Engine()
     record = _record(state, document, merged, configured)
@@ -112,7 +102,7 @@ def install(
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
     load = json_document.write(json_document.merge(merged, named), data or b"") if named else target or b"{}\n"
-    # After a cut the file may already have what has to be loaded, which is not its final content.
+    # After an interrupted step, the file may already have the content to be loaded, which is not the final one.
     written = target != data or (bool(named) and load != data)
     script = DockerInstall(
         before=state.sha256(CONFIG),
@@ -140,14 +130,14 @@ def install(
 
 
 def _runtime_paths(path: Value) -> tuple[str, ...]:
-    """The paths by which the engine may name the runtime."""
+    """Return the paths that the engine may report for the runtime."""
     if not isinstance(path, str):
         return ()
     return tuple(dockerkeys.SAME) if path == RUNTIME else (path,)
 
 
 def _has_cdi_still(state: NodeState, document: Document) -> bool:
-    """Does the engine still run with our features.cdi, which only a restart takes back?"""
+    """Tell whether the engine still runs with gpuready's features.cdi, which only a restart can undo."""
     if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
         return False
     runs = dockerkeys.runs(state, state.docker, document)[CDI]
@@ -155,9 +145,9 @@ def _has_cdi_still(state: NodeState, document: Document) -> bool:
 
 
 def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
-    """The final content of the file: today's bytes, or those from before our first change, if they mean the same.
+    """Return the final content of the file: today's bytes, or the original ones, if they mean the same. None: no file.
 
-    None: no file. ``ends``: nothing in the file is ours any more, not even what a step that was cut off left there.
+    ``ends``: nothing in the file is gpuready's any more, not even the remains of an interrupted step.
     """
     file, kept = state.files.get(CONFIG), ledger.kept(state, CONFIG)
     same = json_document.write(merged) == json_document.write(document)
@@ -167,12 +157,12 @@ def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bo
 
 
 def _meaning(document: Document) -> bytes:
-    """The document as dockerd reads it: an empty object or null is no key, and order does not matter."""
+    """Return the document as dockerd understands it: without empty objects and nulls, in no particular order."""
     return json_document.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
 def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
-    """The values that a reload needs by name, because the final file does not have their keys."""
+    """Return the values that the file must name during a reload, because the final file does not have their keys."""
     named: _Named = {}
     for key, value in running.items():
         if key == PATH and value is None:
@@ -185,7 +175,7 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
 def _record(
     state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """What is ours in daemon.json after this step. A key that somebody else changed since is theirs."""
+    """Return which keys of daemon.json are gpuready's after this step. A key that somebody else changed is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
     still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
     ours = still | dict(configured)
@@ -193,7 +183,7 @@ def _record(
 
 
 def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) -> bytes:
-    """The user's document, which also names what was in force before for all that a reload may have changed."""
+    """Return the user's document with the earlier values of all keys that the reload may have changed."""
     size = shm_size.running(state, state.files.get(CONFIG), document)
     before: dict[str, _Named] = {
         PATH: {("runtimes",): document.get("runtimes") or {}},
@@ -206,13 +196,13 @@ def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) 
 
 
 def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:
-    """The user's document with live-restore; unchanged if a flag of dockerd sets it."""
+    """Return the user's document with live-restore; without a change if a flag of dockerd sets it."""
     values: _Named = {} if LIVE in daemon.flags(state) else {(LIVE,): on}
     return json_document.write(json_document.merge(document, values))
 
 
 def _staged_path(text: str) -> str:
-    """The runtime's path in what nvidia-ctk wrote."""
+    """Return the runtime's path in nvidia-ctk's result. Raises ConvergeError."""
     try:
         path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
     except (DaemonJsonError, KeyError, TypeError):

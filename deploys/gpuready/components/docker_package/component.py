@@ -1,10 +1,10 @@
-"""Docker itself, where there is none: docker.io of the distribution, only when the spec asks for it.
+"""Docker itself, if it is missing and the spec asks for it: the distribution's docker.io.
 
-An engine that is there is never replaced. Docker's own packages and the distribution's exclude each other
-(containerd.io conflicts with containerd and runc), so where those are, or their repository is, nothing is installed
-beside them. Installing runs ``systemctl daemon-reload``, so it is class *recreate*. On the way back it goes only when
-neither a container nor a volume is left. Sources: debian/control and postinst of docker.io; Docker's documentation,
-"Install on Debian".
+An existing engine is never replaced. Docker's own packages and those of the distribution exclude each other
+(containerd.io conflicts with containerd and runc). So if the node has Docker's packages or repository, nothing is
+installed. The installation runs ``systemctl daemon-reload``, so it is class *recreate*. ``remove`` purges Docker only
+if no container and no volume is left.
+Sources: debian/control and postinst of docker.io; Docker's documentation, "Install on Debian".
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
-#: The packages that came with it, one a line, as templates/docker_package/install.sh.j2 writes them.
+#: The packages that were installed with it, one per line (templates/docker_package/install.sh.j2).
 CAME = f"{ledger.KEPT}/engine.installed"
 _KEY, _INSTALLED = "engine.docker", "installed"
 _DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
 
 
 class Engine(Component):
-    """docker.io, with the client and iptables."""
+    """docker.io with its client and iptables, installed on request."""
 
     name = "engine"
     part = "runtime"
@@ -76,7 +76,7 @@ class Engine(Component):
 
 @dataclass(frozen=True)
 class EngineInstall(Script):
-    """Install docker.io with what it needs, and keep a list of the packages that came."""
+    """Install docker.io with its dependencies, and record the new packages."""
 
     template = "docker_package/install"
     work: tuple[str, ...]
@@ -91,7 +91,6 @@ class EngineRemove(Script):
 
 
 def _refuse(state: NodeState) -> None:
-    """NotComparable with what stands in the way."""
     if isinstance(state.packages, Unknown):
         raise NotComparable(state.packages.unknown)
     if "apt-get" not in state.have:

@@ -1,4 +1,4 @@
-"""The driver and the GPUs: is the module loaded, do kernel and libraries agree, are all GPUs there.
+"""Checks of the driver and the GPUs: the module is loaded, the libraries match it, and all GPUs are present.
 
 Sources: /proc/driver/nvidia (the driver's README, "proc interface"), nvidia-smi -q -x, modinfo(8).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
+from gpuready.core.check import Check, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, unread, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
 from gpuready.state.model import NodeState, Unknown
@@ -36,11 +36,11 @@ def _match(spec: NodeSpec, state: NodeState) -> Verdict:
         if (version := library_version(state.linker.libs.get(path, path))) and version != loaded
     ]
     if wrong:
-        return fail(f"the module is {loaded}, the libraries are not", evidence="; ".join(wrong))
+        return fail(f"the module is {loaded}, but libraries have another version", evidence="; ".join(wrong))
     on_disk = state.driver.on_disk_version
     if on_disk and on_disk != loaded:
         return warn(
-            f"the next boot loads {on_disk}, now {loaded} runs: an update waits for a reload or a reboot",
+            f"the next boot loads {on_disk}, but {loaded} is loaded now: an update needs a reload or a reboot",
             "drain the node, then reboot it",
         )
     return passed(f"module and libraries are {loaded}")
@@ -50,7 +50,7 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
     if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     missing = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if node not in state.driver.nodes]
-    numbered = sum(bool(re.fullmatch(r"/dev/nvidia[0-9]+", node)) for node in state.driver.nodes)
+    numbered = len(state.driver.gpu_nodes)
     if numbered < len(state.driver.gpus):
         missing.append(f"{len(state.driver.gpus) - numbered} of /dev/nvidia0 to {len(state.driver.gpus) - 1}")
     missing += [f"{node} (its major number is not the module's)" for node in state.leftovers.misnumbered]
@@ -59,23 +59,24 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
             f"missing: {', '.join(missing)}",
             "gpuready apply; or nvidia-modprobe -c with each GPU's number, and nvidia-modprobe -u -c 0",
         )
-    return passed(f"device nodes of {numbered} GPUs, nvidiactl and nvidia-uvm")
+    return passed(f"device nodes of {gpu_count(numbered)}, nvidiactl and nvidia-uvm")
 
 
 def _count(spec: NodeSpec, state: NodeState) -> Verdict:
-    want = spec.hardware.gpus
+    want = spec.hardware.expected_gpus
     if isinstance(state.driver.smi, Unknown):
         return unread(state.driver.smi)
     seen = len(re.findall(r"<gpu id=", state.driver.smi)) if state.driver.smi else len(state.driver.gpus)
-    if want == "auto":
+    if want is None:
         if seen:
-            return warn(f"{seen} seen, and the spec does not say how many there are", f"set hardware: {{gpus: {seen}}}")
+            return warn(f"{seen} seen, but the spec does not say how many to expect", f"set hardware: {{gpus: {seen}}}")
         return unknown(
             "no GPU found; a GPU that fell off the bus is not listed",
             "set hardware: {gpus: none}, or how many there are",
         )
     if seen != want:
-        return fail(f"{seen} of {want} GPUs seen", evidence=", ".join(state.driver.gpus))
+        more = f"set hardware: {{gpus: {seen}}}" if seen > want else ""
+        return fail(f"{seen} of {gpu_count(want)} seen", more, evidence=", ".join(state.driver.gpus))
     return passed(f"GPUs seen: {seen}")
 
 
@@ -101,17 +102,17 @@ CHECKS = (
         "The GPU is on the PCI bus, but the kernel module is not loaded: not built for this kernel, refused by Secure "
         "Boot, or nouveau holds the device.",
         "cat /proc/driver/nvidia/version; dmesg | grep -iE 'nvrm|nouveau|lockdown'",
-        "modprobe nvidia, and read what dmesg says of it; build the module for this kernel (dkms status)",
+        "run modprobe nvidia and read dmesg; build the module for this kernel (dkms status)",
         _loaded,
         gpu=True,
     ),
     Check(
         "driver.match",
         Level.effective,
-        "Libraries of another version than the loaded module (an update without a reboot, or two drivers on one node) "
-        "make NVML answer 'Driver/library version mismatch' and CUDA fail with 803 or 804.",
+        "The libraries have another version than the loaded module: an update without a reboot, or two drivers on one "
+        "node. NVML fails with 'Driver/library version mismatch', CUDA with 803 or 804.",
         "cat /proc/driver/nvidia/version; ldconfig -p | grep -E 'libcuda|libnvidia-ml'; modinfo -F version nvidia",
-        "drain the node and reboot it (or reload the modules); remove what is left of another driver, run ldconfig",
+        "drain the node and reboot it (or reload the modules); remove leftovers of another driver and run ldconfig",
         _match,
         gpu=True,
         after=("driver.loaded",),
@@ -119,8 +120,8 @@ CHECKS = (
     Check(
         "driver.nodes",
         Level.effective,
-        "Nothing has made the device nodes yet: a program as root makes them at its start, one in a container cannot, "
-        "and CUDA answers 100 or 999 there.",
+        "The device nodes do not exist yet. A program that runs as root creates them. A program in a container cannot, "
+        "and CUDA fails there with error 100 or 999.",
         "ls -l /dev/nvidia*; grep nvidia /proc/devices",
         "gpuready apply; by hand: nvidia-modprobe -c 0 (each GPU's number), then nvidia-modprobe -u -c 0",
         _nodes,
@@ -130,9 +131,9 @@ CHECKS = (
     Check(
         "gpu.count",
         Level.effective,
-        "A GPU that fell off the bus is simply not listed: only a number in the spec tells that one is missing.",
+        "A GPU that fell off the bus is not listed. Only the number in the spec shows that one is missing.",
         "nvidia-smi -L; ls /proc/driver/nvidia/gpus; lspci -d 10de:",
-        "look for XID 79 in dmesg; power-cycle the node; if the GPU stays away, have it replaced",
+        "look for XID 79 in dmesg; power-cycle the node; if the GPU does not come back, replace it",
         _count,
         gpu=True,
         after=("driver.loaded",),
@@ -140,9 +141,9 @@ CHECKS = (
     Check(
         "gpu.model",
         Level.effective,
-        "The node has another GPU than the spec says: a wrong machine type, or an inventory that fell behind.",
+        "The node has another GPU than the spec says: a wrong machine type, or an outdated inventory.",
         "nvidia-smi -L",
-        "order the right machine, or correct hardware.model in the spec",
+        "use the right machine type, or correct hardware.model in the spec",
         _model,
         gpu=True,
         after=("driver.loaded",),

@@ -1,11 +1,12 @@
-"""The NVIDIA driver's packages: held, all of them, so that nothing moves a part of the driver under a loaded module.
+"""The packages of the NVIDIA driver: all held, so that no upgrade changes a part of the driver under a loaded module.
 
-Held is what dpkg calls it, which apt and unattended-upgrades respect; a list of exact names in apt.conf.d keeps the
-latter from even trying, also when somebody takes a hold back. Packages that follow the kernel stay free: they demand
-the driver's own version, and without them a new kernel would boot without a module. packages.py says which packages are
-the driver's, install.py what an installation asks of a node, and recipes.py what it is made of. Sources: apt-mark(8),
-unattended-upgrade(8) (a pattern is matched from the start of a name, so it has to end with ``$``), apt.conf(5),
-nvidia-graphics-drivers and linux-restricted-modules.
+apt and unattended-upgrades respect dpkg's hold. A list of exact names in apt.conf.d stops unattended-upgrades even if
+someone releases a hold. Packages that follow the kernel are not held: they require the driver's version, and without
+them a new kernel would boot without a module.
+
+packages.py tells which packages are the driver's, install.py what an installation needs, recipes.py which packages it
+installs. Sources: apt-mark(8), unattended-upgrade(8) (a pattern matches the start of a name, so it ends with ``$``),
+apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuready.components.driver import holds as driverholds
-from gpuready.components.driver import install, packages, recipes
+from gpuready.components.driver import holds, install, packages, recipes
 from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Reply, Script, Step, Steps
@@ -23,16 +23,16 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Package, Unknown
 
-#: Read after unattended-upgrades' own file, whose list it adds to.
+#: apt reads it after the file of unattended-upgrades, and adds its list to the one there.
 UNATTENDED = "/etc/apt/apt.conf.d/99gpuready-driver"
-#: "NAME hold" or "NAME free" of each package from before gpuready's first touch, as templates/driver/hold.sh.j2 has it.
+#: One line per package, "NAME hold" or "NAME free": its state before gpuready's first change (driver/record.sh.j2).
 BEFORE = f"{ledger.KEPT}/driver.original"
 FILES = (UNATTENDED, *install.FILES)
 _KEPT_OUT = "driver.unattended-upgrades"
 
 
 class Driver(Component):
-    """A hold on every package of the driver, their names in a file of apt.conf.d; and, if asked for, its version."""
+    """A hold on every package of the driver and, on request, one version of it."""
 
     name = "driver"
     part = "driver"
@@ -49,39 +49,37 @@ class Driver(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if isinstance(state.packages, Unknown):
             raise NotComparable(state.packages.unknown)
-        driverholds.refuse(state)
-        apt = driverholds.by_apt(state)
+        holds.refuse(state)
+        apt = holds.by_apt(state)
         if spec.driver.policy == "install" and not apt:
-            raise NotComparable("driver.policy: install knows apt alone so far; hold works with dnf, too")
+            raise NotComparable("driver.policy: install works only with apt so far; hold also works with dnf")
         want = install.expected(spec, state) if spec.driver.policy == "install" else {}
-        members = _members(state)
+        members = packages.members(state.installed)
         if want and want["driver.version"] != install.actual(state)["driver.version"]:
-            return want | {_KEPT_OUT: "kept out"}  # which packages are to be held is not known before they are there
-        _refuse(members)
-        holds: dict[str, Value] = {f"driver.{name}.held": True for name in members}
-        return want | holds | ({_KEPT_OUT: "kept out"} if apt else {})
+            return want | {_KEPT_OUT: "kept out"}  # the packages to hold are known only after the installation
+        _refuse_mixed(members)
+        held: dict[str, Value] = {f"driver.{name}.held": True for name in members}
+        return want | held | ({_KEPT_OUT: "kept out"} if apt else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        members = _members(state)
-        found: dict[str, Value] = {f"driver.{n}.held": driverholds.held(n, p, state) for n, p in members.items()}
+        members = packages.members(state.installed)
+        found: dict[str, Value] = {f"driver.{n}.held": holds.held(n, p, state) for n, p in members.items()}
         file = state.files.get(UNATTENDED)
         found[_KEPT_OUT] = None if file is None else "kept out" if file.data == _content(members) else "others kept out"
         return found | install.actual(state) | ledger.actual("driver", state, FILES)
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        there = state.packages if isinstance(state.packages, dict) else {}
-        rows = [line.split() for line in state.files[BEFORE].text.splitlines()] if BEFORE in state.files else []
-        holds: dict[str, Value] = {
-            f"driver.{row[0]}.held": row[1:] == ["hold"] for row in rows if row and row[0] in there
+        rows = [line.split() for line in state.text(BEFORE).splitlines()]
+        held: dict[str, Value] = {
+            f"driver.{row[0]}.held": row[1:] == ["hold"] for row in rows if row and row[0] in state.installed
         }
-        return holds | ledger.whole("driver", state, FILES)
+        return held | ledger.whole("driver", state, FILES)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return install.kind(diff, state)
 
-    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        last = tuple(c for c in diff if c.key == install.RUNNING)
-        return tuple(group for group in (tuple(c for c in diff if c not in last), last) if group)
+    def stage(self, change: Change) -> int:
+        return int(change.key == install.RUNNING)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         return gpu_containers(state, "nvidia") if install.kind(diff, state) >= Disruption.recreate else ()
@@ -92,16 +90,14 @@ class Driver(Component):
         if any(key.startswith("driver.files.") for key in keys):
             return ("the driver itself stays as it is",)
         if _KEPT_OUT in keys:
-            said.append(
-                "from now on security updates of the driver wait for you, too: NVIDIA publishes them as bulletins"
-            )
+            said.append("this also holds back security updates of the driver: follow NVIDIA's security bulletins")
         if "driver.version" in keys:
             said.append(f"only apply checks whether the repositories have {spec.driver.version}")
         if install.RUNNING in keys and (why := install.cannot_reload(state)):
-            said.append(f"the module takes a reboot: {why}")
+            said.append(f"the new module needs a reboot: {why}")
         elif install.RUNNING in keys and state.driver.loaded:
             said.append(
-                "the module is reloaded if nobody uses a GPU and it can be unloaded, else the node takes a reboot"
+                "the module is reloaded if nothing uses a GPU and it can be unloaded; otherwise the node needs a reboot"
             )
         return tuple(said)
 
@@ -120,7 +116,7 @@ class Driver(Component):
             yield _hold(state, [_unattended(state, members)], members)
         elif back or set(wanted) - {install.RUNNING}:
             held = {key.removeprefix("driver.").removesuffix(".held"): v for key, v in wanted.items() if ".held" in key}
-            puts = [_unattended(state, _members(state))] if wanted.get(_KEPT_OUT) else []
+            puts = [_unattended(state, packages.members(state.installed))] if wanted.get(_KEPT_OUT) else []
             puts += [install.pin(spec, state)] if wanted.get("driver.pin") else []
             yield _hold(state, puts, [n for n, v in held.items() if v], [n for n, v in held.items() if not v], back)
         if install.RUNNING in wanted and not install.cannot_reload(state):
@@ -130,7 +126,7 @@ class Driver(Component):
 
 @dataclass(frozen=True)
 class Load(Script):
-    """Load the module of the packages in place of the one that runs; ``stuck`` records that this takes a reboot."""
+    """Replace the loaded module with that of the packages. ``stuck``: a file that records that this needs a reboot."""
 
     template = "driver/load"
     version: str
@@ -140,7 +136,7 @@ class Load(Script):
 
 @dataclass(frozen=True)
 class ListAvailable(Script):
-    """List what the repositories have of packages, and the kernels for which a module can be built."""
+    """List the versions of packages in the repositories, and the kernels for which a module can be built."""
 
     template = "driver/available"
     packages: tuple[str, ...]
@@ -149,7 +145,7 @@ class ListAvailable(Script):
 
 @dataclass(frozen=True)
 class Simulate(Script):
-    """Ask apt what it would do for ``pins`` (NAME=VERSION) with that file of preferences."""
+    """Simulate the installation of ``pins`` (NAME=VERSION) with this file of preferences."""
 
     template = "driver/simulate"
     pins: tuple[str, ...]
@@ -158,9 +154,9 @@ class Simulate(Script):
 
 @dataclass(frozen=True)
 class InstallPackages(Script):
-    """Install ``pins``, if apt would still do what was judged (``judged``: its simulation).
+    """Install ``pins`` if apt's simulation is still the same as ``judged``.
 
-    ``packages`` are those of the driver from before; ``nouveau`` and ``fabric_manager`` say whether nouveau must go and
+    ``packages``: the driver's packages before the installation. ``nouveau``: nouveau must not load. ``fabric_manager``:
     the fabric manager must run.
     """
 
@@ -182,7 +178,7 @@ class InstallPackages(Script):
 
 @dataclass(frozen=True)
 class Hold(Script):
-    """Hold packages or let them go, by apt or by dnf, and write or put back the files beside that."""
+    """Hold or release packages with apt or dnf, and write or restore the files for that."""
 
     template = "driver/hold"
     hold: tuple[str, ...]
@@ -194,21 +190,23 @@ class Hold(Script):
 
 
 def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[str, Package]]:
-    """Install in one transaction, after its simulation was judged; return the driver's packages of then."""
+    """Simulate the installation, judge it, and install; return the driver's packages afterwards."""
     wanted = install.wanted(spec, state)
     available = ListAvailable(recipes.names(wanted), wanted.kernels)
-    told = yield Step("driver-available", available, timeout=1200, summary="what do the repositories have?")
+    told = yield Step(
+        "driver-available", available, timeout=1200, summary="list the driver packages in the repositories"
+    )
     built_for = [line.removeprefix("headers ") for line in told.out.splitlines() if line.startswith("headers ")]
     pins = recipes.choose(wanted, recipes.available(told.out), built_for)
     pin, nouveau = install.pin(spec, state), install.nouveau(state)
     simulate = Simulate(pins, pin.content)
-    told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="what would apt do?")
-    gone = recipes.judge(told.out, wanted, _members(state))
+    told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
+    gone = recipes.judge(told.out, wanted, packages.members(state.installed))
     script = InstallPackages(
         pins=pins,
         preferences=pin.content,
         judged=told.out,
-        packages=tuple(_members(state)),
+        packages=tuple(packages.members(state.installed)),
         version=wanted.version,
         kernels=wanted.kernels,
         kind="restart" if state.driver.loaded else "recreate",
@@ -230,31 +228,26 @@ def _hold(
     unhold: Iterable[str] = (),
     back: tuple[ledger.Putback, ...] = (),
 ) -> Step:
-    """Holds, and the files beside them."""
-    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, driverholds.by_apt(state))
-    summary = "take back the holds" if back else "hold the driver's packages"
+    """Return the step for the holds and their files."""
+    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, holds.by_apt(state))
+    summary = "restore the package holds" if back else "hold the driver's packages"
     return Step("driver-hold", script, timeout=300, summary=summary)
 
 
 def _unattended(state: NodeState, members: Mapping[str, Package]) -> ledger.Put:
-    """The file for unattended-upgrades with these names."""
+    """Return the file that excludes these packages from unattended-upgrades."""
     return ledger.put(state, UNATTENDED, _content(members))
 
 
-def _members(state: NodeState) -> dict[str, Package]:
-    """All installed packages of the driver; none where they cannot be read, which ``expected`` refuses."""
-    return {} if isinstance(state.packages, Unknown) else packages.members(state.packages)
-
-
-def _refuse(members: Mapping[str, Package]) -> None:
-    """Raise :class:`NotComparable` for packages that are half-configured or of several versions."""
+def _refuse_mixed(members: Mapping[str, Package]) -> None:
+    """Raise :class:`NotComparable` if packages are half-configured or have several versions."""
     if broken := [name for name, package in members.items() if not package.configured]:
-        raise NotComparable(f"{', '.join(broken)}: half-configured; dpkg --configure -a first, then they can be held")
+        raise NotComparable(f"{', '.join(broken)}: half-configured; run dpkg --configure -a first")
     versions = sorted({packages.version(package) for package in members.values()})
     if len(versions) > 1:
         raise NotComparable(
-            f"the driver's packages are of versions {', '.join(versions)} (gpuready explain driver.packages); bring "
-            "them to one first: a hold would keep them different"
+            f"the driver's packages have different versions ({', '.join(versions)}): bring them to one version first "
+            "(gpuready explain driver.packages)"
         )
 
 

@@ -1,7 +1,8 @@
-"""Which of the driver's packages nothing moves: apt's holds, and the locks of dnf's plugin versionlock. Pure.
+"""Which packages are held: by apt, or by dnf's versionlock plugin. Pure.
 
-Sources: dpkg(1), apt-mark(8), dnf-versionlock(8) and its list (NAME-EPOCH:VERSION-RELEASE and an architecture or ``*``;
-a line that begins with ``!`` keeps a version out and holds nothing). dnf exits 0 when it locked nothing.
+dnf exits 0 even if it locked nothing, so its list counts. Each line is NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH may
+be ``*``. A line that starts with ``!`` excludes a version and holds nothing.
+Sources: dpkg(1), apt-mark(8), dnf-versionlock(8).
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ PLUGIN = "/etc/dnf/plugins/versionlock.conf"
 
 
 def by_apt(state: NodeState) -> bool:
-    """Does apt hold here (else dnf, if anything)?"""
+    """Tell whether apt holds packages on this node. Otherwise only dnf can."""
     return "apt-get" in state.have
 
 
 def held(name: str, package: Package, state: NodeState) -> bool:
-    """Is that package held?"""
     if by_apt(state) or LOCKS not in state.files:
         return package.held
     plain = name.partition(":")[0]
@@ -30,7 +30,7 @@ def held(name: str, package: Package, state: NodeState) -> bool:
 
 
 def refuse(state: NodeState) -> None:
-    """Raise :class:`NotComparable` where nothing here can hold a package."""
+    """Raise :class:`NotComparable` if nothing on this node can hold packages."""
     if by_apt(state):
         return
     if "dnf" not in state.have:
@@ -41,5 +41,5 @@ def refuse(state: NodeState) -> None:
         )
     if PLUGIN not in state.files:
         raise NotComparable(
-            "dnf holds packages by its plugin versionlock: install python3-dnf-plugin-versionlock first"
+            "dnf holds packages with its plugin versionlock: install python3-dnf-plugin-versionlock first"
         )

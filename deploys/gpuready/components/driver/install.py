@@ -1,9 +1,10 @@
-"""What the driver's installation asks of a node: version, the flavor that its GPUs take, and what stands in the way.
+"""What an installation of the driver needs: version, flavor, and a node on which it is possible.
 
-Libraries of another version under a loaded module are what an update by hand leaves behind, so packages and module go
-together: where nobody uses a GPU the module is reloaded at once, and where it cannot be unloaded it takes a reboot.
-Sources: NVIDIA's Driver Installation Guide (open modules from Turing on, by default from branch 560, alone for
-Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric Manager's user guide (its version is the driver's).
+After an update by hand, new libraries do not match the loaded module. So gpuready changes packages and module
+together. It reloads the module if no process uses a GPU. If the module cannot be unloaded, the node needs a reboot.
+Sources: NVIDIA's Driver Installation Guide (open modules: possible from Turing on, default from branch 560, required on
+Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric Manager's user guide (it has the
+driver's version).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import re
 from collections.abc import Mapping
 
 from gpuready.components.driver import next_boot
-from gpuready.components.driver import packages as driverset
+from gpuready.components.driver import packages as driver_packages
 from gpuready.components.driver.recipes import Wanted
 from gpuready.core import ledger, resources
 from gpuready.core.component import Change, Disruption, NotComparable, Value
+from gpuready.core.versions import driver, numbers
 from gpuready.cuda import tables
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Package
@@ -23,33 +25,34 @@ from gpuready.state.model import NodeState, Package
 PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
 NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"
 FILES = (PIN, NOUVEAU)
-#: The boot in which the module could not be reloaded, by its boot_id.
+#: Holds the boot_id of the boot in which the module could not be reloaded.
 STUCK = "/var/lib/gpuready/driver.reload"
 RUNNING = "driver.running"
-#: Keys that a transaction of packages closes.
+#: The keys that an installation of packages closes.
 HEAVY = frozenset({"driver.version", "driver.module", "driver.fabric-manager", "driver.nouveau"})
-#: Packages that bring a module of one flavor, or demand it, and conflict with those of the other one.
+#: Packages that contain or require a module of one flavor. They conflict with those of the other flavor.
 _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
     r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
     r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
 )
-#: Of the recipes, those whose module comes signed; elsewhere it is built on the node.
+#: The system whose recipes have a signed module. On others, the module is built on the node.
 _SIGNED_ON = "ubuntu"
 
 
 def versions(state: NodeState) -> tuple[str, ...]:
-    """The versions of the driver's packages here; one, if all is well."""
-    packages = state.packages if isinstance(state.packages, dict) else {}
-    return tuple(sorted({driverset.version(package) for package in driverset.members(packages).values()}))
+    """Return the versions of the driver's packages; a healthy node has one."""
+    return tuple(
+        sorted({driver_packages.version(package) for package in driver_packages.members(state.installed).values()})
+    )
 
 
 def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
-    """The keys of an installation; raises :class:`NotComparable`."""
-    if spec.hardware.gpus == "none":
+    """Return the expected keys of an installation. Raises :class:`NotComparable`."""
+    if spec.hardware.without_gpus:
         raise NotComparable(
-            "driver.policy: install, and hardware.gpus: none: say driver: {policy: observe} for a host without GPUs, "
-            "or how many it has (auto, where they come later)"
+            "driver.policy is install, but hardware.gpus is none: set driver: {policy: observe} if the host has no "
+            "GPUs; otherwise set hardware.gpus (auto if GPUs come later)"
         )
     version = spec.driver.version or ""
     flavor = _flavor(spec, state)
@@ -65,29 +68,25 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
 
 
 def actual(state: NodeState) -> dict[str, Value]:
-    """What those keys are now."""
-    packages = state.packages if isinstance(state.packages, dict) else {}
-    members = driverset.members(packages)
+    members = driver_packages.members(state.installed)
     broken = [name for name, package in members.items() if not package.configured]
     managers = [p for name, p in members.items() if re.match(r"nvidia-fabric-?manager", name)]
-    pin = re.search(r"^Pin: version (\S+)-\*$", state.files[PIN].text, re.M) if PIN in state.files else None
+    pin = re.search(r"^Pin: version (\S+)-\*$", state.text(PIN), re.M)
     return {
         "driver.version": ", ".join([*versions(state), *(f"{name} half-configured" for name in broken)]) or None,
         "driver.module": _module(members, state),
         "driver.pin": pin[1] if pin else None,
         "driver.nouveau": "kept away" if next_boot.nouveau_kept_away(state) else None,
-        "driver.fabric-manager": driverset.version(managers[0]) if managers else None,
+        "driver.fabric-manager": driver_packages.version(managers[0]) if managers else None,
         RUNNING: state.driver.loaded or None,
     }
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
-    """What to ask apt for."""
-    packages = state.packages if isinstance(state.packages, dict) else {}
     flavor = _flavor(spec, state)
-    members = driverset.members(packages)
-    said = [owner.name for owner in driverset.owners(state)]
-    makers = [name.removeprefix("packages of ") for name in said if name.startswith("packages of ")]
+    members = driver_packages.members(state.installed)
+    owners = [owner.name for owner in driver_packages.owners(state)]
+    makers = [name.removeprefix("packages of ") for name in owners if name.startswith("packages of ")]
     other = [name for name in members if _carries(name) not in ("", flavor)]
     return Wanted(
         os=state.os.id,
@@ -97,7 +96,9 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
         maker=makers[0] if makers else "",
         installed=tuple(name for name in members if name not in other),
         replaced=tuple(other),
-        prebuilt=tuple(sorted({driverset.plain(n) for n in packages if n.startswith("linux-modules-nvidia-")})),
+        prebuilt=tuple(
+            sorted({driver_packages.plain(n) for n in state.installed if n.startswith("linux-modules-nvidia-")})
+        ),
         release=state.os.version_id,
         signed=_signed_only(state),
         fabric_manager=_wants_fabric_manager(spec, state),
@@ -105,12 +106,12 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
 
 
 def _kernels(state: NodeState) -> set[str]:
-    """The kernels that run or boot next, of those whose modules are on the node."""
+    """Return the running kernel and those that may boot next, if their modules are on the node."""
     return {state.kernel, *next_boot.kernels(state)[0]} & set(state.boots.installed)
 
 
 def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
-    """The class of closing that part: the packages' scripts reload systemd, a loaded module is replaced."""
+    """Return the class of disruption: scripts of the packages reload systemd, and a loaded module is replaced."""
     keys = {c.key for c in diff}
     if cannot_reload(state) and (RUNNING in keys or (state.driver.loaded and keys & HEAVY)):
         return Disruption.reboot
@@ -120,7 +121,7 @@ def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
 
 
 def cannot_reload(state: NodeState) -> str:
-    """Why only a reboot brings the new module, or nothing."""
+    """Return why the new module needs a reboot; empty if a reload may do."""
     if state.boots.nouveau_bound:
         return f"nouveau holds {', '.join(state.boots.nouveau_bound)}"
     tried = state.files.get(STUCK)
@@ -134,20 +135,21 @@ def _wants_fabric_manager(spec: NodeSpec, state: NodeState) -> bool:
     )
 
 
-def _architectures(state: NodeState) -> list[str]:
+def _devices(state: NodeState) -> list[tables.Device]:
+    """Return the GPUs on the bus that the tables know, each model once."""
     ids = [line.split()[2] for line in state.driver.pci_gpus if len(line.split()) > 2]
-    found = {tables.architecture(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
-    return sorted(found - {""})
+    found = {tables.device(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
+    return sorted(found - {tables.Device()}, key=lambda each: each.model)
 
 
 def _carries(name: str) -> str:
-    """The flavor that a package of that name belongs to, or nothing."""
-    name = driverset.plain(name)
+    """Return the flavor that a package is for; empty if it fits both."""
+    name = driver_packages.plain(name)
     return ("open" if "open" in name.split("-") else "proprietary") if _FLAVORED.fullmatch(name) else ""
 
 
 def _module(members: Mapping[str, Package], state: NodeState) -> str | None:
-    """The flavor of the packages; where none of them says it, of the module that the running kernel has."""
+    """Return the flavor of the installed packages; if their names do not tell, that of the running kernel's module."""
     if said := {_carries(name) for name in members} - {""}:
         return "open" if "open" in said else "proprietary"
     there = state.boots.module(state.kernel) if members else None
@@ -155,68 +157,68 @@ def _module(members: Mapping[str, Package], state: NodeState) -> str | None:
 
 
 def _flavor(spec: NodeSpec, state: NodeState) -> str:
-    """The module's flavor: as the spec says, else what the GPUs take, else what is there."""
+    """Return the flavor to install: from the spec, else what the GPUs require, else what is installed."""
     if spec.driver.flavor != "auto":
         return spec.driver.flavor
-    rules = {tables.open_module(each) for each in _architectures(state)}
+    rules = {each.open_module for each in _devices(state)}
     if "never" in rules or "only" in rules:
         return "proprietary" if "never" in rules else "open"
     if now := actual(state)["driver.module"]:
         return str(now)
     if not rules:
-        raise NotComparable("driver.flavor: auto, and no GPU is seen by which to choose: say open or proprietary")
+        raise NotComparable("driver.flavor is auto, but there is no GPU to choose by: set it to open or proprietary")
     return "open" if int((spec.driver.version or "0").partition(".")[0]) >= 560 else "proprietary"
 
 
 def _signed_only(state: NodeState) -> bool:
-    """Would Secure Boot refuse a module that is built here? Not one whose signer's module runs already."""
-    boots = state.boots
-    enforced = (boots.secure_boot and not boots.shim_insecure) or boots.lockdown in ("integrity", "confidentiality")
-    running = boots.module(state.kernel)
-    return bool((enforced or boots.sig_enforce) and not (state.driver.loaded and running and running.signer))
+    """Tell whether Secure Boot refuses a module built on the node. It does not if a signed module already runs."""
+    running = state.boots.module(state.kernel)
+    return state.boots.signed_only and not (state.driver.loaded and running and running.signer)
 
 
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
-    """Before anything is installed: whose driver is here, what the GPUs and Secure Boot take."""
+    """Raise :class:`NotComparable` if another driver, the GPUs or Secure Boot rule this installation out."""
     if state.os.id not in ("debian", "ubuntu"):
         raise NotComparable(
-            f"driver.policy: install knows Debian and Ubuntu, this is {state.os.name or 'another system'}"
+            f"driver.policy: install supports Debian and Ubuntu, but this is {state.os.name or 'another system'}"
         )
-    found = driverset.owners(state)
+    found = driver_packages.owners(state)
     if others := [owner for owner in found if not owner.name.startswith("packages")]:
-        way = {"NVIDIA's .run installer": "nvidia-uninstall --silent first"}.get(others[0].name, "take that away first")
+        way = {"NVIDIA's .run installer": "nvidia-uninstall --silent first"}.get(others[0].name, "remove it first")
         raise NotComparable(
             f"{others[0].name} installed a driver here ({others[0].evidence}); gpuready does not mix drivers: {way}"
         )
     if len(found) > 1:
         said = " and ".join(f"{owner.name} ({owner.evidence})" for owner in found)
-        raise NotComparable(f"{said} are mixed here: purge those of one of them first")
-    branch = int((spec.driver.version or "0").partition(".")[0])
-    for architecture in _architectures(state):
-        if lacks := tables.no_support(architecture, branch):
+        raise NotComparable(f"{said} are mixed on this node: purge one of them first")
+    version = numbers(spec.driver.version or "0")
+    for gpu in _devices(state):
+        if lacks := tables.no_support(gpu.architecture, version[0]):
             raise NotComparable(f"driver {spec.driver.version} has {lacks}")
-        rule = tables.open_module(architecture)
-        if (rule, flavor) in (("only", "proprietary"), ("never", "open")):
-            word = "the open module alone" if rule == "only" else "the proprietary module alone"
-            raise NotComparable(f"driver.flavor: {flavor}, and {architecture} GPUs take {word}")
+        if (first := gpu.oldest_driver) and first.sure and version < first.driver:
+            text = f"driver {spec.driver.version} does not support {first.model} GPUs"
+            raise NotComparable(f"{text}: the first version is {driver(first.driver)}")
+        if (gpu.open_module, flavor) in (("only", "proprietary"), ("never", "open")):
+            word = "the open module" if gpu.open_module == "only" else "the proprietary module"
+            raise NotComparable(f"driver.flavor is {flavor}, but {gpu.model} GPUs need {word}")
     if not _kernels(state):
         raise NotComparable(
-            f"there is no /lib/modules/{state.kernel} for the kernel that runs, nor for one in /boot, so no module can "
-            "be installed or built: install the kernel's packages and headers first"
+            f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
+            "kernel's packages and headers first"
         )
     if _signed_only(state) and state.os.id != _SIGNED_ON:
         raise NotComparable(
-            "Secure Boot is on, and a module that is built here would be refused: enrol DKMS's key (mokutil --import, "
-            "then the console) with a driver installed by hand, or switch Secure Boot off; nothing was installed"
+            "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
+            "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
         )
 
 
 def pin(spec: NodeSpec, state: NodeState) -> ledger.Put:
-    """The file by which apt takes no other version."""
+    """Return the apt preferences that pin the version."""
     return ledger.put(state, PIN, resources.document("driver/preferences", version=spec.driver.version))
 
 
 def nouveau(state: NodeState) -> ledger.Put | None:
-    """The file that keeps nouveau away; None if something else does."""
+    """Return the file that blocks nouveau; None if something else blocks it already."""
     kept_away = next_boot.nouveau_kept_away(state)
     return None if kept_away else ledger.put(state, NOUVEAU, resources.document("driver/nouveau.conf"))

@@ -1,7 +1,7 @@
-"""Which kernels may boot next, and whether something keeps nouveau away from the GPUs then. Pure.
+"""Which kernels may boot next, and whether nouveau is blocked. Pure.
 
-Sources: GRUB's manual (default, saved_entry, next_entry), the Boot Loader Specification (an entry's name ends with its
-kernel on Fedora and its kin), modprobe.d(5), kernel-command-line(7) of systemd and dracut.cmdline(7).
+Sources: GRUB's manual (default, saved_entry, next_entry), the Boot Loader Specification (on Fedora and related systems,
+an entry's name ends with its kernel), modprobe.d(5), systemd's kernel-command-line(7), dracut.cmdline(7).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gpuready.state.model import NodeState
 
 _LINUX = re.compile(r"linux(?:16|efi)?\s+\S*/vmlinuz-(\S+)")
 _CHOSEN = re.compile(r"(?:saved|next)_entry=(.+)")
-#: `set default=` of another entry than the first, which is no variable either.
+#: `set default=` with an entry other than the first, and not a variable.
 _PINNED = re.compile(r'set default="?([^"$0]|0[^"])')
 _COMMAND_LINE = re.compile(r"(^|\s)(modprobe\.blacklist|rd\.driver\.blacklist|module_blacklist)=(\S+,)?nouveau(,|\s|$)")
 _MODESET = re.compile(r"(^|\s)nouveau\.modeset=0(\s|$)")
@@ -24,13 +24,13 @@ _MODPROBE = re.compile(
 
 
 def kernels(state: NodeState) -> tuple[tuple[str, ...], bool]:
-    """The kernels that may boot next, newest first, and whether the answer is one for sure."""
+    """Return the kernels that may boot next, newest first, and whether this is certain."""
     there = sorted(state.boots.kernels, key=_by_version, reverse=True)
-    if not there:  # somebody outside boots it
+    if not there:  # the host boots this guest with a kernel of its own
         return ((state.kernel,) if state.kernel in state.boots.installed else ()), True
     chosen = [m[1].strip() for line in state.boots.grub if (m := _CHOSEN.fullmatch(line))]
     named = [kernel for kernel in there if any(entry.endswith(kernel) for entry in chosen)]
-    if chosen and len({*named}) == 1 and len(chosen) == 1:
+    if len(chosen) == 1 and len(named) == 1:
         return (named[0],), True
     if chosen or any(_PINNED.match(line) for line in state.boots.grub):
         return tuple(there), False
@@ -39,7 +39,7 @@ def kernels(state: NodeState) -> tuple[tuple[str, ...], bool]:
 
 
 def nouveau_kept_away(state: NodeState) -> str:
-    """What keeps nouveau from being loaded by itself, or nothing."""
+    """Return what keeps nouveau from loading by itself; empty if nothing does."""
     for path, file in sorted(state.files.items()):
         if "/modprobe.d/" in path and not path.startswith("/var/") and _MODPROBE.search(file.text):
             return path
@@ -48,5 +48,5 @@ def nouveau_kept_away(state: NodeState) -> str:
 
 
 def _by_version(kernel: str) -> list[tuple[int, int, str]]:
-    """Numbers in a name compare as numbers, as sort -V has it."""
+    """Return a sort key that compares the numbers in a name as numbers, as ``sort -V`` does."""
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|\D+", kernel)]

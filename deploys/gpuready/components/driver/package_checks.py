@@ -1,4 +1,4 @@
-"""Where the driver came from, and whether its packages are one set that nothing moves by itself.
+"""Checks of the driver's packages: one source, one version, and held.
 
 Sources: dpkg's Maintainer and rpm's Vendor, nvidia-installer's README, unattended-upgrade(8).
 """
@@ -14,7 +14,6 @@ _RUNFILE = "NVIDIA's .run installer"
 
 
 def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
-    """One who brought the driver, and no more."""
     if isinstance(state.packages, Unknown) and state.have:
         return unread(state.packages)
     found = packages.owners(state)
@@ -29,21 +28,20 @@ def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _way_out(names: list[str]) -> str:
     if _RUNFILE in names:
-        return "keep one: nvidia-uninstall --silent takes the installer's away; then reinstall the packages"
+        return "keep one: remove the installer's driver with nvidia-uninstall --silent, then reinstall the packages"
     if len(names) == 2 and all(name.startswith("packages") for name in names):
-        return "keep one: purge the packages of the other, and let one repository alone serve them"
-    return "keep one: purge the packages (apt-get purge, dnf remove), or take away what is mounted over them"
+        return "keep one: purge the packages of the other, and use only one repository for them"
+    return "keep one: purge the packages (apt-get purge, dnf remove), or unmount what covers them"
 
 
 def _members(state: NodeState) -> dict[str, Package] | Verdict:
-    """The driver's packages, or why there is nothing to judge."""
+    """Return the driver's packages, or a verdict if there are none to check."""
     if isinstance(state.packages, Unknown):
         return unread(state.packages) if state.have else skip("no packages on this node")
     return packages.members(state.packages) or skip("no packages of the driver")
 
 
 def _set(spec: NodeSpec, state: NodeState) -> Verdict:
-    """All packages of the driver are of one version, and configured."""
     members = _members(state)
     if isinstance(members, Verdict):
         return members
@@ -56,13 +54,12 @@ def _set(spec: NodeSpec, state: NodeState) -> Verdict:
     if len(versions) > 1:
         fewest = sorted(versions.items(), key=lambda item: len(item[1]))
         said = "; ".join(f"{version}: {', '.join(names[:6])}" for version, names in fewest)
-        return fail(f"the driver's packages are of {len(versions)} versions", evidence=said)
+        return fail(f"the driver's packages have {len(versions)} versions", evidence=said)
     (version,) = versions
-    return passed(f"{len(members)} packages, all of {version}")
+    return passed(f"{len(members)} packages, all at {version}")
 
 
 def _held(spec: NodeSpec, state: NodeState) -> Verdict:
-    """Nothing moves the driver by itself."""
     members = _members(state)
     if isinstance(members, Verdict):
         return members
@@ -73,7 +70,7 @@ def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.driver.policy != "observe":
         return fail(said)
     if "unattended-upgrades" in state.packages:
-        return warn(f"unattended-upgrades may move the driver under a loaded module: {said}")
+        return warn(f"unattended-upgrades may change the driver while its module is loaded: {said}")
     return skip("driver.policy: observe")
 
 
@@ -84,14 +81,14 @@ CHECKS = (
         "Two drivers on one node (packages and the .run installer, the distribution's packages and NVIDIA's, packages "
         "and a mounted driver) overwrite each other's files, and each update breaks the other's libraries.",
         "dpkg -S $(readlink -f /usr/bin/nvidia-smi); command -v nvidia-uninstall; findmnt | grep nvidia",
-        "keep one owner, and take the other away with its own means",
+        "keep one driver, and uninstall the other with its own tool",
         _owner,
     ),
     Check(
         "driver.packages",
         Level.config,
-        "An update that was cut off, held in part, or came from two repositories left packages of more than one driver "
-        "version: libraries, tools and module no longer fit each other.",
+        "The driver's packages have different versions, so libraries, tools and module do not match: an update was "
+        "interrupted, some packages were held, or two repositories were used.",
         "dpkg -l '*nvidia*' 'libcuda*' | grep ^.i; dpkg --audit",
         "install all of them at one full version in one transaction: apt-get install PACKAGE=VERSION ...",
         _set,
@@ -99,8 +96,8 @@ CHECKS = (
     Check(
         "driver.held",
         Level.config,
-        "An unattended upgrade replaces the driver's libraries while the old module stays loaded: from then on NVML "
-        "says 'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
+        "An unattended upgrade replaces the driver's libraries while the old module stays loaded. Then NVML fails with "
+        "'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
         "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list",
         "driver: {policy: hold} in the spec, then apply",
         _held,

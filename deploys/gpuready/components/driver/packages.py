@@ -1,10 +1,10 @@
-"""The packages of the NVIDIA driver on a node, and everybody who brought a driver there. Pure.
+"""The packages of the NVIDIA driver on a node, and every source of a driver there. Pure.
 
-The set is told by name *and* version: all that is built from the driver's sources carries its version. The tools with
-sources of their own (nvidia-settings, nvidia-persistenced), the container toolkit, CUDA and the packages that follow
-the kernel (linux-modules-nvidia-*, which demand the driver's own version of nvidia-kernel-common) do not. Sources:
-Debian's nvidia-graphics-drivers, Ubuntu's nvidia-graphics-drivers-* and linux-restricted-modules, NVIDIA's repositories
-(Maintainer and Vendor name who built a package), nvidia-installer's README (nvidia-uninstall).
+A package belongs to the driver by its name *and* its version: everything built from the driver's sources has the
+driver's version. Not part of it: tools with their own sources (nvidia-settings, nvidia-persistenced), the container
+toolkit, CUDA, and packages that follow the kernel (linux-modules-nvidia-*).
+Sources: Debian's nvidia-graphics-drivers, Ubuntu's nvidia-graphics-drivers-* and linux-restricted-modules, NVIDIA's
+repositories (Maintainer and Vendor name who built a package), nvidia-installer's README (nvidia-uninstall).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _OTHERS = re.compile(
     r"|nvidia-(container|docker|cuda-(?!mps)|fs|gds|prime|support|settings|persistenced|modprobe|xconfig|ctk)"
     r"|nvidia-(driver-(pinning|assistant|local)|installer-cleanup|texture|nsight|vaapi)"
 )
-#: A driver's version: its branch has three digits.
+#: A driver's version. Its branch has three digits.
 _VERSION = re.compile(r"(?:\d+:)?(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![\d.])")
-#: What comes beside a driver, often from elsewhere: it owns none.
+#: Packages that accompany a driver and often come from another source. They do not show who installed it.
 _BESIDE = re.compile(r"(cuda-drivers-fabric|nvidia-fabric-?manager|nvidia-imex|libnvidia-nscq|libnvsdm|firmware-)")
 _MAKERS = (
     (r"ubuntu\.com|Canonical", "Ubuntu"),
@@ -35,7 +35,7 @@ _MAKERS = (
     (r"RPM ?Fusion", "RPM Fusion"),
     (r"ELRepo", "ELRepo"),
 )
-#: Where platforms mount a whole driver, and the libraries that container runtimes mount one by one.
+#: Where platforms mount a whole driver, or container runtimes mount single libraries.
 _MOUNTED = re.compile(
     r"(/usr/local/nvidia|/var/lib/nvidia|/home/kubernetes/bin/nvidia)(/|$)|/lib(cuda|nvidia-ml)\.so\.\d"
 )
@@ -44,52 +44,51 @@ UNINSTALL = "nvidia-uninstall"
 
 @dataclass(frozen=True)
 class Owner:
-    """Somebody who brought a driver to the node; ``evidence`` is where that shows."""
+    """A source of a driver on the node. ``evidence``: what shows it."""
 
     name: str
     evidence: str
 
 
 def version(package: Package) -> str:
-    """The driver's version in that of a package; empty where it is none of the driver's."""
+    """Return the driver's version in a package's version; empty if the package has another kind of version."""
     found = _VERSION.match(package.version)
     return found[1] if found else ""
 
 
 def plain(name: str) -> str:
-    """The name without the architecture that the probe adds to the second of two."""
+    """Return the name without the architecture, which the probe adds to a name that occurs twice."""
     return name.partition(":")[0]
 
 
 def is_named(name: str) -> bool:
-    """Could a package of this name be the driver's? Its version has the last word."""
+    """Tell whether a package with this name could belong to the driver. Its version decides."""
     return bool(_NAMES.fullmatch(plain(name))) and not _OTHERS.match(plain(name))
 
 
 def members(packages: Mapping[str, Package]) -> dict[str, Package]:
-    """The driver's packages among those that are installed, by name.
+    """Return the driver's packages by name.
 
-    A transitional one keeps the version with which it became empty, beside the driver that took its place.
+    Transitional packages do not count: they are empty and keep the version of an earlier driver.
     """
     there = ((name, package) for name, package in sorted(packages.items()) if not package.transitional)
     return {name: package for name, package in there if is_named(name) and version(package)}
 
 
 def maker(package: Package) -> str:
-    """Who built the package, in the words of a sentence; empty where that is not known."""
+    """Return who built the package, as messages name it; empty if unknown."""
     return next((name for pattern, name in _MAKERS if re.search(pattern, package.maker)), "")
 
 
 def owners(state: NodeState) -> tuple[Owner, ...]:
-    """Everybody who brought a driver, packages by who built them; one is as it should be."""
+    """Return every source of a driver; packages count once per builder. A healthy node has exactly one."""
     found: dict[str, Owner] = {}
-    packages = state.packages if isinstance(state.packages, dict) else {}
-    core = {name: package for name, package in members(packages).items() if not _BESIDE.match(name)}
+    core = {name: package for name, package in members(state.installed).items() if not _BESIDE.match(name)}
     for name, package in core.items():
         by = maker(package)
         if by or not any(maker(other) for other in core.values()):
-            said = f"packages of {by}" if by else "packages"
-            found.setdefault(said, Owner(said, f"{name} {package.version}"))
+            source = f"packages of {by}" if by else "packages"
+            found.setdefault(source, Owner(source, f"{name} {package.version}"))
     others = []
     if UNINSTALL in state.have:
         others.append(Owner("NVIDIA's .run installer", f"{UNINSTALL} is on PATH"))
@@ -102,7 +101,7 @@ def owners(state: NodeState) -> tuple[Owner, ...]:
 
 
 def _place(line: str) -> str:
-    """The mount point of a line of mountinfo; what containers see is theirs."""
+    """Return the mount point in a line of mountinfo; empty for mounts of containers."""
     fields = line.split()
     place = fields[4] if len(fields) > 4 else ""
     return "" if place.startswith(("/var/lib/docker/", "/run/containerd/", "/var/lib/containers/")) else place

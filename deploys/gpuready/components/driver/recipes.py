@@ -1,8 +1,8 @@
-"""Which packages a driver is installed as, from what apt says is to be had, and whether apt would do only that. Pure.
+"""Which packages install a driver, and whether apt would change only those. Pure.
 
-The recipes are in data/driver-packages.yaml, dated. All that a recipe requires has to be there at one version string,
-revision and all: two repositories that publish the same driver differ there, and are never mixed so. What apt would do
-is read from its simulation: it may add packages, and move or remove the driver's own; anything else is refused.
+The recipes are in data/driver-packages.yaml, dated. All required packages of a recipe must be available in one and the
+same version and revision. Two repositories that publish the same driver differ in the revision, so they are never
+mixed. In its simulation, apt may add packages, and change or remove those of the driver; anything else is refused.
 Sources: apt-cache(8) madison, apt-get(8) --simulate.
 """
 
@@ -15,30 +15,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuready.components.driver import packages as driverset
+from gpuready.components.driver import packages as driver_packages
 from gpuready.core.errors import ConvergeError
 from gpuready.state.model import Package
 
+#: Package -> its versions, newest first.
 Available = dict[str, list[str]]
 _INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \((\S+)")
 _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
-
-
-#: Modules that come built and signed: KIND is the branch and flavor, SUFFIX the kernel, or the name of a package that
-#: follows the kernels.
+#: Packages of prebuilt, signed modules. ``kind``: branch and flavor. ``suffix``: a kernel, or a series of kernels.
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
-#: What follows the kernel: its version is the kernel's, and it demands the driver's own packages of one version.
+#: Packages that follow the kernel: they have its version, and require the driver's packages in one version.
 _FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be installed: the driver's full version, its module's flavor, and for which kernels.
+    """What to install: the driver's full version, the flavor of its module, and the kernels.
 
-    ``maker``: of the driver that is there, which alone may be moved; empty where there is none. ``signed``: Secure Boot
-    takes nothing that is built here. ``installed``: packages of the driver that are there and move to that version, or
-    go where they have none of it; ``replaced``: those with a module of the other flavor, which go. ``prebuilt``:
-    packages of such modules that are there; ``release``: of Ubuntu, which the packages that follow a kernel may bear.
+    ``maker``: who built the installed driver; its packages are not replaced by those of another; empty without a
+    driver. ``signed``: Secure Boot refuses a module that is built on the node. ``installed``: the driver's packages on
+    the node; they get the new version, or are removed if it does not have them. ``replaced``: installed packages for
+    the other flavor, to be removed. ``prebuilt``: installed packages of prebuilt modules. ``release``: the version of
+    Ubuntu, which is part of some package names.
     """
 
     os: str
@@ -55,7 +54,7 @@ class Wanted:
 
     @property
     def branch(self) -> str:
-        """The version's first number."""
+        """The first number of the version."""
         return self.version.partition(".")[0]
 
 
@@ -69,7 +68,6 @@ def _data() -> dict[str, Any]:
 
 
 def _recipes(wanted: Wanted) -> list[dict[str, Any]]:
-    """The recipes that may be used here."""
     return [
         recipe
         for recipe in _data()["recipes"]
@@ -85,13 +83,13 @@ def _named(names: Iterable[str], wanted: Wanted) -> list[str]:
 
 
 def _modules(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
-    """Packages with a signed module, one for each kernel."""
+    """Return the packages with a signed module, one for each kernel."""
     pattern = recipe.get("signed", {}).get(wanted.flavor, "")
     return [n.replace("{k}", k) for k in wanted.kernels for n in _named([pattern], wanted)] if pattern else []
 
 
 def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
-    """Packages that bring the module of each new kernel: as those that are there, and by the kernels' names."""
+    """Return the packages that bring the module for each new kernel, named after installed ones and the kernels."""
     kind = _kind(recipe, wanted)
     old = [m["suffix"] for name in wanted.prebuilt if (m := _PREBUILT.fullmatch(name)) and not m["suffix"][0].isdigit()]
     flavours = [kernel.split("-", 2)[2] for kernel in wanted.kernels if kernel.count("-") > 1]
@@ -100,14 +98,14 @@ def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
 
 
 def _kind(recipe: Mapping[str, Any], wanted: Wanted) -> str:
-    """Branch and flavor of the recipe's prebuilt modules; empty where it builds them."""
+    """Return the branch and flavor of the recipe's prebuilt modules; empty if it builds them."""
     pattern = recipe.get("signed", {}).get(wanted.flavor, "").replace("{b}", wanted.branch)
     found = _PREBUILT.fullmatch(pattern)
     return found["kind"] if found else ""
 
 
 def _following(recipe: Mapping[str, Any], wanted: Wanted, there: Available) -> dict[str, str]:
-    """Of the followers those for a kernel that is installed: one for a newer kernel would bring that kernel along."""
+    """Return the pins of those followers that fit an installed kernel; the others would install a newer kernel."""
     pins: dict[str, str] = {}
     for name in _followers(recipe, wanted):
         abis = ((v, re.match(r"\d+\.\d+\.\d+-\d+(?=\.)", v)) for v in there.get(name, ()))
@@ -117,18 +115,18 @@ def _following(recipe: Mapping[str, Any], wanted: Wanted, there: Available) -> d
 
 
 def _outdated(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
-    """Prebuilt modules of another branch or flavor, which modprobe would find beside the new ones."""
+    """Return the installed prebuilt modules of another branch or flavor; modprobe would still find them."""
     kind = _kind(recipe, wanted)
     return [n for n in wanted.prebuilt if kind and (m := _PREBUILT.fullmatch(n)) and m["kind"] != kind]
 
 
 def headers(kernel: str) -> str:
-    """The package without which DKMS builds nothing for that kernel."""
+    """Return the package that DKMS needs to build a module for the kernel."""
     return f"linux-headers-{kernel}"
 
 
 def names(wanted: Wanted) -> tuple[str, ...]:
-    """Every package that apt has to be asked about."""
+    """Return every package whose versions ``choose`` needs."""
     found: dict[str, None] = {}
     for recipe in _recipes(wanted):
         for key in ("user", wanted.flavor, "also"):
@@ -140,7 +138,7 @@ def names(wanted: Wanted) -> tuple[str, ...]:
 
 
 def available(madison: str) -> Available:
-    """``NAME | VERSION | ...`` on each line: versions by name, in apt's order, which is newest first."""
+    """Parse the lines of apt-cache madison, ``NAME | VERSION | ...``, newest version first."""
     found: Available = {}
     for line in madison.splitlines():
         name, _, rest = line.partition("|")
@@ -150,9 +148,9 @@ def available(madison: str) -> Available:
 
 
 def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[str, ...]:
-    """The packages to install as NAME=VERSION; raises :class:`ConvergeError` where no recipe is to be had.
+    """Return apt's arguments: packages to install as NAME=VERSION, and packages to remove as NAME-.
 
-    ``built_for``: kernels whose headers lie there already.
+    ``built_for``: kernels whose headers are installed. Raises :class:`ConvergeError` if no recipe is available.
     """
     why = []
     for recipe in _recipes(wanted):
@@ -174,16 +172,16 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
         lacks = f"there is no {', '.join(missing)}" if missing else f"no {', '.join(required)} of one version"
         why.append(f"{recipe['name']}: {lacks}")
     has = sorted({_upstream(v) for versions in there.values() for v in versions} - {""})
-    signed = "Secure Boot is on, so only signed modules count; " if wanted.signed else ""
+    signed = "Secure Boot is on, so the module must be signed; " if wanted.signed else ""
     raise ConvergeError(
         f"driver {wanted.version} ({wanted.flavor}) is not available: {signed}{'; '.join(why) or 'no recipe for it'}; "
         f"the repositories have {', '.join(has) or 'no driver'}; nothing was changed",
-        remedy="add the repository that has it (Debian's non-free, Ubuntu's restricted, NVIDIA's), or take another one",
+        remedy="add the repository that has it (non-free, restricted, NVIDIA's), or choose another version",
     )
 
 
 def _fitting(names: Iterable[str], wanted: Wanted, there: Available) -> dict[str, str]:
-    """Those that are to be had at the wanted version, whatever their revision: companions are built on their own."""
+    """Return the pins of packages that have the wanted version, in any revision; companions are built separately."""
     fits = ((n, [v for v in there.get(n, ()) if _upstream(v) == wanted.version]) for n in names)
     return {name: f"{name}={versions[0]}" for name, versions in fits if versions}
 
@@ -196,43 +194,44 @@ def _fabric_manager(wanted: Wanted, there: Available) -> dict[str, str]:
         pins |= dict([*_fitting(_named(_data()[key], wanted), wanted, there).items()][:1])
     if not any("fabricmanager" in name for name in pins):
         raise ConvergeError(
-            f"no fabric manager {wanted.version} is in the repositories, and the GPUs behind NVSwitches need exactly "
-            "that one; nothing was changed",
-            remedy="add the repository that has it, or take a driver version for which it is there",
+            f"the repositories have no fabric manager {wanted.version}, which the GPUs behind NVSwitches need; nothing "
+            "was changed",
+            remedy="add the repository that has it, or choose a driver version that has one",
         )
     return pins
 
 
 def _upstream(version: str) -> str:
-    return driverset.version(Package(version=version, arch=""))
+    return driver_packages.version(Package(version=version, arch=""))
 
 
 def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tuple[str, ...]:
-    """The packages that apt would remove; raises :class:`ConvergeError` where it would do more than this installation.
+    """Return the packages that apt would remove. Raises :class:`ConvergeError` if it would change other packages.
 
-    What may go is told by name and version, like all of the driver's set: tools of NVIDIA's own bear its name, too.
+    Name and version tell which packages are the driver's, because other tools of NVIDIA have similar names.
     """
-    becomes = {name: package.version for name, package in driverset.members(packages).items()}
+    becomes = {name: package.version for name, package in driver_packages.members(packages).items()}
     other, goes = [], []
     for line in simulated.splitlines():
         if gone := _REMOVE.match(line):
             becomes.pop(gone[1], None)
             goes.append(gone[1])
-            if not (_FOLLOWS.match(gone[1]) or (driverset.is_named(gone[1]) and _upstream(gone[2] or ""))):
+            if not (_FOLLOWS.match(gone[1]) or (driver_packages.is_named(gone[1]) and _upstream(gone[2] or ""))):
                 other.append(f"remove {gone[1]}")
         elif new := _INSTALL.match(line):
-            if driverset.is_named(new[1]) and _upstream(new[3]):
+            if driver_packages.is_named(new[1]) and _upstream(new[3]):
                 becomes[new[1]] = new[3]
             elif new[2] and not (
                 _FOLLOWS.match(new[1]) or new[1].startswith(("nvidia-modprobe", "nvidia-persistenced"))
             ):
-                other.append(f"move {new[1]} to {new[3]}")
+                other.append(f"change {new[1]} to {new[3]}")
     if other:
         more = f" and {len(other) - 4} more" if len(other) > 4 else ""
-        raise ConvergeError(f"apt would {', '.join(other[:4])}{more} as well; nothing was changed: do that first")
+        raise ConvergeError(f"apt would also {', '.join(other[:4])}{more}; nothing was changed: do that yourself first")
     wrong = [f"{name} {version}" for name, version in sorted(becomes.items()) if _upstream(version) != wanted.version]
     if wrong:
         raise ConvergeError(
-            f"beside {wanted.version} there would be {', '.join(wrong[:6])}; nothing was changed: purge those first"
+            f"these packages would not be at {wanted.version}: {', '.join(wrong[:6])}; nothing was changed: purge them "
+            "first"
         )
     return tuple(goes)

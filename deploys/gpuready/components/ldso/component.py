@@ -1,8 +1,8 @@
 """The driver's libraries in the dynamic linker's cache.
 
-Why: on images that mount the driver (GCP Batch, COS: /usr/local/nvidia/lib64) nobody tells ldconfig. Programs that
-only run CUDA may get by with LD_LIBRARY_PATH; Triton asks ``ldconfig -p`` and stops with "libcuda.so cannot found!".
-A stubs or compat directory here breaks every CUDA program of the node, so those are refused.
+Images that mount the driver (GCP Batch, COS: /usr/local/nvidia/lib64) do not register it with ldconfig. Programs that
+only run CUDA may work with LD_LIBRARY_PATH, but Triton asks ``ldconfig -p`` and fails with "libcuda.so cannot found!".
+A stubs or compat directory in the cache breaks every CUDA program on the node, so gpuready refuses those.
 Sources: ldconfig(8), ld.so(8), Triton's driver.py.
 """
 
@@ -17,6 +17,7 @@ from posixpath import join
 from gpuready.core import ledger, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
+from gpuready.core.versions import leading
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import DRIVER_DIRS, library_version
 from gpuready.state.model import Linker, NodeState, Unknown
@@ -26,7 +27,7 @@ _FORBIDDEN = {"stubs", "compat"}
 
 
 class Ldso(Component):
-    """One file in ld.so.conf.d with the directories of the spec, and a cache that lists their libcuda."""
+    """The driver's directories in ld.so.conf.d, and a linker cache that lists their libcuda."""
 
     name = "ldso"
 
@@ -66,8 +67,7 @@ class Ldso(Component):
         linker = state.linker
         if isinstance(linker, Unknown):
             return {}
-        conf = state.files[CONF].text if CONF in state.files else ""
-        dirs = tuple(line for line in (raw.split("#")[0].strip() for raw in conf.splitlines()) if line)
+        dirs = tuple(line for raw in state.text(CONF).splitlines() if (line := raw.split("#")[0].strip()))
         found: dict[str, Value] = {
             "ldso.conf": dirs,
             "ldso.stale": _stale(state, linker, _dirs(spec, state, linker)),
@@ -94,7 +94,7 @@ class Ldso(Component):
 
 @dataclass(frozen=True)
 class UpdateLinker(Script):
-    """Write the linker's configuration, whose directories must exist, and build its cache again."""
+    """Write the linker's configuration, whose directories must exist, and rebuild its cache."""
 
     template = "ldso/converge"
     dirs: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class UpdateLinker(Script):
 
 
 def _included(state: NodeState) -> bool:
-    """Does ldconfig read our file? Without ld.so.conf nothing is known of it."""
+    """Tell whether ldconfig reads gpuready's file. Without ld.so.conf this is unknown, and taken as yes."""
     if MAIN not in state.files:
         return True
     words = [line.partition("#")[0].split() for line in state.files[MAIN].text.splitlines()]
@@ -114,7 +114,7 @@ def _dirs(spec: NodeSpec, state: NodeState, linker: Linker) -> tuple[str, ...]:
 
 
 def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
-    """SONAMEs of the driver that ldconfig will find in a directory: versioned files give ``lib*.so.1``."""
+    """Return the driver's SONAMEs that ldconfig will find in a directory: versioned files give ``lib*.so.1``."""
     names = {path.rpartition("/")[2] for path in linker.libs if path.rpartition("/")[0] == directory}
     return tuple(
         f"{base}.so.1" for base in ("libcuda", "libnvidia-ml") if any(re.match(rf"{base}\.so\.\d", n) for n in names)
@@ -122,16 +122,16 @@ def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
 
 
 def _listed(linker: Linker, directory: str, name: str) -> bool:
-    """Is this very file in the cache? ldconfig lists a place once, under the first of its names."""
+    """Tell whether the cache has this file. ldconfig lists a directory only once, under the first of its names."""
     path, listed = f"{directory}/{name}", linker.cache.get(name, ())
     return path in listed or (path in linker.libs and linker.libs[path] in [linker.libs.get(p) for p in listed])
 
 
 def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str, ...]:
-    """Libraries of the cache that ldconfig, run now, would find elsewhere or not at all.
+    """Return the libraries in the cache that ldconfig, run now, would find elsewhere or not at all.
 
-    Where a file of theirs is beside it ldconfig lists a name although it cannot make the link (a read-only mount). With
-    ``dirs``, what is not listed has keys of its own.
+    On a read-only mount, ldconfig lists a name although it cannot create the link, if a file of the library is beside
+    it. With ``dirs``, missing libraries have keys of their own.
     """
     version = state.driver.loaded
     found = []
@@ -140,7 +140,7 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
             directory = path.rpartition("/")[0]
             beside = {library_version(p) for p in linker.libs if p.startswith(f"{directory}/{base}")} - {""}
             leads = library_version(linker.libs.get(path, ""))
-            newest = max(beside, key=_order, default="")
+            newest = max(beside, key=lambda one: leading(one, 3), default="")
             if (path not in linker.libs and not beside) or (leads and version and version == newest != leads):
                 found.append(path)
         if version and not linker.cache.get(soname) and not dirs:
@@ -150,7 +150,7 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
 
 
 def _configured(state: NodeState) -> Iterator[str]:
-    """The directories that ldconfig is told of, but for those of 32-bit libraries, which are never asked for here."""
+    """Yield ldconfig's configured directories, without those of 32-bit libraries."""
     for file in state.glob("/etc/ld.so.conf").values():
         for line in file.text.splitlines():
             directory = line.partition("#")[0].strip().rstrip("/")
@@ -158,13 +158,9 @@ def _configured(state: NodeState) -> Iterator[str]:
                 yield directory
 
 
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
-
-
 def _candidates(state: NodeState, linker: Linker) -> set[str]:
-    """Known directories with a libcuda of the loaded module's version, one name (the usual) for each real place."""
-    version = state.driver.module_version or state.driver.proc_version
+    """Return the known directories with a libcuda of the loaded version, one name for each real directory."""
+    version = state.driver.loaded
     places: dict[str, str] = {}
     for known in DRIVER_DIRS:
         for path, real in linker.libs.items():
@@ -175,20 +171,19 @@ def _candidates(state: NodeState, linker: Linker) -> set[str]:
 
 
 def _auto(state: NodeState, linker: Linker) -> tuple[str, ...]:
-    """What ``auto`` lists: exactly one fitting directory, and only if nobody else's entry serves it already."""
+    """Return the directory for ``auto``: only if exactly one fits, and no other entry lists it already."""
     found = _candidates(state, linker)
     if len(found) != 1:
         return ()
     if CONF not in state.files and any(
-        library_version(linker.libs.get(p, p)) == (state.driver.module_version or state.driver.proc_version)
-        for p in linker.cache.get("libcuda.so.1", ())
+        library_version(linker.libs.get(p, p)) == (state.driver.loaded) for p in linker.cache.get("libcuda.so.1", ())
     ):
         return ()
     return tuple(found)
 
 
 def _why_not(state: NodeState, linker: Linker) -> str:
-    if not state.driver.module_version and not state.driver.proc_version:
+    if not state.driver.loaded:
         return "auto: no NVIDIA module is loaded, so the matching libraries are unknown"
     found = sorted(_candidates(state, linker))
     if len(found) > 1:

@@ -1,4 +1,4 @@
-"""The records of what was there before gpuready, taken away last."""
+"""gpuready's records of what was there before. They are removed last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuready.state.model import NodeState
 
 
 class Ledger(Component):
-    """The records themselves, which ``gpuready remove`` takes away last; no other verb knows this component."""
+    """gpuready's own records. ``gpuready remove`` deletes them last; no other verb uses this component."""
 
     name = "ledger"
 
@@ -27,6 +27,6 @@ class Ledger(Component):
 
 @dataclass(frozen=True)
 class Forget(Script):
-    """Remove gpuready's own records; originals that are still needed move aside."""
+    """Remove gpuready's records. Originals that are still needed move aside."""
 
     template = "ledger/forget"

@@ -1,9 +1,10 @@
-"""Files that older toolkits left in wrong places, or that newer ones cannot live with.
+"""Files of older toolkits in wrong places, or that newer toolkits do not work with.
 
-Only what is recognisably NVIDIA's goes, and only where nothing reads it or where it does harm; a copy is kept.
+gpuready removes only files that are recognizably NVIDIA's, and only if nothing reads them or they do harm. It keeps a
+copy. The old packages' OCI hook gives a container its GPUs a second time beside CDI. After an upgrade to 1.20.0, links
+to units of nvidia-cdi-refresh lead nowhere; they stay, because systemd (seen with 257) uses their names.
 Sources: nvidia-container-toolkit's changelog (1.18.1 for containerd's drop-in, issue 1404; 1.19.1 for CRI-O's) and its
-commit 65f6f468: the OCI hook of the old packages injects the GPU a second time beside CDI. The links to units of
-nvidia-cdi-refresh that lead nowhere after an upgrade to 1.20.0 stay: systemd (seen with 257) goes by their names.
+commit 65f6f468.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NVIDIAS = re.compile(r'"(/[^"]*/)?nvidia-container-(runtime|runtime-hook|toolki
 
 
 def _imported(state: NodeState) -> bool:
-    """Does a configuration of containerd name that directory? Then the drop-in is in force, and not ours to take."""
+    """Tell whether a configuration of containerd imports the directory. Then the drop-in has an effect and stays."""
     return any("/etc/containerd/config.d" in file.text for file in state.glob("/etc/containerd/").values())
 
 
@@ -33,7 +34,7 @@ def _cdi(state: NodeState) -> bool:
     return any("nvidia.com/" in file.text for file in specs.values())
 
 
-#: Path -> (what it is, whether it has to go on this node).
+#: Path -> (what it is, whether it is stale on this node).
 _STALE: dict[str, tuple[str, Callable[[NodeState], bool]]] = {
     CONTAINERD: ("a drop-in of nvidia-ctk 1.18.0 that containerd does not read", lambda state: not _imported(state)),
     CRIO: ("a drop-in of nvidia-ctk before 1.19.1 that CRI-O does not read", lambda state: True),
@@ -42,7 +43,7 @@ _STALE: dict[str, tuple[str, Callable[[NodeState], bool]]] = {
 
 
 class Legacy(Component):
-    """Stale drop-ins of nvidia-ctk 1.18.0 to 1.19.0, and the old OCI hook where CDI is used."""
+    """Stale drop-ins of nvidia-ctk 1.18.0 to 1.19.0, and the old OCI hook if CDI is used."""
 
     name = "legacy"
     part = "toolkit"
@@ -71,6 +72,6 @@ class Legacy(Component):
 
 
 def _stale(state: NodeState) -> dict[str, str]:
-    """What has to go here: path -> what it is."""
+    """Return the files to remove: path -> what it is."""
     there = {path: entry for path, entry in _STALE.items() if path in state.files}
     return {p: what for p, (what, goes) in there.items() if _NVIDIAS.search(state.files[p].text) and goes(state)}

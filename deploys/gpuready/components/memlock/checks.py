@@ -1,4 +1,4 @@
-"""Locked memory as it comes out at the end: in this very session, in what Docker gives, and in a new container.
+"""Checks of locked memory as processes get it: in this session, from Docker, and in a new container.
 
 Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (default-ulimits, --default-ulimit).
 """
@@ -19,7 +19,7 @@ def _login(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no limit of locked memory is asked for (memlock)")
     if state.memlock == "unlimited":
         return passed("root may lock all memory in this session")
-    # A session over a connection that was there before apply has the limit of then: no failure.
+    # Not a failure: a session over an older connection keeps the limit from before apply.
     return warn(
         f"root may lock {state.memlock or 'an unknown number of'} KiB in this session",
         "log in again; if that does not help: UsePAM yes in sshd_config, pam_limits.so in /etc/pam.d/sshd and sudo",

@@ -1,11 +1,11 @@
-"""Locked memory: RDMA pins its buffers, and a limit of 8 MiB makes NCCL fall back to TCP without a word.
+"""Locked memory: RDMA pins its buffers, and with a limit of 8 MiB NCCL silently falls back to TCP.
 
-Three ways lead to a process, and each has a limit of its own: a login (pam_limits, where ``*`` does not mean root), a
-service (systemd, where limits.d does not count), and a container, which inherits from containerd. A drop-in takes a
-daemon-reload to be loaded, which can take the GPU away from containers in legacy mode (class *recreate*); the daemon
-that runs is told by prlimit(2) meanwhile, so nothing has to be restarted. Where root itself may not raise a limit (in a
-container without CAP_SYS_RESOURCE), all of this is left alone. daemon.json's default-ulimits is not used: dockerd takes
-it over at a restart only, and where root may not raise the limit no container starts any more (26.1 was seen to).
+A process gets its limit in one of three ways: from a login (pam_limits, where ``*`` does not include root), from its
+service (systemd, which ignores limits.d), or, in a container, from containerd. A new drop-in needs a daemon-reload,
+which can take GPUs away from containers in legacy mode (class *recreate*). Meanwhile, prlimit(2) raises the limit of
+the running daemon, so nothing has to restart. If root may not raise limits (in a container without CAP_SYS_RESOURCE),
+gpuready changes nothing. It does not use daemon.json's default-ulimits: dockerd applies that only at a restart, and
+where root may not raise limits, no container would start any more (seen with 26.1).
 Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), capabilities(7), ibv_reg_mr(3),
 nvidia-container-toolkit issue 2037.
 """
@@ -22,9 +22,9 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit, Unknown
 
-#: Read last of its directory, so that nobody's older line takes precedence.
+#: Its name sorts last, so that it takes precedence over other files.
 LIMITS = "/etc/security/limits.d/zz-gpuready-memlock.conf"
-#: Those whose children need it: containers inherit from containerd, jobs from slurmd.
+#: Services whose children need it: containers inherit from containerd, jobs from slurmd.
 SERVICES = ("containerd", "slurmd")
 _MAY_NOT = "root may not raise limits on this node (CAP_SYS_RESOURCE is missing: is it a container?)"
 _SYS_RESOURCE = 24  # its number, in linux/capability.h
@@ -32,7 +32,6 @@ _UNLIMITED = ("unlimited", "infinity", "-1")
 
 
 def drop_in(service: str) -> str:
-    """Our file for that service."""
     return f"/etc/systemd/system/{service}.service.d/zz-gpuready-memlock.conf"
 
 
@@ -40,7 +39,7 @@ FILES = (LIMITS, *(drop_in(service) for service in SERVICES))
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> str:
-    """Why locked memory is to be unlimited here; empty where it is not."""
+    """Return why locked memory should be unlimited on this node; empty if it should not."""
     if spec.memlock == "unlimited":
         return "memlock: unlimited"
     port = next((path for path in state.rdma if "/ports/" in path), "")
@@ -48,7 +47,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> str:
 
 
 class Memlock(Component):
-    """limits.d for logins, and for containerd and slurmd a drop-in, loaded, and in force in the process that runs."""
+    """Unlimited locked memory for logins, containerd and slurmd, also in the running processes."""
 
     name = "memlock"
 
@@ -90,10 +89,8 @@ class Memlock(Component):
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if any(_reloads(c) for c in diff) else Disruption.none
 
-    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        reloads = tuple(c for c in diff if _reloads(c))
-        rest = tuple(c for c in diff if c not in reloads)
-        return tuple(group for group in (rest, reloads) if group)
+    def stage(self, change: Change) -> int:
+        return int(_reloads(change))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         return gpu_containers(state) if any(_reloads(c) for c in diff) else ()
@@ -121,7 +118,7 @@ class Memlock(Component):
 
 @dataclass(frozen=True)
 class SetLimits(Script):
-    """Write our files or put those of before back, and set the limit of the services that run."""
+    """Write gpuready's files or restore the original ones, and set the limit of the running services."""
 
     template = "memlock/converge"
     puts: tuple[ledger.Put, ...]
@@ -133,33 +130,31 @@ class SetLimits(Script):
 
 
 def _may(state: NodeState) -> bool:
-    """May root raise a limit here? Where that was not read, the script finds out."""
+    """Tell whether root may raise limits. If the probe could not read that, the script finds out."""
     return not state.capabilities or bool(int(state.capabilities, 16) >> _SYS_RESOURCE & 1)
 
 
 def _reloads(change: Change) -> bool:
-    """Does closing it take a daemon-reload?"""
+    """Tell whether closing the change needs a daemon-reload."""
     return change.key.endswith(".loaded") or change.key.startswith("memlock.files./etc/systemd/")
 
 
 def _services(state: NodeState) -> dict[str, Unit]:
-    units = {} if isinstance(state.units, Unknown) else state.units
-    found = {name: units.get(f"{name}.service") for name in SERVICES}
-    return {name: unit for name, unit in found.items() if unit is not None and unit.load == "loaded"}
+    found = {name: state.unit(f"{name}.service") for name in SERVICES}
+    return {name: unit for name, unit in found.items() if unit.load == "loaded"}
 
 
 def _plain(value: str) -> Value:
-    """The value that several programs spell differently; older systemds print RLIM_INFINITY as a number."""
+    """Return a limit in one spelling. Older versions of systemd print RLIM_INFINITY as a number."""
     return "unlimited" if value in (*_UNLIMITED, str(2**64 - 1)) else value or None
 
 
 def _login(state: NodeState, domain: str) -> Value:
-    """What pam_limits gives that domain: limits.conf, then limits.d by name; the last line counts."""
+    """Return pam_limits' limit for a domain: limits.conf, then limits.d by name; the last line counts."""
     limits: dict[str, str] = {}
-    for _, file in sorted(
-        state.glob("/etc/security/limits").items(), key=lambda item: ("limits.d" in item[0], item[0])
-    ):
-        for line in file.text.splitlines():
+    files = state.glob("/etc/security/limits")
+    for path in sorted(files, key=lambda path: ("limits.d" in path, path)):
+        for line in files[path].text.splitlines():
             fields = line.split("#")[0].split()
             if len(fields) == 4 and fields[0] == domain and fields[2] == "memlock":
                 limits |= dict.fromkeys(("soft", "hard") if fields[1] == "-" else fields[1:2], fields[3])

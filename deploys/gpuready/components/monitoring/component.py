@@ -1,9 +1,9 @@
-"""RDMA counters for Prometheus: every counter of every device, also of those that a container has.
+"""RDMA counters for Prometheus: every counter of every device, including devices of containers.
 
-node_exporter knows the counters of a few drivers by name, and loses all when one device cannot be read. This is one
-POSIX-sh script that reads whatever lies in sysfs. As *service* systemd listens and starts it for each scrape, so that
-nothing runs in between and no Python is needed; as *textfile* a timer writes a file for node_exporter. New unit files
-need no daemon-reload, which could take GPUs away from containers (class *recreate*); changed ones do.
+node_exporter has the counters of a few drivers, and loses all of them if one device cannot be read. This exporter is
+one POSIX sh script that reads all of sysfs. As *service*, systemd listens and starts the script for each scrape:
+nothing runs in between, and the node needs no Python. As *textfile*, a timer writes a file for node_exporter. New unit
+files need no daemon-reload, which could take GPUs away from containers (class *recreate*); changed ones do.
 Sources: Documentation/ABI/stable/sysfs-class-infiniband, systemd.socket(5), systemd.exec(5), node_exporter's README.
 """
 
@@ -19,23 +19,23 @@ from gpuready.core.component import Applies, Change, Component, Disruption, NotC
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
-from gpuready.state.model import NodeState, Unit, Unknown
+from gpuready.state.model import NodeState, Unknown
 
 NAME = "gpuready-rdma-exporter"
 SCRIPT = f"/usr/local/lib/{NAME}"
 SOCKET, TIMER, WRITER = f"{NAME}.socket", f"{NAME}.timer", f"{NAME}.service"
 _UNITS = "/etc/systemd/system"
 FILES = (SCRIPT, *(f"{_UNITS}/{unit}" for unit in (SOCKET, f"{NAME}@.service", TIMER, WRITER)))
-#: What starts them after a boot. systemd's own word on it is of when it read the unit, as long as it keeps it.
+#: Links that start the units at boot. systemd itself reports the links as they were when it loaded the unit.
 LINKS = {SOCKET: f"{_UNITS}/sockets.target.wants/{SOCKET}", TIMER: f"{_UNITS}/timers.target.wants/{TIMER}"}
-#: And what they start.
+#: Unit -> the service that it starts.
 _STARTS = {SOCKET: f"{NAME}@*.service", TIMER: WRITER}
-#: Seconds between two files, and after which a device is left out.
+#: Seconds between two files, and the limit for reading one device.
 INTERVAL, LIMIT = 15, 5
 
 
 class Monitoring(Component):
-    """The RDMA exporter: its script and units, and that it listens, or writes."""
+    """The RDMA exporter for Prometheus: its script and units, installed and running."""
 
     name = "monitoring"
 
@@ -47,7 +47,9 @@ class Monitoring(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if not state.systemd:
-            raise NotComparable("no systemd runs on this node to start the exporter; say rdma_exporter: off")
+            raise NotComparable(
+                "systemd does not run on this node, so it cannot start the exporter; set rdma_exporter: off"
+            )
         if isinstance(state.units, Unknown):
             raise NotComparable(state.units.unknown)
         return _expected(spec)
@@ -56,9 +58,9 @@ class Monitoring(Component):
         found: dict[str, Value] = {_key(path): _file(state, path, wanted(spec).get(path)) for path in FILES}
         for name in (SOCKET, TIMER):
             found[f"monitoring.{name}.enabled"] = LINKS[name] in state.files
-            found[f"monitoring.{name}.active"] = _unit(state, name).active == "active"
-        found["monitoring.listens"] = _listens(state)
-        old = [name for name in (SOCKET, TIMER, WRITER) if _unit(state, name).need_daemon_reload]
+            found[f"monitoring.{name}.active"] = state.unit(name).active == "active"
+        found["monitoring.listens"] = listens(state)
+        old = [name for name in (SOCKET, TIMER, WRITER) if state.unit(name).need_daemon_reload]
         found["monitoring.units.loaded"] = not any(f"{_UNITS}/{name}" in wanted(spec) for name in old)
         return found
 
@@ -78,20 +80,20 @@ class Monitoring(Component):
         goes = [path for path in FILES if want.get(_key(path), "") is None]
         writer = f"{_UNITS}/{WRITER}"
         moves = writer in goes or any(put.path == writer for put in puts)
-        start = tuple(unit for unit in (SOCKET, TIMER) if any(want.get(key) for key in _keys(unit)))
-        stop = (unit for unit in (SOCKET, TIMER) if f"{_UNITS}/{unit}" in goes)
+        start = tuple(name for name in (SOCKET, TIMER) if any(want.get(key) for key in _keys(name)))
+        stopped = [name for name in (SOCKET, TIMER) if f"{_UNITS}/{name}" in goes]
         script = SetExporter(
             puts=puts,
             files=tuple(ledger.Putback(path, state.sha256(path), False) for path in goes),
             services=start,
-            stop=tuple(name for unit in stop for name in (unit, _STARTS[unit])),
+            stop=tuple(each for name in stopped for each in (name, _STARTS[name])),
             prove=WRITER if TIMER in start else "",
             directory=spec.monitoring.textfile_directory if TIMER in start else "",
             left=_textfile(state) if moves else "",
             reload=_reloads(diff, state),
             work=ignored_containers.words(spec),
         )
-        summary = "install the RDMA exporter" if puts or start else "take the RDMA exporter away"
+        summary = "install the RDMA exporter" if puts or start else "remove the RDMA exporter"
         yield Step("monitoring", script, summary=summary)
 
 
@@ -112,7 +114,7 @@ class SetExporter(Script):
 
 
 def wanted(spec: NodeSpec) -> dict[str, str]:
-    """The files of the exporter, path to content; none when it is off."""
+    """Return the exporter's files, path -> content; none if it is off."""
     mode, directory = spec.monitoring.rdma_exporter, spec.monitoring.textfile_directory
     if mode == "off":
         return {}
@@ -133,7 +135,7 @@ def wanted(spec: NodeSpec) -> dict[str, str]:
 
 
 def scrape(spec: NodeSpec) -> tuple[str, ...]:
-    """The command that shows, on the node, what a monitoring system gets; empty when the exporter is off."""
+    """Return the command that prints the metrics on the node; empty if the exporter is off."""
     if spec.monitoring.rdma_exporter == "textfile":
         return ("cat", f"{spec.monitoring.textfile_directory}/rdma.prom")
     if spec.monitoring.rdma_exporter == "off":
@@ -150,9 +152,9 @@ _GET = r"""exec 3<>"/dev/tcp/$0/$1" && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&
 def _expected(spec: NodeSpec) -> dict[str, Value]:
     files = wanted(spec)
     want: dict[str, Value] = {_key(path): "current" if path in files else None for path in FILES}
-    for unit in (SOCKET, TIMER):
-        on = f"{_UNITS}/{unit}" in files
-        want |= {f"monitoring.{unit}.enabled": on, f"monitoring.{unit}.active": on}
+    for name in (SOCKET, TIMER):
+        on = f"{_UNITS}/{name}" in files
+        want |= {f"monitoring.{name}.enabled": on, f"monitoring.{name}.active": on}
     want["monitoring.listens"] = spec.monitoring.listen if spec.monitoring.rdma_exporter == "service" else None
     return want | {"monitoring.units.loaded": True}
 
@@ -161,10 +163,10 @@ def _key(path: str) -> str:
     return f"monitoring.files.{path}"
 
 
-def _keys(unit: str) -> tuple[str, ...]:
-    """The keys that a start of the unit closes."""
-    own = (_key(f"{_UNITS}/{unit}"), f"monitoring.{unit}.enabled", f"monitoring.{unit}.active")
-    return (*own, "monitoring.listens") if unit == SOCKET else own
+def _keys(name: str) -> tuple[str, ...]:
+    """Return the keys that starting the unit closes."""
+    own = (_key(f"{_UNITS}/{name}"), f"monitoring.{name}.enabled", f"monitoring.{name}.active")
+    return (*own, "monitoring.listens") if name == SOCKET else own
 
 
 def _there(state: NodeState) -> bool:
@@ -176,30 +178,25 @@ def _file(state: NodeState, path: str, content: str | None) -> Value:
         return None
     if content is None:
         return "present"
-    return "current" if state.files[path].text == content else "another"
+    return "current" if state.files[path].text == content else "different"
 
 
-def _unit(state: NodeState, name: str) -> Unit:
-    none = Unit(load="not-found", active="inactive")
-    return none if isinstance(state.units, Unknown) else state.units.get(name, none)
-
-
-def _listens(state: NodeState) -> Value:
-    """Where the socket that runs listens: systemd says ``127.0.0.1:9879 (Stream)``."""
-    unit = _unit(state, SOCKET)
-    return unit.listen.removesuffix(" (Stream)") if unit.active == "active" else None
+def listens(state: NodeState) -> Value:
+    """Return where the active socket listens. systemd reports ``127.0.0.1:9879 (Stream)``."""
+    socket = state.unit(SOCKET)
+    return socket.listen.removesuffix(" (Stream)") if socket.active == "active" else None
 
 
 def _textfile(state: NodeState) -> str:
-    """What the timer's service has written."""
+    """Return the path of the file that the timer's service writes."""
     file = state.files.get(f"{_UNITS}/{WRITER}")
     found = re.search(r"^ExecStart=.* textfile (\S+)$", file.text, re.M) if file else None
     return f"{found[1]}/rdma.prom" if found else ""
 
 
 def _reloads(diff: tuple[Change, ...], state: NodeState) -> bool:
-    """A unit that systemd has in memory, even without its file, gets another one; what it does not know, it reads."""
+    """Tell whether systemd needs a daemon-reload: only for units that it has already loaded."""
     changed = {c.key for c in diff if c.expected == "current"}
     return any(c.key == "monitoring.units.loaded" for c in diff) or any(
-        _unit(state, name).load == "loaded" and _key(f"{_UNITS}/{name}") in changed for name in (SOCKET, TIMER, WRITER)
+        state.unit(name).load == "loaded" and _key(f"{_UNITS}/{name}") in changed for name in (SOCKET, TIMER, WRITER)
     )

@@ -1,9 +1,10 @@
-"""NCCL's own settings in /etc/nccl.conf: which RDMA ports, which addresses, which interface for its bootstrap.
+"""NCCL's settings in /etc/nccl.conf: the RDMA ports, their addresses, and the interface for its bootstrap.
 
-Why: with several addresses on a port NCCL takes one by its own order, an old NCCL takes GID index 0, which is
-link-local, and an HCA's name without ``=`` is a prefix. gpuready finds the ports anew at each run, so an address that
-moved is a difference. Its lines stand first in the file, because NCCL takes the first line of a variable; the user's
-lines stay below, also those that no longer count. Jobs in containers do not see the file: ``gpuready nccl`` prints it.
+If a port has several addresses, NCCL chooses by its own order. An old NCCL uses GID index 0, which is link-local. The
+name of an HCA without ``=`` is a prefix. gpuready chooses the ports at each run, so an address that moved is a
+difference. gpuready's lines come first in the file, because NCCL uses the first line of a variable. The user's lines
+stay below them, even those without effect. Jobs in containers do not see the file: ``gpuready nccl`` prints it for
+them.
 Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/network for how ports are chosen.
 """
 
@@ -22,47 +23,47 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
 _OURS = "nccl.ours."
-#: What NCCL takes for "not set", from 2.21 on.
+#: The values that mean "not set" for NCCL from 2.21 on.
 _NONE = {"NCCL_IB_GID_INDEX": "-1", "NCCL_IB_ADDR_RANGE": "", "NCCL_IB_ADDR_FAMILY": "AF_INET"}
 
 
 class Nccl(Component):
-    """gpuready's lines in /etc/nccl.conf, where the spec says something below nccl."""
+    """gpuready's lines in /etc/nccl.conf, if the spec sets anything below nccl."""
 
     name = "nccl"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         said = spec.nccl.says_something
-        return Applies(said, "asked for in nccl" if said else "nothing is asked for in nccl")
+        return Applies(said, "the spec sets nccl" if said else "the spec does not set nccl")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         refuse_irregular(CONF, state)
-        want, text = _wanted(spec, state), _text(state)
+        want, text = _wanted(spec, state), state.text(CONF)
         left = [name for name in conf.ours(text) if name not in want]
         return {**{f"nccl.{name}": value for name, value in want.items()}, **{f"{_OURS}{name}": None for name in left}}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        text = _text(state)
+        text = state.text(CONF)
         found: dict[str, Value] = {f"nccl.{name}": value for name, value in conf.effective(text).items()}
         return found | {f"{_OURS}{name}": value for name, value in conf.ours(text).items()}
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return {f"{_OURS}{name}": None for name in conf.ours(_text(state))}
+        return {f"{_OURS}{name}": None for name in conf.ours(state.text(CONF))}
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         changed = [c.key.removeprefix("nccl.") for c in diff if not c.key.startswith(_OURS)]
         if not changed:
             return ()
-        theirs = [line for line in conf.theirs(_text(state)) if line.name in changed]
+        theirs = [line for line in conf.theirs(state.text(CONF)) if line.name in changed]
         said = [
             f"{CONF}, line {line.number}: {line.name}={line.value} stays, but gpuready's line overrides it"
             for line in theirs
         ]
         found = settings(state, spec.nccl).notes if spec.nccl.names_ports else ()
-        return (*found, *said, "jobs that run keep what they have read")
+        return (*found, *said, "running jobs keep the settings that they read at their start")
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        text, values = _text(state), conf.ours(_text(state))
+        text, values = state.text(CONF), conf.ours(state.text(CONF))
         for change in diff:
             name = change.key.removeprefix(_OURS).removeprefix("nccl.")
             values.pop(name, None)
@@ -74,17 +75,17 @@ class Nccl(Component):
             yield Step("nccl", ledger.WriteFiles((ledger.put(state, CONF, after),)), summary=f"write {CONF}")
             return
         restore = ledger.Restore((ledger.Putback(CONF, state.sha256(CONF), record.original is not None),))
-        yield Step("nccl", restore, summary=f"take gpuready's lines out of {CONF}")
+        yield Step("nccl", restore, summary=f"remove gpuready's lines from {CONF}")
 
 
 def _wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
-    """The variables, and a word for none where the user's own line would undo what the others say."""
+    """Return the variables, with explicit defaults where a line of the user would contradict the others."""
     if not spec.nccl.names_ports:
         return dict(spec.nccl.extra)
     found = settings(state, spec.nccl)
     if found.problems:
         raise NotComparable("; ".join(found.problems))
-    theirs = {line.name for line in conf.theirs(_text(state))}
+    theirs = {line.name for line in conf.theirs(state.text(CONF))}
     auto = "NCCL_IB_ROCE_VERSION_NUM" in found.variables
     return {**{name: none for name, none in _NONE.items() if auto and name in theirs}, **found.variables}
 
@@ -92,7 +93,3 @@ def _wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
 def _order(name: str) -> tuple[int, str]:
     known = (*COMPUTED, "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY")
     return (known.index(name) if name in known else len(known), name)
-
-
-def _text(state: NodeState) -> str:
-    return state.files[CONF].text if CONF in state.files else ""

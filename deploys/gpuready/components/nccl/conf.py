@@ -1,9 +1,10 @@
-"""/etc/nccl.conf as NCCL itself reads it, which is stricter than it looks; and gpuready's own lines in it.
+"""/etc/nccl.conf as NCCL reads it, which is stricter than it looks; and gpuready's lines in it.
 
-A line is split at its first ``=``; ``#`` begins a comment only as the first character; nothing is trimmed, quotes and
-``export`` mean nothing, a carriage return is part of the value. Of several lines for one variable the first counts,
-and what is in the environment already counts more. So gpuready's lines stand first, between two comments, and what the
-user wrote below stays as it is. Source: NCCL's src/misc/param.cc.
+NCCL splits a line at the first ``=``. ``#`` starts a comment only as the first character. NCCL trims nothing: quotes,
+``export`` and a carriage return become part of the name or value. Of several lines for one variable, the first one
+counts. The environment takes precedence over the file. So gpuready's lines come first, between two comments, and the
+user's lines below stay as they are.
+Source: NCCL's src/misc/param.cc.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUOTES = ("'", '"')
 
 @dataclass(frozen=True)
 class Line:
-    """One assignment; ``number`` counts from 1."""
+    """One assignment. ``number``: its line, from 1."""
 
     number: int
     name: str
@@ -30,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a line. ``harmless``: NCCL passes over it."""
+    """What is wrong with a line. ``harmless``: NCCL ignores the line."""
 
     number: int
     what: str
@@ -41,7 +42,7 @@ class Problem:
 
 
 def assignments(text: str) -> tuple[Line, ...]:
-    """All assignments, as NCCL splits them."""
+    """Return all assignments, as NCCL splits them."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         name, equals, value = line.partition("=")
@@ -51,7 +52,7 @@ def assignments(text: str) -> tuple[Line, ...]:
 
 
 def effective(text: str) -> dict[str, str]:
-    """What NCCL takes from the file: of each variable the first line."""
+    """Return the values that NCCL uses: the first line of each variable."""
     found: dict[str, str] = {}
     for line in assignments(text):
         found.setdefault(line.name, line.value)
@@ -59,7 +60,7 @@ def effective(text: str) -> dict[str, str]:
 
 
 def problems(text: str) -> tuple[Problem, ...]:
-    """Lines that do not do what they look like."""
+    """Return the lines that do not mean what they seem to mean."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.startswith("#"):
@@ -70,42 +71,41 @@ def problems(text: str) -> tuple[Problem, ...]:
 def _wrong(line: str) -> list[tuple[str, bool]]:
     name, equals, value = line.partition("=")
     if not equals:
-        return [("no assignment: NCCL passes over it", True)]
+        return [("not an assignment: NCCL ignores it", True)]
     bare = value.removesuffix("\r")
     inner = bare.strip()
     told = {
         _name_is_wrong(name): True,
-        "it ends in a carriage return, which is part of the value": bare != value,
-        "a blank at an end of the value is part of it": bare != inner,
+        "the carriage return at its end is part of the value": bare != value,
+        "blanks around the value are part of it": bare != inner,
         "quotes are part of the value": inner[:1] in QUOTES or inner[-1:] in QUOTES,
-        "there is no comment behind a value: it is part of it": bool(re.search(r"\s#", bare)),
-        f"a value ends after {_LONGEST} bytes": len(value.encode("utf-8", "surrogateescape")) > _LONGEST,
+        "a comment after the value is part of it": bool(re.search(r"\s#", bare)),
+        f"NCCL cuts values after {_LONGEST} bytes": len(value.encode("utf-8", "surrogateescape")) > _LONGEST,
     }
     return [(what, False) for what, holds in told.items() if what and holds]
 
 
 def _name_is_wrong(name: str) -> str:
     if name.lstrip().startswith("#"):
-        return "a comment begins with # as the first character"
+        return "# starts a comment only as the first character"
     if name.startswith("export") and name.split() != [name]:
         return f"export is part of the name: NCCL sets {name!r}"
     return f"NCCL sets a variable named {name!r}" if name.split() != [name] else ""
 
 
 def ours(text: str) -> dict[str, str]:
-    """gpuready's own lines."""
+    """Return gpuready's lines as name -> value."""
     span = _span(text)
     return {} if span is None else effective("\n".join(text.split("\n")[slice(*span)]))
 
 
 def theirs(text: str) -> tuple[Line, ...]:
-    """The user's assignments."""
     span = _span(text)
     return tuple(line for line in assignments(text) if span is None or line.number - 1 not in range(*span))
 
 
 def with_ours(text: str, variables: Mapping[str, str]) -> str:
-    """The file with gpuready's lines replaced by ``variables``, or without them when there are none."""
+    """Return the file with ``variables`` as gpuready's lines, or without such lines if there are none."""
     lines, span = text.split("\n"), _span(text)
     rest = text if span is None else "\n".join(lines[: span[0]] + lines[span[1] :])
     own = "".join(f"{name}={value}\n" for name, value in variables.items())
@@ -113,7 +113,7 @@ def with_ours(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _span(text: str) -> tuple[int, int] | None:
-    """From our first comment to behind our last, as indexes of lines; None without both of them."""
+    """Return the range of gpuready's lines with its two comments, as indexes; None if one of them is missing."""
     lines = text.split("\n")
     if _BEGIN not in lines or _END not in lines[lines.index(_BEGIN) :]:
         return None

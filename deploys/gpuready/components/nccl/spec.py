@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from gpuready.core.fields import Allowed
+from gpuready.core.fields import Allowed, number_as_text
 from gpuready.core.section import Section
+from gpuready.core.versions import numbers
 
 #: From this version on, NCCL finds the GID itself and accepts a range of addresses.
 AUTO_GID = (2, 21)
@@ -32,10 +33,6 @@ def _subnet(value: str) -> str:
     if network.prefixlen == 0:
         raise ValueError("this network contains every address")
     return value
-
-
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _value(value: str) -> str:
@@ -119,7 +116,7 @@ NcclVersion = Annotated[
 ]
 Value = Annotated[
     str,
-    BeforeValidator(_text),
+    BeforeValidator(number_as_text),
     AfterValidator(_value),
     WithJsonSchema({"type": ["string", "integer"]}),
     Allowed("one line of text without quotes"),
@@ -138,6 +135,8 @@ class Nccl(Section):
     """The networks of the fabric in CIDR form; by default all but those of the default route and of SSH."""
     interfaces: tuple[Interface, ...] = Field(default=(), strict=False)
     """The network interfaces (or RDMA devices) of the fabric; by default all."""
+    transport: Literal["auto", "tcp"] = "auto"
+    """auto uses RDMA; tcp never does, and sets NCCL_IB_DISABLE on nodes with active RDMA ports."""
     version: NcclVersion | None = None
     """The oldest NCCL version of your jobs; by default gpuready assumes 2.21 or newer."""
     extra: Variables = Field(default_factory=dict)
@@ -151,9 +150,9 @@ class Nccl(Section):
     @property
     def names_ports(self) -> bool:
         """Whether gpuready writes the ports of the fabric; with extra alone it does not."""
-        return bool(self.subnets or self.interfaces or self.version)
+        return bool(self.subnets or self.interfaces or self.version or self.transport == "tcp")
 
     @property
     def finds_gid(self) -> bool:
         """Whether the oldest NCCL version finds the GID itself."""
-        return self.version is None or tuple(map(int, self.version.split(".")[:2])) >= AUTO_GID
+        return self.version is None or numbers(self.version)[:2] >= AUTO_GID

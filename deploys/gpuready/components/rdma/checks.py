@@ -1,23 +1,22 @@
-"""RDMA: the mode that runs, who disagrees with it, whether the ports are there, and whether GPU memory can be reached.
+"""Checks of RDMA: the running mode, conflicts about it, the ports, and access to GPU memory.
 
-No name of a device is assumed: rdma-core renames them (rocep193s0f0), clouds do so their own way. Sources: the kernel's
-sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-shared-dev-plugin; Intel's irdma README and the ice driver's
-devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf.
+They assume no device names: rdma-core renames devices (rocep193s0f0), and clouds have their own names.
+Sources: the kernel's sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-shared-dev-plugin; Intel's irdma README
+and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf.
 """
 
 from __future__ import annotations
-
-import re
 
 from gpuready.components.rdma.component import managed, running
 from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, settings
 from gpuready.components.rdma.state import CONF
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
+from gpuready.core.versions import leading
 from gpuready.network.ports import Port, ports
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
-_MOVE = "gpuready rdma attach, or by hand: rdma dev set DEVICE netns NAME (ip netns), for each container anew"
+_MOVE = "gpuready rdma attach, or by hand: rdma dev set DEVICE netns NAME (ip netns), for each new container"
 
 
 def _netns(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -25,7 +24,7 @@ def _netns(spec: NodeSpec, state: NodeState) -> Verdict:
     if now is None:
         said = by_files(state)
         if "ib_core_loaded" in state.marks:
-            return skip("ib_core of this kernel knows no netns_mode")
+            return skip("ib_core of this kernel does not support netns_mode")
         return skip(f"ib_core is not loaded; it will be {said}" if wanted else "ib_core is not loaded")
     evidence = f"boot {state.boot_id}: ib_core.netns_mode={state.ib_netns_mode}; modprobe.d says {by_files(state)}"
     if wanted and now != wanted:
@@ -42,46 +41,47 @@ def _conflict(spec: NodeSpec, state: NodeState) -> Verdict:
     said = {s.path: s.mode or "a value that the kernel refuses" for s in settings(state)}
     told = "; ".join(f"{path}: {mode}" for path, mode in said.items())
     if now == "exclusive" and "rdma_shared_plugin" in marks:
-        told = "k8s-rdma-shared-dev-plugin runs here, and it does not work in exclusive mode"
+        told = "k8s-rdma-shared-dev-plugin runs here, but does not work in exclusive mode"
         return fail(told, "rdma: {netns_mode: shared}")
     if now == "shared" and "rdma_cni" in marks:
-        return fail("rdma-cni is here, and it cannot start a pod in shared mode", "rdma: {netns_mode: exclusive}")
+        return fail("rdma-cni is installed, but cannot start a pod in shared mode", "rdma: {netns_mode: exclusive}")
     if OPERATOR in state.files and wanted not in ("unmanaged", said.get(OPERATOR, wanted)):
-        return fail(f"the SR-IOV network operator says {said[OPERATOR]}, the spec {wanted}", evidence=told)
+        return fail(f"the SR-IOV network operator sets {said[OPERATOR]}, but the spec says {wanted}", evidence=told)
     if len({mode for path, mode in said.items() if not path.startswith("/usr/lib/") or path == CONF}) > 1:
         return fail("files of modprobe.d disagree on ib_core's netns_mode", evidence=told)
     line = by_next_boot(state)
     if line and said and line != by_files(state):
-        return fail(f"the kernel command line says {line}, modprobe.d {by_files(state)}", evidence=told)
+        return fail(f"the kernel command line says {line}, but modprobe.d says {by_files(state)}", evidence=told)
     return passed("all sources agree on netns_mode", told) if said or line else skip("nothing sets netns_mode")
 
 
 def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
     want, least = spec.hardware.rdma.ports, spec.hardware.rdma.gbps
     if state.rdma_stuck:
-        return unknown(f"the RDMA devices were not read: {state.rdma_stuck}")
+        return unknown(f"the RDMA devices could not be read: {state.rdma_stuck}")
     if want is None and least is None:
         return skip("hardware.rdma is not set")
     found = ports(state)
     active = [port for port in found if port.state == "ACTIVE"]
     evidence = ", ".join(f"{p.name} {p.state}, {_rate(p)}" for p in found)
     if want is not None and len(active) != want:
-        hidden = (
-            " (in exclusive mode those that containers have are not seen here)" if running(state) == "exclusive" else ""
-        )
-        return fail(f"{len(active)} of {want} RDMA ports are active{hidden}", evidence=evidence)
+        hidden = " (exclusive mode: ports in containers are not counted)"
+        note = hidden if running(state) == "exclusive" else ""
+        return fail(f"{len(active)} of {want} RDMA ports are active{note}", evidence=evidence)
     if least is not None and want is None and not active:
-        return fail(f"no RDMA port is active; {least} Gbit/s are wanted", evidence=evidence)
+        return fail(f"no RDMA port is active; expected {least} Gbit/s", evidence=evidence)
     if least is not None:
         if slow := [port for port in active if (_gbps(port) or least) < least]:
-            return fail(f"{', '.join(f'{p.name}: {_rate(p)}' for p in slow)}; {least} are wanted", evidence=evidence)
+            return fail(
+                f"{', '.join(f'{p.name}: {_rate(p)}' for p in slow)}; expected {least} Gbit/s", evidence=evidence
+            )
         if blind := [port.name for port in active if _gbps(port) is None]:
             return unknown(f"{', '.join(blind)}: its network device reports no speed")
     return passed(f"active RDMA ports: {len(active)}", evidence)
 
 
 def _gbps(port: Port) -> float | None:
-    """RDMA's own word is a guess of the driver's on Ethernet (a constant on rxe): there the network device knows."""
+    """Return the speed. On Ethernet, RDMA's own figure is the driver's guess, so the network device's figure counts."""
     return port.rate_gbps if port.transport == "InfiniBand" else port.line_gbps
 
 
@@ -93,7 +93,7 @@ def _rate(port: Port) -> str:
 def _iwarp(spec: NodeSpec, state: NodeState) -> Verdict:
     found = ports(state)
     if not found:
-        return skip("no RDMA port here")
+        return skip("no RDMA port on this node")
     iwarp = sorted({port.device for port in found if port.transport == "iWARP"})
     if not iwarp:
         return passed(f"no device speaks iWARP: {', '.join(sorted({port.device for port in found}))}")
@@ -108,31 +108,28 @@ def _iwarp(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _gdr(spec: NodeSpec, state: NodeState) -> Verdict:
     if not ports(state):
-        return skip("no RDMA port here")
+        return skip("no RDMA port on this node")
     if not has_gpu(state) or not state.driver.loaded:
         return skip("no NVIDIA driver is loaded")
     if "peermem" in state.marks:
         return passed("nvidia_peermem is loaded")
-    kernel = tuple(int(n) for n in re.findall(r"\d+", state.kernel)[:2])
+    kernel = leading(state.kernel, 2)
     if state.driver.open_module and kernel >= (5, 12):
         return passed(f"dma-buf: the open kernel module on Linux {'.'.join(map(str, kernel))}")
-    why = (
-        "the driver's module is not the open one"
-        if not state.driver.open_module
-        else f"Linux {state.kernel} is too old"
-    )
+    old = f"Linux {state.kernel} is too old"
+    why = old if state.driver.open_module else "the driver's module is not the open one"
     return warn(f"NICs cannot reach GPU memory: no nvidia_peermem, and no dma-buf ({why})",
-                "the open kernel modules; or, with DOCA-OFED's ib_core, modprobe nvidia_peermem")  # fmt: skip
+                "install the open kernel modules; with DOCA-OFED's ib_core: modprobe nvidia_peermem")  # fmt: skip
 
 
 CHECKS = (
     Check(
         "rdma.netns",
         Level.effective,
-        "In exclusive mode an RDMA device is in one network namespace, at first the host's: a container sees none (no "
-        "device in /sys/class/infiniband, NCCL says NET/Socket) until one is moved to it. In shared mode all see all, "
-        "and a device cannot be moved (rdma dev set says Operation not supported). The running mode changes only "
-        "while there is no network namespace but the host's (else EBUSY), or by a reboot.",
+        "In exclusive mode, an RDMA device belongs to one network namespace, at first the host's. A container sees no "
+        "device (/sys/class/infiniband is empty, NCCL logs NET/Socket) until one is moved to it. In shared mode, every "
+        "container sees every device, and no device can be moved (rdma dev set: Operation not supported). The running "
+        "mode changes only by a reboot, or while no network namespace but the host's exists (else EBUSY).",
         "cat /sys/module/ib_core/parameters/netns_mode (Y is shared); modprobe -c | grep ib_core; lsns -t net",
         f"gpuready apply, with maintenance: {{reboot: idle}} and --allow-disruption reboot; in exclusive mode: {_MOVE}",
         _netns,
@@ -140,18 +137,19 @@ CHECKS = (
     Check(
         "rdma.conflict",
         Level.config,
-        "Two parties want different modes: rdma-cni needs exclusive, k8s-rdma-shared-dev-plugin shared; of two files "
-        "in modprobe.d the one whose name sorts last holds, and the kernel command line beats both.",
+        "Two settings contradict each other. rdma-cni needs exclusive mode, k8s-rdma-shared-dev-plugin needs shared "
+        "mode. In modprobe.d, the file whose name sorts last takes effect. The kernel command line overrides all "
+        "files.",
         "grep -rs netns_mode /etc/modprobe.d /run/modprobe.d /usr/lib/modprobe.d /proc/cmdline; ls /opt/cni/bin",
-        "decide on one mode, and leave it to one party: take netns_mode out of the other's file",
+        "choose one mode, and set netns_mode in one place only",
         _conflict,
     ),
     Check(
         "rdma.ports",
         Level.effective,
-        "A port that is down or slower than it should be takes its NIC out of NCCL's rings, or slows all of them down.",
+        "If a port is down, NCCL does not use its NIC. If a port is slow, it slows the whole job.",
         "rdma link show; grep -H . /sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/device/net/*/speed",
-        "cable, transceiver and switch port; the driver (dmesg); or correct hardware.rdma in the spec",
+        "check cable, transceiver, switch port and dmesg; or correct hardware.rdma in the spec",
         _ports,
     ),
     Check(
@@ -165,7 +163,7 @@ CHECKS = (
     Check(
         "rdma.gdr",
         Level.effective,
-        "Without GPUDirect RDMA all data takes the way through host memory: NCCL's log has NET/IB without GDRDMA.",
+        "Without GPUDirect RDMA, all data goes through host memory: NCCL's log has NET/IB without GDRDMA.",
         "head -n 1 /proc/driver/nvidia/version (Open Kernel Module or not); ls -d /sys/module/nvidia_peermem",
         "install the open kernel modules (dma-buf, Linux 5.12 or newer)",
         _gdr,

@@ -1,11 +1,12 @@
-"""RDMA: who may see a device (ib_core's netns_mode), and the user space's packages.
+"""RDMA: which network namespaces see a device (ib_core's netns_mode), and the user space packages.
 
-Shared is the kernel's default: every container sees every device, and its counters nowhere but on the host. Exclusive
-gives each device to one network namespace, which rdma-cni and dranet need. The mode is an option of ib_core, which
-many things load: rdma-core's udev rules, mlx5_ib in the initramfs, even a mere ``rdma system show``. So the option is
-written before anything here could load it, and images that carry ib_core are built anew. What runs is another matter:
-the kernel changes it only while no network namespace but the host's exists (EBUSY otherwise), so a node with
-containers takes a reboot. Configured and running mode are keys of their own; a module that is not loaded has none.
+In shared mode, the kernel's default, every container sees every device, but counters only appear on the host. In
+exclusive mode, each device belongs to one network namespace; rdma-cni and dranet need that. The mode is an option of
+ib_core. Many things load ib_core: rdma-core's udev rules, mlx5_ib in the initramfs, even ``rdma system show``. So
+gpuready writes the option before any command could load ib_core, and rebuilds initramfs images that contain it. The
+kernel changes the running mode only while no network namespace but the host's exists (else EBUSY). So a node with
+containers needs a reboot. The configured and the running mode are separate keys; without ib_core there is no running
+mode.
 Sources: ib_core's device.c (rdma_compatdev_set), rdma-system(8), modprobe.d(5), initramfs-tools(7), dracut(8),
 grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-dev-plugin, google/dranet.
 """
@@ -21,12 +22,13 @@ from gpuready.core import ignored_containers, ledger, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
-from gpuready.state.model import Docker, NodeState, Unknown
+from gpuready.state.containers import all_containers, gpu_containers
+from gpuready.state.model import NodeState, Unknown
 
 FILES = (CONF, GRUB, DRACUT)
-#: That the mode is ours to take back, and what grubby was told; the packages that came with gpuready.
-OURS, GRUBBY = "/var/lib/gpuready/rdma.mode", "/var/lib/gpuready/rdma.grubby"
+#: Records: gpuready set the mode; the option before grubby changed it; the packages that gpuready installed.
+OURS = "/var/lib/gpuready/rdma.mode"
+GRUBBY = "/var/lib/gpuready/rdma.grubby"
 CAME = f"{ledger.KEPT}/rdma.installed"
 _STALE, _FRESH = "older than the option", "current"
 _INSTALLED = "installed"
@@ -34,7 +36,7 @@ _RUNNING, _PACKAGE = "rdma.running", "rdma.package."
 
 
 class Rdma(Component):
-    """One line in modprobe.d, in the initramfs or on the command line where that counts, and in force."""
+    """ib_core's netns_mode, configured and running, and the user space packages."""
 
     name = "rdma"
 
@@ -61,7 +63,9 @@ class Rdma(Component):
             if state.ib_netns_mode:
                 want[_RUNNING] = mode
         if spec.rdma.packages and not isinstance(state.packages, Unknown) and "apt-get" not in state.have:
-            raise NotComparable("rdma.packages: only with apt so far; install them by hand and leave the key out")
+            raise NotComparable(
+                "rdma.packages works only with apt so far: install them by hand, and remove the key from the spec"
+            )
         return want | {f"{_PACKAGE}{name}": _INSTALLED for name in spec.rdma.packages}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
@@ -83,7 +87,7 @@ class Rdma(Component):
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        found = {**ledger.whole("rdma", state, FILES)}
+        found = ledger.whole("rdma", state, FILES)
         if GRUBBY in state.files:
             found["rdma.grubby"] = None
         if OURS in state.files and state.ib_netns_mode:
@@ -95,15 +99,12 @@ class Rdma(Component):
             return Disruption.reboot
         return Disruption.recreate if _packages(diff) else Disruption.none  # their scripts reload systemd
 
-    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        packages = tuple(c for c in diff if c.key.startswith(_PACKAGE))
-        last = tuple(c for c in diff if c.key == _RUNNING)
-        rest = tuple(c for c in diff if c not in packages and c not in last)
-        return tuple(group for group in (rest, packages, last) if group)
+    def stage(self, change: Change) -> int:
+        return 2 if change.key == _RUNNING else int(change.key.startswith(_PACKAGE))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        if self.disruption(diff, state) == Disruption.reboot and isinstance(state.docker, Docker):
-            return tuple(f"{c.name} ({c.image})" for c in state.docker.containers)
+        if self.disruption(diff, state) == Disruption.reboot:
+            return all_containers(state)
         return gpu_containers(state) if _packages(diff) else ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
@@ -111,14 +112,10 @@ class Rdma(Component):
         if self.disruption(diff, state) == Disruption.reboot:
             said.append(f"the running mode changes only with a reboot: {_cannot_switch(state)}")
         elif any(c.key == "rdma.configured" for c in diff) and not state.ib_netns_mode:
-            said.append("ib_core is not loaded: the mode takes effect when it is")
-        becomes = (_RUNNING, "rdma.configured")
-        if any(c.key in becomes and c.expected == "exclusive" for c in diff) and not {"rdma_cni", "dranet"} & set(
-            state.marks
-        ):
-            said.append(
-                "containers see no RDMA device any more until one is moved to them (gpuready explain rdma.netns)"
-            )
+            said.append("ib_core is not loaded: the mode takes effect when it is loaded")
+        exclusive = any(c.key in (_RUNNING, "rdma.configured") and c.expected == "exclusive" for c in diff)
+        if exclusive and not {"rdma_cni", "dranet"} & set(state.marks):
+            said.append("containers will see no RDMA device until one is moved to them (gpuready explain rdma.netns)")
         return tuple(said)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -136,9 +133,9 @@ class Rdma(Component):
 
 @dataclass(frozen=True)
 class SetOption(Script):
-    """Write ib_core's option, or put it back (``back``), and bring it to where ib_core is loaded from.
+    """Write ib_core's option, or restore the original one (``back``), also for the initramfs and the command line.
 
-    ``images`` are initramfs images that may carry ib_core; ``grubby`` is the path of the old option's record, if grubby
+    ``images``: initramfs images that may contain ib_core. ``grubby``: the path of the old option's record, if grubby
     sets the command line.
     """
 
@@ -173,68 +170,64 @@ class SwitchMode(Script):
 
 
 def managed(spec: NodeSpec, state: NodeState) -> str:
-    """The mode that gpuready sets here; empty where somebody else sets it, or nobody."""
+    """Return the mode that gpuready sets on this node; empty if it sets none."""
     mode = spec.rdma.netns_mode
     return "" if mode == "unmanaged" or OPERATOR in state.files else mode
 
 
 def running(state: NodeState) -> str | None:
-    """The mode that is in force; None where ib_core is not loaded."""
+    """Return the running mode; None if ib_core is not loaded."""
     return {"Y": "shared", "N": "exclusive"}.get(state.ib_netns_mode)
 
 
 def _refuse(mode: str, state: NodeState) -> None:
-    """NotComparable with what stands in the way."""
+    """Raise NotComparable if this mode is not possible on this node."""
     if "ib_core_loaded" in state.marks and not state.ib_netns_mode:
-        raise NotComparable(f"ib_core of kernel {state.kernel} knows no netns_mode: that takes Linux 5.3 or newer")
+        raise NotComparable(
+            f"ib_core of kernel {state.kernel} does not support netns_mode: it needs Linux 5.3 or newer"
+        )
     if mode == "exclusive":
         if "rdma_shared_plugin" in state.marks:
             raise NotComparable(
-                "k8s-rdma-shared-dev-plugin runs here, and it does not work in exclusive mode: it shares its devices"
+                "k8s-rdma-shared-dev-plugin runs here, but does not work in exclusive mode: it shares its devices"
             )
         if "efa" in state.marks:
-            raise NotComparable(
-                "there is an EFA here, whose driver cannot give a device to a namespace: leave it shared"
-            )
+            raise NotComparable("the EFA driver of this node cannot move a device to a namespace: use shared mode")
     elif "rdma_cni" in state.marks:
-        raise NotComparable("rdma-cni is here (/opt/cni/bin/rdma), and starts no pod but in exclusive mode")
+        raise NotComparable("rdma-cni is installed (/opt/cni/bin/rdma), and starts pods only in exclusive mode")
     others = conflicts(state, mode)
     if others and "ib_core_builtin" not in state.marks:
         told = ", ".join(f"{s.path} sets {s.mode}" for s in others)
-        raise NotComparable(f"{told}: two files must not disagree; take netns_mode out there")
-    if (
-        _by_command_line(mode, state)
-        and by_next_boot(state) != mode
-        and not {"update-grub", "grubby"} & set(state.have)
-    ):
+        raise NotComparable(f"{told}, which contradicts gpuready's file: remove netns_mode there")
+    can_set = bool({"update-grub", "grubby"} & set(state.have))
+    if not can_set and _by_command_line(mode, state) and by_next_boot(state) != mode:
         why = "ib_core is built in" if "ib_core_builtin" in state.marks else f"it says {by_next_boot(state)} now"
         raise NotComparable(
-            f"the kernel command line has to say ib_core.netns_mode={MODES[mode]} ({why}), and neither update-grub nor "
-            "grubby is here: set it where this node's command line comes from"
+            f"the kernel command line must contain ib_core.netns_mode={MODES[mode]} ({why}), but neither update-grub "
+            "nor grubby is installed: set it in the boot loader's configuration"
         )
 
 
 def _by_command_line(mode: str, state: NodeState) -> bool:
-    """Does the command line decide: as the only way, because it is set otherwise, or because we set it before?"""
+    """Tell whether the mode has to be on the command line: for a built-in ib_core, or if it already is there."""
     said = {by_options(state.cmdline), by_next_boot(state)} - {"", mode}
     return "ib_core_builtin" in state.marks or bool(said) or GRUB in state.files or GRUBBY in state.files
 
 
 def _dracut(state: NodeState) -> bool:
-    """Is it dracut that builds the images here?"""
     return bool(state.initramfs) and "dracut" in state.have and "update-initramfs" not in state.have
 
 
 def _cannot_switch(state: NodeState) -> str:
-    """Why the kernel would refuse to change the mode now; empty where it may well do it."""
+    """Return why the kernel would refuse to change the mode now; empty if it may accept it."""
     if state.netns:
         more = " and more" if len(state.netns) > 4 else ""
         return f"network namespaces of {', '.join(state.netns[:4])}{more} exist (EBUSY)"
-    return "" if "rdma" in state.have else "there is no rdma command here (iproute2 from 5.3 on)"
+    return "" if "rdma" in state.have else "the rdma command is missing (iproute2 5.3 or newer)"
 
 
 def _before(state: NodeState) -> str:
-    """The mode without what is ours."""
+    """Return the mode without gpuready's settings."""
     files = by_files(state, without=CONF)
     said = "" if GRUB in state.files or GRUBBY in state.files else by_next_boot(state)
     return said if said in MODES else files
@@ -245,8 +238,8 @@ def _packages(diff: tuple[Change, ...]) -> tuple[str, ...]:
 
 
 def _came(state: NodeState) -> tuple[str, ...]:
-    """The packages that gpuready was asked for and brought; what came along with them goes with them."""
-    lines = state.files[CAME].text.split() if CAME in state.files else []
+    """Return the requested packages that gpuready installed; their dependencies are removed with them."""
+    lines = state.text(CAME).split()
     return tuple(sorted({line.removeprefix("asked:") for line in lines if line.startswith("asked:")}))
 
 
@@ -258,7 +251,7 @@ def _package(name: str, state: NodeState) -> Value:
 
 
 def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> SetOption:
-    """What the keys of the option need: files, images and the command line."""
+    """Return the step's script for the keys of the option: files, images and the command line."""
     keys = {c.key: c.expected for c in diff}
     mode = managed(spec, state)
     word = MODES.get(mode, "")

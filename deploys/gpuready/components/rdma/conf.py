@@ -1,9 +1,9 @@
-"""What ib_core will be told when it is loaded: modprobe.d by its rules of precedence, and the kernel command line.
+"""Which netns_mode ib_core gets when it is loaded: from modprobe.d by its precedence, and from the kernel command line.
 
-Files are read in the order of their names, whatever their directory; of two with one name that of the directory that
-comes first counts; options add up, and of a parameter that is given twice the last one holds. modprobe takes
-``ib_core.netns_mode=`` from /proc/cmdline after all files, and where ib_core is built in there is nothing else.
-Sources: modprobe.d(5), kmod's libkmod-config.c, kernel-parameters(7), kstrtobool(); tried with kmod 30 and 34.
+Files are read in the order of their names. Of two files with the same name, the one in the first directory counts.
+Options accumulate, and the last value of a parameter counts. modprobe applies ``ib_core.netns_mode=`` from
+/proc/cmdline after all files. For a built-in ib_core, only the command line counts.
+Sources: modprobe.d(5), kmod's libkmod-config.c, kernel-parameters(7), kstrtobool(); tests with kmod 30 and 34.
 """
 
 from __future__ import annotations
@@ -24,19 +24,14 @@ _SHARED, _EXCLUSIVE = ("1", "y", "t", "on"), ("0", "n", "f", "of")
 
 @dataclass(frozen=True)
 class Setting:
-    """One place that sets netns_mode, and to what ("" for a value that the kernel refuses)."""
+    """A file that sets netns_mode. ``mode`` is empty for a value that the kernel refuses."""
 
     path: str
     mode: str
 
-    @property
-    def vendor(self) -> bool:
-        """Is it a package's default, which files in /etc are meant to override?"""
-        return self.path.startswith("/usr/lib/")
-
 
 def mode(value: str) -> str:
-    """A bool parameter as kstrtobool() reads it: by its first character, and two of ``on`` and ``off``."""
+    """Return the mode for a boolean as kstrtobool() reads it: by the first character, or two for ``on`` and ``off``."""
     word = value.strip().strip('"').lower()
     if not word or word.startswith(_SHARED):  # a parameter without a value is true
         return "shared"
@@ -44,7 +39,7 @@ def mode(value: str) -> str:
 
 
 def settings(state: NodeState) -> tuple[Setting, ...]:
-    """All files that set it, in the order in which modprobe adds them up: the last one counts."""
+    """Return all settings in modprobe's order. The last one counts."""
     first: dict[str, str] = {}
     for directory in _DIRECTORIES:
         for path in state.glob(directory):
@@ -69,18 +64,18 @@ def _given(words: Iterable[str], prefix: str) -> Iterator[str]:
 
 
 def by_files(state: NodeState, *, without: str = "") -> str:
-    """The mode that the files amount to; shared, the kernel's own, where none says anything."""
+    """Return the mode that the files set together; the kernel's default if none sets it."""
     found = [setting.mode for setting in settings(state) if setting.path != without and setting.mode]
     return found[-1] if found else DEFAULT
 
 
 def by_options(text: str) -> str:
-    """What a kernel command line says; nothing where it is silent."""
+    """Return the mode on a kernel command line; empty if it is not there."""
     return ["", *_given(text.split(), "ib_core.")][-1]
 
 
 def by_next_boot(state: NodeState) -> str:
-    """What the command line of the next boot says, as far as the boot loader's files tell; else that of this boot."""
+    """Return the mode on the next boot's command line by the boot loader's files; without them, on this boot's."""
     if not state.boot_options:
         return by_options(state.cmdline)
     said = {by_options(entry) for entry in state.boot_options}
@@ -88,11 +83,13 @@ def by_next_boot(state: NodeState) -> str:
 
 
 def conflicts(state: NodeState, wanted: str) -> tuple[Setting, ...]:
-    """Others' files that say something else and would not give way to ours."""
+    """Return other files that set another mode and take precedence over gpuready's file."""
     return tuple(
         s
         for s in settings(state)
-        if s.path != CONF and s.mode not in ("", wanted) and not (s.vendor and _name(s.path) < _name(CONF))
+        if s.path != CONF
+        and s.mode not in ("", wanted)
+        and not (s.path.startswith("/usr/lib/") and _name(s.path) < _name(CONF))  # a package's default
     )
 
 

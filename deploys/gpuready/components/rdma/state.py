@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-#: Read last of its directory, so that no distribution's default takes precedence.
+#: Its name sorts last, so that it takes precedence over the distribution's files.
 CONF = "/etc/modprobe.d/zz-gpuready-rdma.conf"
-
-
 GRUB = "/etc/default/grub.d/zz-gpuready-rdma.cfg"
-
-
-#: Has dracut take CONF along, which it does by itself only where hostonly is on (Debian's default is off).
+#: Makes dracut include CONF, which it does by itself only with hostonly (off by default on Debian).
 DRACUT = "/etc/dracut.conf.d/zz-gpuready-rdma.conf"
-
-
-#: Younger than CONF once all initramfs images were looked at.
+#: Newer than CONF after all initramfs images were checked.
 MARK = "/var/lib/gpuready/rdma.initramfs"

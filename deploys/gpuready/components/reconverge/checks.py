@@ -1,4 +1,4 @@
-"""The last run on the node itself: was there one since the boot and since the driver changed, and how did it end?"""
+"""Checks of the last run on the node itself: did it run since the boot and the driver change, and how did it end?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The run on the node itself: after an update of the driver, and at every boot, with no controller at hand.
+"""The run on the node itself: after a driver update and at every boot, without a controller.
 
-Hooks of apt and dnf start a service when the driver's files are others than at its last run, which costs a transaction
-some milliseconds; the service waits for the package manager to end and looks at what goes stale. ``report`` tells it,
-``mend`` mends it by the same scripts as the components here (the linker's cache, device nodes and their links, the CDI
-spec); nothing is installed, restarted or rebooted. A node needs no Python for it.
+Hooks of apt and dnf start a service if the driver's files changed since its last run; that costs a transaction a few
+milliseconds. The service waits for the package manager to end, and checks what an update makes stale. ``report``
+reports it. ``mend`` repairs it with the same scripts as the components (linker cache, device nodes and their links, CDI
+spec). Nothing is installed, restarted or rebooted. The node needs no Python for this.
 Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdnf5-actions(8), systemd.unit(5).
 """
 
@@ -19,7 +19,7 @@ from gpuready.core.documents import read_json
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state import cdi_unit
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 NAME = "gpuready-reconverge"
 SCRIPT = f"/usr/local/lib/{NAME}"
@@ -30,14 +30,14 @@ _APT = f"/etc/apt/apt.conf.d/90{NAME}"
 _DNF4 = "/etc/dnf/plugins/post-transaction-actions.d/gpuready.action"
 _DNF5 = "/etc/dnf/libdnf5-plugins/actions.d/gpuready.actions"
 FILES = (SCRIPT, _SERVICE, _APT, _DNF4, _DNF5)
-#: Seconds after a boot within which the service may still be to come.
+#: Seconds after a boot in which the service may still start.
 BOOT = 600
-#: Where its last result lies.
+#: The file with its last result.
 RESULT = "/var/lib/gpuready/reconverge.json"
 
 
 class Reconverge(Component):
-    """The service and the package managers' hooks that look for what a driver update left stale, or mend it."""
+    """The service and hooks on the node that find or repair what a driver update left stale."""
 
     name = "reconverge"
     part = "driver"
@@ -56,7 +56,7 @@ class Reconverge(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         if spec.reconverge.on_driver_change == "off":
             return self.original(spec, state)
-        if not isinstance(state.units, Unknown) and UNIT in state.units and state.units[UNIT].load == "masked":
+        if state.unit(UNIT).load == "masked":
             raise NotComparable(f"{UNIT} is masked: systemctl unmask {UNIT}, or say on_driver_change: off")
         want: dict[str, Value] = {_key(path): "current" for path in wanted(spec, state)}
         want["reconverge.enabled"] = True
@@ -93,13 +93,13 @@ class Reconverge(Component):
             left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
         )
         summary = "install the run on the node itself" if run else "take the run on the node itself away"
-        # A step's own unit has its name, too: it must not be that of the service.
+        # A step runs in a unit of its own name, which must differ from that of the service.
         yield Step("reconverge-install", script, timeout=360, summary=summary)
 
 
 @dataclass(frozen=True)
 class InstallRun(Script):
-    """Write the service and its hooks, enable it and run it once; or, unless ``run``, remove all of it."""
+    """Write the service and its hooks, enable it and run it once; without ``run``, remove all of it."""
 
     template = "reconverge/install"
     puts: tuple[ledger.Put, ...]
@@ -111,7 +111,7 @@ class InstallRun(Script):
 
 
 def last_run(state: NodeState) -> dict[str, Any] | None:
-    """What it has told last; None where it has told nothing, or the file is damaged."""
+    """Return the last result; None if there is none, or if it cannot be parsed."""
     file = state.files.get(RESULT)
     try:
         said = read_json(file.text) if file else None
@@ -121,25 +121,24 @@ def last_run(state: NodeState) -> dict[str, Any] | None:
 
 
 def missed(state: NodeState) -> str:
-    """Since when it should have run and has not; empty when it has."""
+    """Return since when a run is missing; empty if none is."""
     said = last_run(state)
     if said is None:
         return "it was installed"
     if said.get("boot_id") != state.boot_id:
         return "the boot"
-    idle = said.get("outcome") == "idle"  # a module that is loaded later than at boot is no other one
+    idle = said.get("outcome") == "idle"  # the module was loaded only after the boot: no driver change
     return "" if idle or said.get("driver") == state.driver.loaded else "the driver changed"
 
 
 def begins(state: NodeState) -> bool:
-    """Is the service still to come, or at work? At boot it comes last."""
-    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    """Tell whether the service is running, or still to start at this boot."""
     booting = missed(state) == "the boot" and state.uptime < BOOT
-    return LINK in state.files and (booting or (unit is not None and unit.active == "activating"))
+    return LINK in state.files and (booting or state.unit(UNIT).active == "activating")
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
-    """Its files, path to content; hooks of the package managers that are here."""
+    """Return its files, path -> content, with hooks for the node's package managers."""
     ours = not owners.observed("toolkit", spec, state, "cdi")
     script = resources.script(
         "reconverge/reconverge",
@@ -159,7 +158,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
 
 
 def _hooks(state: NodeState) -> dict[str, str]:
-    """Those of the package managers that are here; dnf runs actions only with a plugin, which brings a directory."""
+    """Return the hooks of the node's package managers. dnf needs a plugin, which brings the directory."""
     hooks = {
         "apt-get": (_APT, resources.document("reconverge/reconverge.apt", script=SCRIPT)),
         "dnf4-actions": (_DNF4, resources.document("reconverge/reconverge.dnf4", script=SCRIPT)),
@@ -179,4 +178,4 @@ def _there(state: NodeState) -> bool:
 def _file(state: NodeState, path: str, content: str | None) -> Value:
     if path not in state.files:
         return None
-    return "current" if state.files[path].text == content else "another"
+    return "current" if state.files[path].text == content else "different"

@@ -1,7 +1,7 @@
-"""apt's source files, both formats (sources.list(5)): who names NVIDIA's container repository, and without whom.
+"""apt's source files in both formats (sources.list(5)): which entries name NVIDIA's container repository.
 
-Two entries for one repository with different Signed-By make apt refuse everything ("Conflicting values set for
-option Signed-By"), which is why every old entry has to go when ours comes.
+If two entries for one repository have different Signed-By values, apt refuses to work ("Conflicting values set for
+option Signed-By"). So gpuready removes every other entry for its repository.
 """
 
 from __future__ import annotations
@@ -14,24 +14,21 @@ _OFF = ("no", "false", "without", "off", "disable", "0")
 
 
 def names_repository(text: str, url: str) -> bool:
-    """Does an entry's text name the repository ``url``, for any architecture, or one of NVIDIA's own places for it?"""
+    """Tell whether an entry names the repository ``url``, for any architecture, or one of NVIDIA's former URLs."""
     wanted = re.escape(url.rstrip("/")).replace(re.escape("/$(ARCH)"), "(/[^/]+)?")
     uris = re.findall(r"https?://[^\s\]]+", text)
     return any(re.fullmatch(wanted, uri.rstrip("/")) or OLD.search(uri + "/") for uri in uris)
 
 
 def without_repository(path: str, text: str, url: str) -> str | None:
-    """The file without the entries that name the repository; None when it has none to lose.
-
-    Only active entries count; what is left may be empty (the file can go) or comments.
-    """
+    """Return the file without its active entries for the repository; None if it has none. The rest may be empty."""
     cut = _cut_stanzas if path.endswith(".sources") else _cut_lines
     kept = cut(text, url)
     return None if kept == text else kept
 
 
 def is_bare(text: str) -> bool:
-    """True when nothing but blank lines and comments is left."""
+    """Tell whether the text has only blank lines and comments."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))
 
 
@@ -44,7 +41,7 @@ def _cut_lines(text: str, url: str) -> str:
 
 
 def stanzas(text: str) -> list[dict[str, str]]:
-    """deb822 stanzas as field -> value (continuation lines joined by spaces); comments left out."""
+    """Parse deb822 stanzas to field -> value. Continuation lines are joined with spaces, comments are dropped."""
     found: list[dict[str, str]] = []
     for block in _BLANK.split(text):
         fields: dict[str, str] = {}
@@ -72,7 +69,7 @@ def _cut_stanzas(text: str, url: str) -> str:
 
 
 def _cut_stanza(block: str, url: str) -> str:
-    """A stanza may name several repositories: then only ours is taken out of it."""
+    """Remove the repository from a stanza, which may name several."""
     fields = next(iter(stanzas(block)), {})
     uris = fields.get("Uris", "").split()
     ours = [uri for uri in uris if names_repository(uri, url)]

@@ -1,8 +1,8 @@
-"""NVIDIA's container-toolkit repository in apt: one deb822 file with Signed-By, one key that is really NVIDIA's.
+"""The apt repository of the NVIDIA container toolkit: one deb822 file with Signed-By, and one verified key.
 
-Why: a key taken on TLS's word alone, or an old list beside the new one, are the two commonest reasons why nodes
-cannot install. The key is fetched, checked by its full fingerprint on the controller, and only then is anything
-written. Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its troubleshooting page.
+The two most common causes of failed installations are an unverified key and an old entry beside the new one. gpuready
+fetches the key, checks its full fingerprint on the controller, and only then writes anything.
+Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its troubleshooting page.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gpuready.core.component import Applies, Change, Component, NotComparable, V
 from gpuready.core.errors import ConvergeError
 from gpuready.core.files import read_file, reason
 from gpuready.core.step import Reply, Script, Step, Steps
-from gpuready.spec.model import NodeSpec
+from gpuready.spec.model import REACH_REPOSITORY, NodeSpec
 from gpuready.spec.secrets import is_reference, resolve
 from gpuready.state.model import File, NodeState
 
 SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
 KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"
 PROXY = "/etc/apt/apt.conf.d/90gpuready-proxy"
-#: What our stanza consists of; any further field is an option, of which Trusted and Allow-Insecure undo the key.
+#: The fields of gpuready's stanza. Any other field is an option; Trusted and Allow-Insecure would bypass the key.
 _FIELDS = ("Types", "Uris", "Suites", "Signed-By", "Enabled")
 
 
 class Repository(Component):
-    """deb822 source, key by fingerprint, no second entry for the same place, the proxy for its host."""
+    """The toolkit's apt repository: one entry, its verified key, and its proxy."""
 
     name = "repository"
     part = "toolkit"
@@ -56,7 +56,7 @@ class Repository(Component):
         }
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        entries = apt_sources.stanzas(state.files[SOURCE].text) if SOURCE in state.files else []
+        entries = apt_sources.stanzas(state.text(SOURCE))
         first = entries[0] if entries else {}
         on = first.get("Types") == "deb" and first.get("Enabled", "yes").lower() in ("yes", "true")
         return {
@@ -121,6 +121,7 @@ class Repository(Component):
                 timeout=120,
                 survives=False,
                 summary=f"fetch {repo.key}",
+                fixes=(("cannot fetch the key", REACH_REPOSITORY),),
             )
             data = _decoded(reply.out)
         else:
@@ -152,7 +153,7 @@ class Repository(Component):
 
 @dataclass(frozen=True)
 class FetchKey(Script):
-    """Fetch a key by apt's own downloader; ``proxy`` is a line of apt's configuration, or empty."""
+    """Fetch a key with apt's downloader. ``proxy``: a line of apt's configuration, or empty."""
 
     template = "repository/fetch-key"
     url: str
@@ -167,7 +168,7 @@ def _decoded(answer: str) -> bytes:
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:
-    """What gpuready changed of apt's sources; other components have files of their own below /etc/apt."""
+    """Return the files that this component changed; other components also have files below /etc/apt."""
     return tuple(
         path
         for path in ledger.paths(state, "/etc/apt")
@@ -180,7 +181,7 @@ def _backwards(diff: tuple[Change, ...]) -> bool:
 
 
 def _key(file: File | None, now: float) -> Value:
-    """The fingerprint alone stands for a file that is ours to the byte and holds a key that apt accepts."""
+    """Return the fingerprint, plus a reason if apt refuses the key or the file is not as gpuready writes it."""
     if file is None:
         return ()
     try:
@@ -192,7 +193,7 @@ def _key(file: File | None, now: float) -> Value:
 
 
 def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
-    """Path -> what the file is without its entries for our repository."""
+    """Return path -> content without the entries for the repository, for each file that has such entries."""
     found: dict[str, str] = {}
     for path, file in state.glob("/etc/apt/sources.list").items():
         if path != SOURCE:
@@ -203,7 +204,7 @@ def _conflicts(spec: NodeSpec, state: NodeState) -> dict[str, str]:
 
 
 def _proxy_line(spec: NodeSpec, url: str) -> str | None:
-    """apt's setting of the spec's proxy for the host of ``url`` alone."""
+    """Return apt's setting of the proxy for the host of ``url`` only."""
     if not spec.toolkit.repo.proxy:
         return None
     scheme, _, rest = url.partition("://")
@@ -212,7 +213,7 @@ def _proxy_line(spec: NodeSpec, url: str) -> str | None:
 
 
 def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
-    """The setting on the node; instead of a secret, words that say whether it is the expected one."""
+    """Return the setting on the node; for a secret, only whether it is the expected one."""
     file, wanted = state.files.get(PROXY), _proxy_line(spec, spec.toolkit.repo.url)
     line = file.text.strip() if file else None
     if file is None or not _is_secret(line, spec):
@@ -227,7 +228,7 @@ def _shown(line: str | None, spec: NodeSpec) -> str | None:
 
 
 def _is_secret(line: str | None, spec: NodeSpec) -> bool:
-    """A proxy with a password, or given by reference. No hash of it is shown: a password can be guessed from that."""
+    """Tell whether the line has a password or comes from a reference. Its hash stays hidden, too: it can be cracked."""
     return line is not None and ("@" in line or is_reference(spec.toolkit.repo.proxy or ""))
 
 

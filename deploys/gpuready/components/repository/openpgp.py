@@ -1,9 +1,9 @@
 """Read exactly one OpenPGP certificate, and write it again from its parts (RFC 4880, RFC 9580).
 
-apt reads a key file by rules of its own: gpgv's apt takes the first block that it recognises, sqv's takes all of them.
-So the file itself never reaches apt. :func:`certificate` refuses whatever is not one certificate, and
+apt reads a key file in its own way: with gpgv the first block that it recognises, with sqv all of them. So the file
+itself never reaches apt. :func:`certificate` refuses whatever is not one certificate, and
 :attr:`Certificate.armored` holds only the primary key, its user IDs, its subkeys and its own signatures on them.
-Whether these signatures are right is for apt's verifiers to judge; they check each one. The node may have no gpg.
+apt's verifiers check whether these signatures are valid. The node may have no gpg.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _HEADER = re.compile(rb"(Version|Comment|MessageID|Charset|Hash): ?[^\x00-\x1f\x7f]*")
 _PUBLIC, _SUBKEY, _USER_ID, _USER_ATTRIBUTE, _SIGNATURE = 6, 14, 13, 17, 2
 _REVOKES_KEY, _REVOKES_SUBKEY, _BINDS_SUBKEY = 0x20, 0x28, 0x18
-#: Which of the primary key's own signatures belong behind which packet (RFC 4880 5.2.1).
+#: Packet -> the kinds of the primary key's own signatures that may follow it (RFC 4880 5.2.1).
 _BELONGS = {
     _PUBLIC: (0x1F, _REVOKES_KEY),
     _USER_ID: (0x10, 0x11, 0x12, 0x13, 0x30),
@@ -42,7 +42,7 @@ _NAMES = {
 
 
 class KeyFileError(ValueError):
-    """The data is not exactly one OpenPGP certificate; the message says what is wrong, and in which line or byte."""
+    """The data is not exactly one OpenPGP certificate. The message says why, with line or byte."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Certificate:
         return b"\n".join([_BEGIN, b"", *lines, b"=" + base64.b64encode(_crc24(self.packets)), _END, b""])
 
     def unusable(self, now: float) -> str:
-        """Why apt refuses the key at ``now`` (seconds since 1970); empty when it does not."""
+        """Return why apt refuses the key at ``now`` (seconds since 1970); empty if it accepts it."""
         if self.revoked:
             return "revoked"
         return f"expired on {_day(self.expires)}" if self.expires is not None and self.expires <= now else ""
@@ -86,7 +86,7 @@ class _Signature:
 
 @functools.lru_cache(maxsize=16)  # the same file lies on every node
 def certificate(data: bytes) -> Certificate:
-    """The only certificate in ``data``, armored or binary. Raises :class:`KeyFileError`."""
+    """Return the only certificate in ``data``, armored or binary. Raises :class:`KeyFileError`."""
     if len(data) > LIMIT:
         raise KeyFileError(f"the file is larger than {LIMIT // 1024} KiB; no key is that large")
     if not data.strip():
@@ -117,7 +117,7 @@ def certificate(data: bytes) -> Certificate:
 
 
 def _dearmored(data: bytes) -> bytes:
-    """The bytes of the only armored block; nothing but empty lines may stand around it."""
+    """Return the bytes of the only armored block. Only empty lines may be around it."""
     lines = list(enumerate(data.split(b"\n"), 1))
     if data.count(b"\r\n") == data.count(b"\n"):
         lines = [(number, line.removesuffix(b"\r")) for number, line in lines]
@@ -171,7 +171,7 @@ def _crc24(data: bytes) -> bytes:
 
 
 def _packets(data: bytes) -> Iterator[_Packet]:
-    """All packets; every length must be given, because partial and open lengths are for data alone."""
+    """Yield all packets. Each must give its length: partial and open lengths are only for data."""
     at = 0
     while at < len(data):
         head, kind = data[at], data[at] & 3
@@ -194,7 +194,7 @@ def _packets(data: bytes) -> Iterator[_Packet]:
 
 
 def _parts(packets: list[_Packet]) -> list[tuple[_Packet, list[_Packet]]]:
-    """Each key, user ID and subkey with the signatures behind it; the first is the only primary key."""
+    """Return each key, user ID and subkey with its signatures. The first is the only primary key."""
     parts: list[tuple[_Packet, list[_Packet]]] = []
     for packet in packets:
         if packet.tag == _SIGNATURE and parts:
@@ -223,7 +223,7 @@ def _fingerprint(packet: _Packet) -> str:
 
 
 def _signature(packet: _Packet) -> _Signature:
-    """What a signature says of itself; one of an older version says nothing that counts (RFC 4880 5.2.3)."""
+    """Parse a signature (RFC 4880 5.2.3). One of an older version does not count."""
     body = packet.body
     if body[:1] != b"\x04":
         return _Signature(-1, 0, 0, "")
@@ -255,7 +255,7 @@ def _issued_by(fingerprint: str, issuer: str) -> bool:
 
 
 def _serialised(packet: _Packet) -> bytes:
-    """The packet with the shortest header of the old format, as GnuPG writes it."""
+    """Return the packet with the shortest header in the old format, as GnuPG writes it."""
     size = 0 if len(packet.body) < 0x100 else 1 if len(packet.body) < 0x10000 else 2
     return bytes([0x80 | packet.tag << 2 | size]) + len(packet.body).to_bytes(1 << size, "big") + packet.body
 

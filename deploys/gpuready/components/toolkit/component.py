@@ -1,12 +1,13 @@
 """The NVIDIA container toolkit: its four packages at one exact version, held.
 
-Why all four: before 1.18 the top package let the other three float, and from 1.18 a loose pin cannot be satisfied
-(nvidia-container-toolkit issue 1091). The postinst of every version since 1.18.0 runs ``systemctl daemon-reload`` (by
-itself, from 1.20.0 through debhelper), which can take the GPU away from containers in legacy mode (issues 48, 1227):
-installing is class *recreate*.
+All four are pinned: before 1.18, the top package did not fix the version of the other three; from 1.18 on, apt cannot
+satisfy a loose pin (nvidia-container-toolkit issue 1091). Since 1.18.0, the postinst runs ``systemctl daemon-reload``
+(from 1.20.0 on through debhelper), which can take the GPU away from containers in legacy mode (issues 48, 1227). So an
+installation is class *recreate*.
 
-The packages that the toolkit replaced in 2023 go in the same transaction; no relation of its own sends nvidia-docker2
-away. They are removed and never purged, because daemon.json is a conffile of nvidia-docker2 (its debian/ directory).
+The packages that the toolkit replaced in 2023 are removed in the same transaction, because the toolkit does not
+conflict with nvidia-docker2. They are never purged: daemon.json is a conffile of nvidia-docker2 (see its debian/
+directory).
 """
 
 from __future__ import annotations
@@ -17,16 +18,14 @@ from dataclasses import dataclass
 from gpuready.core import ignored_containers, toml_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
+from gpuready.spec.model import REACH_REPOSITORY, NodeSpec
 from gpuready.state import toolkit_config
 from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.toolkit_packages import BEFORE, PACKAGES, before
 
-#: What people installed before it, and what no longer works beside it.
+#: Its predecessors, which do not work beside it.
 LEGACY = ("nvidia-docker2", "nvidia-container-runtime", "nvidia-container-runtime-hook")
-
-
 _PURGE = (
     "nvidia-docker2 is removed, not purged, and must not be purged later: /etc/docker/daemon.json is its conffile, "
     "which 'dpkg --purge' would delete with all that is in it"
@@ -34,7 +33,7 @@ _PURGE = (
 
 
 class Toolkit(Component):
-    """Four packages at ``toolkit.version``, each with a hold."""
+    """The four packages of the toolkit at ``toolkit.version``, each with a hold."""
 
     name = "toolkit"
     part = "toolkit"
@@ -80,16 +79,14 @@ class Toolkit(Component):
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
 
     def _readable_by_the_package(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
-        """The base package's postinst rewrites config.toml; one that it cannot read leaves dpkg half-configured."""
+        """Raise NotComparable for an invalid config.toml: the base package's postinst would fail on it."""
         found = self.actual(spec, state) if not isinstance(state.packages, Unknown) else want
         if any(found.get(key) != value for key, value in want.items() if not key.endswith(".held")):
             try:
-                toml_document.read(
-                    state.files[toolkit_config.CONFIG].text if toolkit_config.CONFIG in state.files else ""
-                )
+                toml_document.read(state.text(toolkit_config.CONFIG))
             except toml_document.TomlError as e:
                 raise NotComparable(
-                    f"{toolkit_config.CONFIG}: {e}; mend it first, or the package's own script fails and leaves dpkg "
+                    f"{toolkit_config.CONFIG}: {e}; fix it first, or the package's own script fails and leaves dpkg "
                     "half-configured"
                 ) from None
 
@@ -110,7 +107,7 @@ class Toolkit(Component):
         held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
         gone = _taken(diff)
         script = ToolkitInstall(
-            # All four at once, those that are right, too: the older ones do not bring each other along.
+            # All four at once, even those that are right: older versions do not require each other exactly.
             pins=tuple(f"{name}={version}" for name in PACKAGES) if version else (),
             version=version,
             old=old,
@@ -120,14 +117,15 @@ class Toolkit(Component):
             work=ignored_containers.words(spec),
         )
         summary = f"install {version}" if version else "purge the packages" if gone else "set the holds"
-        yield Step("toolkit", script, timeout=1800, summary=summary)
+        fixes = (("the repository cannot be read", REACH_REPOSITORY),)
+        yield Step("toolkit", script, timeout=1800, summary=summary, fixes=fixes)
 
 
 @dataclass(frozen=True)
 class ToolkitInstall(Script):
-    """Install the packages as ``pins`` have them (``NAME=VERSION``), or purge packages, and set the holds.
+    """Install ``pins`` (``NAME=VERSION``), or purge packages, and set the holds.
 
-    ``old`` are the installed packages that the new ones replace.
+    ``old``: the installed packages that the new ones replace.
     """
 
     template = "toolkit/converge"
@@ -146,6 +144,6 @@ def _packages(diff: tuple[Change, ...]) -> bool:
 
 
 def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
-    """The packages that are to go: gpuready put them in, and is being removed."""
+    """Return the packages that ``remove`` uninstalls."""
     names = [c.key.removeprefix("toolkit.") for c in diff if c.expected is None]
     return tuple(name for name in names if name in PACKAGES)

@@ -14,12 +14,19 @@ from pydantic_core import PydanticCustomError
 
 from gpuready.core.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
 from gpuready.core.section import Section
+from gpuready.core.versions import numbers
 
 TOOLKIT_VERSION = "1.20.0"
 """The NVIDIA Container Toolkit that this release of gpuready installs by default (2026-08-12)."""
 
 TOOLKIT_FLOOR = "1.19.1"
 """The oldest version without a known container escape; older ones need ``floor_exception``."""
+
+REACH_REPOSITORY = (
+    "let the node reach it (name resolution, firewall), or set in the spec a proxy, toolkit: {repo: {proxy: URL}}, "
+    "or a mirror, toolkit: {repo: {url: URL, key: URL}}"
+)
+"""What to do if a node cannot read the repository."""
 
 
 class Repository(Section):
@@ -68,14 +75,14 @@ class Toolkit(Section):
             ("mode", "jit-cdi" if self.mode == "jit-cdi" else None, "1.18.0"),
             ("cuda_compat_mode", self.cuda_compat_mode, "1.17.7"),
         ):
-            if value is not None and _numbers(self.version) < _numbers(since):
+            if value is not None and numbers(self.version) < numbers(since):
                 problem = f"toolkit {self.version} does not support it"
                 raise PydanticCustomError("version", problem, {"at": at, "allowed": f"with version {since} or newer"})
         return self
 
     @model_validator(mode="after")
     def _not_below_the_floor(self, info: ValidationInfo) -> Toolkit:
-        if _numbers(self.version) >= _numbers(TOOLKIT_FLOOR):
+        if numbers(self.version) >= numbers(TOOLKIT_FLOOR):
             return self
         if self.floor_exception is None:
             allowed = f"{TOOLKIT_FLOOR} or newer, or an older one with floor_exception"
@@ -85,7 +92,3 @@ class Toolkit(Section):
             at = {"at": "floor_exception.until", "allowed": f"{today} or later"}
             raise PydanticCustomError("floor", "the exception from the security floor has expired", at)
         return self
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

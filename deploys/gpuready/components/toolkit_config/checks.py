@@ -1,10 +1,11 @@
-"""The toolkit's config.toml: can it be read, and does it say what is known to break GPUs or to let containers out?
+"""Checks of the toolkit's config.toml: can it be parsed, and has it settings that break GPUs or weaken containers?
 
 Sources: the toolkit's api/config/v1, NVIDIA's security bulletins (CVE-2025-23266, CVE-2025-23359), its issues 381, 580.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpuready.core import toml_document
@@ -25,20 +26,17 @@ _ESCAPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def _on(document: Document, key: str) -> Any:
-    return toolkit_config.given(document, key)
+def _with_document(judge: Callable[[Document], Verdict]) -> Judge:
+    """Make a check's function of one that judges the parsed config.toml."""
 
-
-def _with_document(judge: Any) -> Judge:
     def judged(spec: NodeSpec, state: NodeState) -> Verdict:
         if CONFIG not in state.files:
             return skip(f"there is no {CONFIG}")
         try:
             document = toml_document.read(state.files[CONFIG].text)
         except TomlError as e:
-            return fail(f"{CONFIG}: {e}", "mend it by hand; without it the toolkit's defaults hold")
-        verdict: Verdict = judge(document)
-        return verdict
+            return fail(f"{CONFIG}: {e}", "fix it by hand; meanwhile the toolkit uses its defaults")
+        return judge(document)
 
     return judged
 
@@ -48,13 +46,13 @@ def _readable(document: Document) -> Verdict:
 
 
 def _cgroups(document: Document) -> Verdict:
-    if _on(document, "nvidia-container-cli.no-cgroups") is True:
+    if toolkit_config.given(document, "nvidia-container-cli.no-cgroups") is True:
         return fail("no-cgroups is true, and this is no rootless host")
     return passed("no-cgroups is not set")
 
 
 def _escape(document: Document) -> Verdict:
-    told = [f"{k} = {v}: {why}" for k, (v, why) in _ESCAPES.items() if _on(document, k) == v]
+    told = [f"{k} = {v}: {why}" for k, (v, why) in _ESCAPES.items() if toolkit_config.given(document, k) == v]
     if told:
         return warn("settings with which a container can get out", evidence="; ".join(told))
     return passed("nothing in it lets a container out")
@@ -67,7 +65,7 @@ CHECKS = (
         "config.toml is not valid TOML: the runtime gives no container a GPU, and the toolkit's package cannot be "
         "configured at its next upgrade.",
         f"nvidia-ctk config --config-file={CONFIG}",
-        "mend it by hand, or move it away and run nvidia-ctk config --in-place",
+        "fix it by hand, or move it away and run nvidia-ctk config --in-place",
         _with_document(_readable),
     ),
     Check(

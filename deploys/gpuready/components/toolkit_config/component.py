@@ -1,9 +1,9 @@
-"""The toolkit's own config.toml: the runtime's mode, CUDA's compatibility libraries, and one switch for hardening.
+"""The toolkit's config.toml: the runtime's mode, the CUDA compatibility libraries, and a switch for hardening.
 
-``nvidia-ctk config --set`` checks no value, drops every comment and sorts the file; so only our keys are changed, in
-the user's own document, and the node's nvidia-ctk has to be able to read the result before it is installed. The file
-is read once more just before, because the toolkit's package makes it. Runtime and hook read it at each container's
-creation: nothing has to be restarted.
+``nvidia-ctk config --set`` checks no values, drops all comments and sorts the file. So gpuready changes only its own
+keys in the user's document. Before it installs the result, the node's nvidia-ctk must be able to read it. The file is
+read again just before the change, because the toolkit's package may have created it. Runtime and hook read it whenever
+a container is created, so nothing has to restart.
 Sources: api/config/v1 and cmd/nvidia-ctk/config of the NVIDIA container toolkit, its changelog, its documentation.
 """
 
@@ -43,30 +43,29 @@ class Config(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         refuse_irregular(CONFIG, state)
-        owned_keys.read(state, OURS)  # with a record that is lost there would be no way back
+        owned_keys.read(state, OURS)  # without a readable record, nothing could be undone
         try:
-            want, document = _wanted(spec), toml_document.read(_text(state))
-            toolkit_config.merge(_text(state), want)
+            want, document = _wanted(spec), toml_document.read(state.text(CONFIG))
+            toolkit_config.merge(state.text(CONFIG), want)
         except TomlError as e:
-            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, it was not touched") from None
+            raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
         return {f"config.{k}": None if _holds_by_itself(document, k, v) else v for k, v in want.items()}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         try:
-            document = toml_document.read(_text(state))
+            document = toml_document.read(state.text(CONFIG))
         except TomlError:
             return {}
         return {f"config.{key}": toolkit_config.given(document, key) for key in BY_ITSELF}
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        """What stood in config.toml before the first touch, for what gpuready wrote and nobody changed since."""
         record = owned_keys.read(state, OURS).get(CONFIG)
         if not record:
             return {}
         try:
-            now, before = (toml_document.read(text) for text in (_text(state), _kept(state)))
+            now, before = (toml_document.read(text) for text in (state.text(CONFIG), _kept(state)))
         except TomlError as e:
-            raise NotComparable(f"{CONFIG}: {e}; mend it by hand, gpuready's keys are still in it") from None
+            raise NotComparable(f"{CONFIG}: {e}; fix it by hand; gpuready's keys are still in it") from None
         ours = [key for key, values in record.items() if toolkit_config.given(now, key) in values]
         return {f"config.{key}": toolkit_config.given(before, key) for key in ours}
 
@@ -108,7 +107,7 @@ class ConfigRead(Script):
 
 @dataclass(frozen=True)
 class ConfigInstall(Script):
-    """Write config.toml if nvidia-ctk can read it, with our record during (``between``) and ``after`` the change."""
+    """Write config.toml if nvidia-ctk can read it, and the record for during (``between``) and ``after`` the change."""
 
     template = "toolkit_config/converge"
     before: str
@@ -135,10 +134,6 @@ def _wanted(spec: NodeSpec) -> dict[str, Value]:
 
 def _holds_by_itself(document: Document, key: str, value: Value) -> bool:
     return toolkit_config.given(document, key) is None and BY_ITSELF[key] == value
-
-
-def _text(state: NodeState) -> str:
-    return state.files[CONFIG].text if CONFIG in state.files else ""
 
 
 def _kept(state: NodeState) -> str:

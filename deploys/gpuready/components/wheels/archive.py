@@ -1,8 +1,8 @@
-"""What a wheel on the controller is: its name, version, tags, hash, and what its libraries need of the target.
+"""A wheel on the controller: its name, version, tags and hash, and what its libraries need on the node.
 
-Read at most once a run and file. A self-built wheel (``linux_x86_64``) declares neither a glibc nor the libraries that
-its build host lent it, so its ELF files are asked, and only where it is about to be installed. Sources: the binary
-distribution format (PEP 427, PEP 491), ELF's gABI and Linux' symbol versioning (DT_VERNEED).
+Each file is read at most once per run. A wheel built at home (``linux_x86_64``) declares neither the glibc nor the
+libraries of its build host. So its ELF files are read, but only if it is about to be installed.
+Sources: the binary distribution format (PEP 427, PEP 491), ELF's gABI and Linux' symbol versioning (DT_VERNEED).
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from typing import IO
 
 from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
 
+from gpuready.core.component import NotComparable
 from gpuready.core.files import open_file, reason, status
-from gpuready.cuda.versions import Version, numbers
+from gpuready.core.versions import Version, numbers
 
 _CHUNK = 1 << 22
 _LARGEST_TEXT = 1 << 24
 _ELF = b"\x7fELF"
-#: Symbol versions that a target's C and C++ libraries either have or have not.
+#: Symbol versions of the C and C++ libraries.
 _FLOOR = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_([0-9]+(?:\.[0-9]+)+)")
 _CUDA = re.compile(r"^cuda\b[^=\n]*= *['\"]([0-9]{1,2}\.[0-9]{1,2})", re.M)
 _CUDART = re.compile(r"libcudart\.so\.([0-9]{1,2})(?:\.([0-9]{1,2}))?$")
 
 
-class WheelError(ValueError):
-    """The file cannot be read, or is no wheel; the message names it."""
+class WheelError(NotComparable):
+    """The file cannot be read, or is not a wheel. The message names it."""
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel. ``info`` is its .dist-info directory, ``size`` and ``unpacked`` are bytes; ``requires`` as it says."""
+    """A wheel. ``info``: its .dist-info directory. ``size``, ``unpacked``: bytes. ``requires``: from its metadata."""
 
     path: Path
     name: str
@@ -57,10 +58,11 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Needs:
-    """What its ELF files ask of the target.
+    """What the ELF files of a wheel need on the node.
 
     ``floors``: the newest symbol version of each kind (GLIBC, GLIBCXX, CXXABI). ``libraries``: sonames that are not in
-    the wheel. ``places``: absolute directories in which those files look. ``cuda``: what it was built for, if it says.
+    the wheel. ``places``: absolute directories in which the files look for libraries. ``cuda``: its CUDA version, if
+    known.
     """
 
     floors: dict[str, Version] = field(default_factory=dict)
@@ -73,19 +75,19 @@ _LOCKS: dict[str, threading.Lock] = {}
 
 
 def read(path: str) -> Wheel:
-    """What the wheel says of itself, and the hash of all of it; raises :class:`WheelError`."""
+    """Return the wheel's metadata and hash. Raises :class:`WheelError`."""
     with _alone(path):
         return _read(path, *_stamp(path))
 
 
 def needs(path: str) -> Needs:
-    """What its libraries need, for which all of them are unpacked, one by one; raises :class:`WheelError`."""
+    """Return what its libraries need; unpacks all of them, one by one. Raises :class:`WheelError`."""
     with _alone(path):
         return _needs(path, *_stamp(path))
 
 
 def _alone(path: str) -> threading.Lock:
-    """One reader a file: the other hosts wait for what it finds. Made late, when locks are gevent's."""
+    """Return the lock of a file: one host reads it, the others wait for the result. Created late, under gevent."""
     return _LOCKS.setdefault(path, threading.Lock())
 
 
@@ -107,9 +109,9 @@ def _read(path: str, size: int, _mtime: int) -> Wheel:
             said = email.parser.Parser().parsestr(_text(archive, f"{info}/METADATA"))
             pure = re.search(r"^Root-Is-Purelib: *true\s*$", _text(archive, f"{info}/WHEEL"), re.M | re.I)
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, KeyError, RuntimeError) as e:
-        raise WheelError(f"{path} is no readable wheel: {e}") from None
+        raise WheelError(f"{path} is not a readable wheel: {e}") from None
     if canonicalize_version(said["Version"] or "") != canonicalize_version(version):
-        raise WheelError(f"{path} calls itself version {said['Version']}; pip takes no wheel that was renamed")
+        raise WheelError(f"{path} contains version {said['Version']}; pip refuses a renamed wheel")
     return Wheel(
         path=Path(path),
         name=str(name),
@@ -150,7 +152,7 @@ def _hashed(path: str) -> str:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A large file piece by piece; between two pieces the other hosts have their turn."""
+    """Read a large file in pieces, and let other hosts run in between."""
     while chunk := file.read(_CHUNK):
         yield chunk
         time.sleep(0)
@@ -182,7 +184,7 @@ def _by_runtime(libraries: set[str]) -> Version | None:
 
 
 class _Found:
-    """What the ELF files of a wheel say, taken together."""
+    """The needs of all ELF files of a wheel, collected."""
 
     def __init__(self) -> None:
         self.floors: dict[str, Version] = {}
@@ -191,7 +193,7 @@ class _Found:
         self.places: set[str] = set()
 
     def add(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-        """One library; it has to lie in a file, because its parts are read in no order."""
+        """Add a library. It is unpacked to a file, because the parser seeks in it."""
         self.own.add(posixpath.basename(member.filename))
         with tempfile.TemporaryFile() as copy:
             with archive.open(member) as packed:
@@ -216,8 +218,8 @@ class _Found:
                     for _, versions in section.iter_versions():
                         for version in versions:
                             self._floor(version.name)
-        except Exception as e:  # elftools and the parser below it have many of them, and each means the same
-            raise RuntimeError(f"{name} is no readable ELF file: {type(e).__name__}: {e}") from None
+        except Exception as e:  # elftools and its parser raise many kinds, all with the same meaning
+            raise RuntimeError(f"{name} is not a readable ELF file: {type(e).__name__}: {e}") from None
 
     def _tag(self, tag: object) -> None:
         for kind, into in (("needed", self.needed), ("soname", self.own)):

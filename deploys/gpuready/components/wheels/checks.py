@@ -1,7 +1,7 @@
-"""Wheels that gpuready installed, asked in their own environments: do they load, with what they need, for these GPUs?
+"""Checks of the wheels that gpuready installed: do they load in their environments, and do they support these GPUs?
 
-Nothing of it needs a GPU; whether a PyTorch works on one is check gpu.torch. Sources: PyTorch's documentation of
-torch.cuda; CUDA's documentation on binary and PTX compatibility.
+None of them needs a GPU; the check gpu.torch runs PyTorch on one.
+Sources: PyTorch's documentation of torch.cuda; CUDA's documentation on binary and PTX compatibility.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _works(spec: NodeSpec, state: NodeState) -> Verdict:
 def _one(one: TorchWheel, answer: Mapping[str, Any] | None, state: NodeState) -> Verdict:
     where = f"{one.name} in {one.env}"
     if answer is None:
-        return unknown(f"{where}: it was not asked")
+        return unknown(f"{where}: not checked")
     last = str(answer.get("out", "")).strip().rpartition("\n")[2]
     try:
         told = read_json(last)
@@ -69,7 +69,10 @@ def _wrong(one: TorchWheel, where: str, told: Mapping[str, Any], state: NodeStat
 
 
 def _not_for(architectures: object, state: NodeState) -> str:
-    """Why this build has no kernels for a GPU of the node: binaries hold within a major, PTX from its own on."""
+    """Return why this build has no kernels for a GPU of the node; empty if it has.
+
+    Binaries run on GPUs of the same major version, PTX on every later GPU.
+    """
     if not isinstance(architectures, list) or not architectures:
         return ""
     built = [m for m in map(_ARCHITECTURE.fullmatch, map(str, architectures)) if m]
@@ -96,11 +99,11 @@ CHECKS = (
     Check(
         "wheels.works",
         Level.effective,
-        "A wheel that gpuready installed does not load in its environment, lacks what it depends on, was built without "
-        "kernels for this node's GPUs ('no kernel image is available', 209), or with an NCCL that tells no lost peer.",
+        "A wheel that gpuready installed does not load in its environment, lacks a dependency, has no kernels for this "
+        "node's GPUs ('no kernel image is available', 209), or has an NCCL that does not report a lost peer.",
         "ENV/bin/python -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.nccl.version())'; "
         "ENV/bin/python -m pip check",
-        "install what it depends on into the environment, or build the wheel for it",
+        "install its dependencies into the environment, or build the wheel for it",
         _works,
         active=True,
         after=("wheels.config",),

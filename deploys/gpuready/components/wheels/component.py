@@ -1,10 +1,11 @@
-"""Wheels from the controller, such as a patched PyTorch, in the environments on the node that the spec names.
+"""Python wheels from the controller, such as a patched PyTorch, in environments on the node that the spec names.
 
-pip skips a wheel whose version is installed already, whatever is in it, so contents are compared: the hash of the wheel
-against the one that pip wrote down when it installed (direct_url.json). What does not fit is refused before a byte is
-copied, and a wheel is copied once a host, whatever the number of its environments. Replacing a package under a process
-that uses it mixes two builds in one process (class *recreate*). Dependencies are not installed (``--no-deps``): they
-are the environment owner's choice. Sources: PEP 427, PEP 610, pip's documentation on pip install.
+pip skips a wheel if its version is installed, whatever its content. So gpuready compares contents: the hash of the
+wheel with the hash that pip recorded (direct_url.json). A wheel that does not fit is refused before anything is copied.
+A wheel is copied once per host, however many environments use it. Dependencies are not installed (``--no-deps``): the
+owner of the environment chooses them. If a process uses the package, replacing it mixes two builds in that process, so
+that is class *recreate*.
+Sources: PEP 427, PEP 610, pip's documentation on pip install.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from gpuready.state.model import NodeState, Unknown
 if TYPE_CHECKING:
     from gpuready.components.wheels.archive import Needs, Wheel
 
-#: Seconds: bytes are waited for one by one while they flow, and this is for hashing them; pip also compiles.
+#: Limits in seconds. That for copying covers only the hash, because a transfer may last as long as bytes arrive.
 _COPY, _INSTALL = 900, 3600
 _SHORT = 16
 
 
 class Wheels(Component):
-    """Each wheel in its environment, by content, and on record so that the probe can look after it."""
+    """Python wheels in environments on the node, compared by content, with a record for the probe."""
 
     name = "wheels"
 
@@ -42,7 +43,7 @@ class Wheels(Component):
         want: dict[str, Value] = {}
         for one in spec.torch_wheels:
             wheel = _wheel(one)
-            right = _said(Installed(version=wheel.version, sha256=wheel.sha256))
+            right = _said(wheel)
             want[_key(one.env, one.name)] = right
             if _now(state, one.env, one.name) == right:
                 want[f"{_key(one.env, one.name)}.recorded"] = True
@@ -60,14 +61,14 @@ class Wheels(Component):
             found[_key(env, name)] = now
             mine = kept.get((env, name))
             blind = now if isinstance(now, Unknown) else None
-            found[f"{_key(env, name)}.recorded"] = blind or (mine is not None and _recorded(mine) == now)
+            found[f"{_key(env, name)}.recorded"] = blind or (mine is not None and _said(mine) == now)
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
         want: dict[str, Value] = {}
         for mine in record.records(state):
             now = _now(state, mine.env, mine.name)
-            if isinstance(now, Unknown) or (not mine.before and now == _recorded(mine)):
+            if isinstance(now, Unknown) or (not mine.before and now == _said(mine)):
                 want[_key(mine.env, mine.name)] = None
             want[f"{_key(mine.env, mine.name)}.recorded"] = False
         return want
@@ -75,10 +76,8 @@ class Wheels(Component):
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if any(map(_replaces, diff)) else Disruption.none
 
-    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
-        new = tuple(c for c in diff if not _replaces(c))
-        rest = tuple(c for c in diff if _replaces(c))
-        return tuple(group for group in (new, rest) if group)
+    def stage(self, change: Change) -> int:
+        return int(_replaces(change))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         touched = {env for env in state.environments if any(_replaces(c) and _of(c, env) for c in diff)}
@@ -87,8 +86,8 @@ class Wheels(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.expected is False or c.expected is None for c in diff):
             return tuple(
-                f"{mine.name} {mine.version} stays in {mine.env}: {mine.before} was there before, and was not kept; "
-                "install by hand what you want there"
+                f"{mine.name} {mine.version} stays in {mine.env}: it replaced {mine.before}, of which gpuready has no "
+                "copy; install the version that you want by hand"
                 for mine in record.records(state)
                 if mine.before
             )
@@ -101,10 +100,10 @@ class Wheels(Component):
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         named = {(one.env, one.name) for one in spec.torch_wheels}
         return tuple(
-            f"{mine.name} in {mine.env} was installed by gpuready and is not in the spec any more: it stays "
-            "(gpuready remove --only wheels takes all of its wheels out)"
+            f"{mine.name} in {mine.env} is no longer in the spec, but stays installed: gpuready remove --only wheels "
+            "uninstalls all wheels of gpuready"
             for mine in record.records(state)
-            if (mine.env, mine.name) not in named and _recorded_now(state, mine.env, mine.name) == _recorded(mine)
+            if (mine.env, mine.name) not in named and _recorded_now(state, mine.env, mine.name) == _said(mine)
         )
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -128,17 +127,16 @@ class Wheels(Component):
 
 
 def asked(spec: NodeSpec, state: NodeState) -> tuple[tuple[str, dict[str, tuple[str, ...]]], ...]:
-    """The environments that have to be looked at, each with the names, tags, libraries and places to look for.
+    """Return the environments to inspect, each with the names, tags, libraries and places to look for.
 
-    None of them where all is as it was recorded, and then no wheel is unpacked. A wheel that cannot be read is left to
-    the comparison, which says so.
+    An environment in its recorded state is left out, so its wheels are not unpacked. A wheel that cannot be read is
+    left out, too: the comparison reports it.
     """
     found: dict[str, dict[str, set[str]]] = {}
     for one in spec.torch_wheels:
         try:
             wheel = _wheel(one)
-            right = _said(Installed(version=wheel.version, sha256=wheel.sha256))
-            if right == _recorded_now(state, one.env, one.name):
+            if _said(wheel) == _recorded_now(state, one.env, one.name):
                 continue
             needed = _needs(one)
         except NotComparable:
@@ -153,21 +151,15 @@ def asked(spec: NodeSpec, state: NodeState) -> tuple[tuple[str, dict[str, tuple[
 
 
 def _wheel(one: TorchWheel) -> Wheel:
-    from gpuready.components.wheels import archive  # zip files and packaging: only where the spec names a wheel
+    from gpuready.components.wheels import archive  # slow to import: only if the spec names a wheel
 
-    try:
-        return archive.read(one.wheel)
-    except archive.WheelError as e:
-        raise NotComparable(str(e)) from None
+    return archive.read(one.wheel)
 
 
 def _needs(one: TorchWheel) -> Needs:
     from gpuready.components.wheels import archive
 
-    try:
-        return archive.needs(one.wheel)
-    except archive.WheelError as e:
-        raise NotComparable(str(e)) from None
+    return archive.needs(one.wheel)
 
 
 def _key(env: str, name: str) -> str:
@@ -178,40 +170,31 @@ def _of(change: Change, env: str) -> bool:
     return change.key.startswith(f"wheels.{env}.")
 
 
-def _said(there: Installed) -> str:
-    """A distribution as a diff shows it: builds of one version differ in their hash alone."""
-    origin = f"sha256 {there.sha256[:_SHORT]}" if there.sha256 else "not from a wheel whose hash pip wrote down"
+def _said(there: Installed | Record | Wheel) -> str:
+    """Return a distribution as a diff shows it. Builds of one version differ only in their hash."""
+    origin = f"sha256 {there.sha256[:_SHORT]}" if there.sha256 else "hash not recorded by pip"
     return f"{there.version}, {origin}"
 
 
-def _recorded(mine: Record) -> str:
-    return _said(Installed(version=mine.version, sha256=mine.sha256))
-
-
 def _recorded_now(state: NodeState, env: str, name: str) -> Value:
-    """What the probe alone says: of wheels on record what pip has there now."""
+    """Return what the probe found for a recorded wheel."""
     if isinstance(state.wheels, Unknown):
         return state.wheels
-    for mine in record.records(state):
-        if (mine.env, mine.name) == (env, name) and state.wheels.get(mine.info, ""):
-            return _said(Installed(version=mine.version, sha256=state.wheels[mine.info]))
-    return None
+    mine = record.find(state, env, name)
+    there = state.wheels.get(mine.info) if mine else None
+    return _said(Installed(version=mine.version, sha256=there)) if mine and there else None
 
 
 def _now(state: NodeState, env: str, name: str) -> Value:
-    """What is in the environment."""
     seen = state.environments.get(env)
     if seen is None:
         known = _recorded_now(state, env, name)
-        return Unknown(unknown=f"{env} was not looked at") if known is None and not _on_record(state, env) else known
+        on_record = any(mine.env == env for mine in record.records(state))
+        return known if known is not None or on_record else Unknown(unknown=f"{env} was not inspected")
     if seen.trouble:
         return None
     there = seen.installed.get(name)
     return _said(there) if there else None
-
-
-def _on_record(state: NodeState, env: str) -> bool:
-    return any(mine.env == env for mine in record.records(state))
 
 
 def _replaces(change: Change) -> bool:
@@ -219,13 +202,13 @@ def _replaces(change: Change) -> bool:
 
 
 def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
-    """What a user should know of a wheel that is about to go in."""
+    """Return notes on a wheel that is about to be installed."""
     wheel, found = _wheel(one), []
     there = (state.environments.get(one.env) or Environment()).installed.get(one.name)
     if there and there.version == wheel.version:
         found.append(f"{one.name} {wheel.version} in {one.env} is another build of that version: pip would skip it")
     if wheel.requires:
-        found.append(f"what {one.name} depends on is not installed along; check wheels.works names what is missing")
+        found.append(f"dependencies of {one.name} are not installed; the check wheels.works lists missing ones")
     if why := fit.driver_too_old(_needs(one).cuda, state):
         found.append(f"{one.file} {why}")
     return found
@@ -233,9 +216,9 @@ def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
 
 @dataclass(frozen=True)
 class CopyWheel(Script):
-    """Receive a wheel of that hash and ``size`` (bytes); it takes ``unpacked`` MiB in each of ``dirs``.
+    """Receive a wheel with this hash and ``size`` (bytes). It needs ``unpacked`` MiB in each of ``dirs``.
 
-    Other wheels in ``folder`` are removed, but for those whose hashes are in ``hold``.
+    Other wheels in ``folder`` are removed, except those whose hash is in ``hold``.
     """
 
     template = "wheels/copy"
@@ -250,9 +233,10 @@ class CopyWheel(Script):
 
 @dataclass(frozen=True)
 class InstallWheel(Script):
-    """Install a copied wheel (if ``pip``) and record it; ``replaces``: another version goes; ``keep``: the copy stays.
+    """Install a copied wheel (if ``pip``) and record it. ``replaces``: it replaces another version.
 
-    ``info`` is pip's directory about the distribution ``dist``, ``record`` the path of gpuready's record.
+    ``keep``: the copy stays. ``info``: pip's directory about the distribution ``dist``. ``record``: the path of
+    gpuready's record.
     """
 
     template = "wheels/install"
@@ -303,7 +287,7 @@ def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip
     env = state.environments[one.env]
     there = env.installed.get(one.name)
     info = f"{env.purelib if wheel.pure else env.platlib}/{wheel.info}"
-    kept = next((mine for mine in record.records(state) if (mine.env, mine.name) == (one.env, one.name)), None)
+    kept = record.find(state, one.env, one.name)
     before = kept.before if kept else there.version if there else ""
     script = InstallWheel(
         env=one.env,
@@ -317,7 +301,7 @@ def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip
         record=record.path(one.env, one.name),
         content=Record(info, one.env, one.name, wheel.version, wheel.sha256, before).text,
     )
-    summary = f"install {one.name} {wheel.version} into {one.env}" if pip else f"take down {one.name} in {one.env}"
+    summary = f"install {one.name} {wheel.version} into {one.env}" if pip else f"record {one.name} in {one.env}"
     return Step("wheel-install", script, timeout=_INSTALL, summary=summary)
 
 

@@ -1,7 +1,7 @@
-"""What gpuready keeps on a node of each wheel that it installed: where, which, and what was there before.
+"""gpuready's records on the node of the wheels that it installed: where, which, and what was there before.
 
-The first line is the .dist-info directory, whose direct_url.json (PEP 610) the probe reads: pip writes the hash of
-what it installed there, so whoever installs something else over it, is seen.
+The first line is the .dist-info directory. The probe reads direct_url.json there (PEP 610), in which pip writes the
+hash of what it installed. So gpuready notices if somebody installs another build.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from gpuready.core.documents import read_json
 from gpuready.state.model import NodeState
 
 FOLDER = "/var/lib/gpuready"
-#: Where wheels lie on a node between their copying and their installation.
+#: Where copied wheels wait for their installation.
 WHEELS = f"{FOLDER}/wheels"
 PREFIX = f"{FOLDER}/wheel-"
 
 
 @dataclass(frozen=True)
 class Record:
-    """``before``: the version that it replaced, empty where there was none."""
+    """A record. ``before``: the version that the wheel replaced, empty if there was none."""
 
     info: str
     env: str
@@ -32,18 +32,18 @@ class Record:
 
     @property
     def text(self) -> str:
-        """As it lies on the node."""
+        """The content of the file on the node."""
         said = {"env": self.env, "name": self.name, "version": self.version, "sha256": self.sha256}
         return f"{self.info}\n{json.dumps({**said, 'before': self.before})}\n"
 
 
 def path(env: str, name: str) -> str:
-    """Where the record of a distribution in an environment lies."""
+    """Return the path of the record of a distribution in an environment."""
     return f"{PREFIX}{hashlib.sha256(f'{env} {name}'.encode()).hexdigest()[:16]}"
 
 
 def records(state: NodeState) -> tuple[Record, ...]:
-    """All that are on the node; one that is damaged is none."""
+    """Return all records on the node, without damaged ones."""
     found = []
     for file in state.glob(PREFIX).values():
         info, _, rest = file.text.partition("\n")
@@ -52,3 +52,8 @@ def records(state: NodeState) -> tuple[Record, ...]:
         except (ValueError, TypeError):
             continue
     return tuple(found)
+
+
+def find(state: NodeState, env: str, name: str) -> Record | None:
+    """Return the record of a distribution in an environment."""
+    return next((mine for mine in records(state) if (mine.env, mine.name) == (env, name)), None)

@@ -53,7 +53,6 @@ class TorchWheel(Section):
 
     @property
     def file(self) -> str:
-        """The file name."""
         return PurePosixPath(self.wheel).name
 
     @property

@@ -1,7 +1,6 @@
-"""Python environments of a node, as they were asked about by name: only where wheels are to be installed into them.
+"""Python environments on the node that the spec names, and what pip recorded about the wheels that gpuready installed.
 
-And what pip says of the wheels that gpuready installed earlier, which the probe reads of every node. Sources: PEP 610
-(direct_url.json), PEP 425 (tags).
+Sources: PEP 610 (direct_url.json), PEP 425 (tags).
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from gpuready.core.facts import Facts
 
 
 class Installed(Facts):
-    """A distribution in an environment; ``sha256`` is the wheel's that pip installed, empty where pip does not say."""
+    """A distribution in an environment. ``sha256``: the hash of its wheel, empty if pip did not record it."""
 
     version: str
     sha256: str = ""
 
 
 class Environment(Facts):
-    """An environment: ``trouble`` is why it cannot be used, and then nothing else counts.
+    """An environment. ``trouble``: why it cannot be used; then the other fields are empty.
 
-    ``tag``: the interpreter's own. ``tags``: of those that were asked about, what it takes. ``found``: of the libraries
-    that were asked about, what is there. ``users``: processes that use it. ``installed``: by normalised name.
-    ``versions``: the newest symbol versions of its C and C++ libraries (GLIBC, GLIBCXX, CXXABI).
+    ``tag``: the interpreter's own. ``tags``: the requested tags that it accepts. ``found``: the requested libraries
+    that it has. ``users``: processes that use it. ``installed``: distributions by normalised name. ``versions``: the
+    newest symbol versions of its C and C++ libraries (GLIBC, GLIBCXX, CXXABI).
     """
 
     trouble: str = ""
@@ -44,10 +43,10 @@ class Environment(Facts):
 
 
 def environment(rc: int, text: str, users: str) -> Environment:
-    """From the answer of templates/wheels/look.py.j2; one that is no answer is its trouble."""
+    """Parse the answer of templates/wheels/look.py.j2; an invalid answer becomes ``trouble``."""
     last = text.strip().rpartition("\n")[2]
     if rc:
-        return Environment(trouble=last[:600] or f"its python ended with {rc} and no message")
+        return Environment(trouble=last[:600] or f"its python exited with {rc} and no message")
     try:
         told: dict[str, Any] = read_json(last)
         return Environment(**told, users=tuple(users.splitlines()))
@@ -59,7 +58,7 @@ _HASH = re.compile(r"sha256=([0-9a-f]{64})")
 
 
 def installed_hash(direct_url: str) -> str:
-    """The hash in a direct_url.json; empty where there is none."""
+    """Return the hash in a direct_url.json; empty if there is none."""
     try:
         archive = read_json(direct_url).get("archive_info") or {}
         found = (archive.get("hashes") or {}).get("sha256") or archive.get("hash") or ""
@@ -70,6 +69,6 @@ def installed_hash(direct_url: str) -> str:
 
 
 def on_record(text: str) -> dict[str, str]:
-    """The probe's lines, ``DIST-INFO<TAB>direct_url.json``: directory -> hash of the wheel that pip installed there."""
+    """Parse the probe's lines, ``DIST-INFO<TAB>direct_url.json``, to directory -> hash of the installed wheel."""
     rows = (line.split("\t", 1) for line in text.splitlines())
     return {row[0]: installed_hash(row[1]) for row in rows if len(row) == 2}

@@ -1,4 +1,4 @@
-"""What the next boot of this node finds: kernels, their nvidia modules, DKMS, nouveau, Secure Boot.
+"""Facts about the next boot: kernels, their nvidia modules, DKMS, nouveau, Secure Boot.
 
 Sources: modules.dep(5), modinfo(8) (``license`` shows the open module: Dual MIT/GPL), dkms(8), GRUB's manual,
 the Boot Loader Specification, kernel_lockdown(7). Nothing here judges.
@@ -46,6 +46,12 @@ class Boots(Facts):
     shim_insecure: bool = False
     lockdown: str = ""
     sig_enforce: bool = False
+
+    @property
+    def signed_only(self) -> bool:
+        """Whether the kernel loads only signed modules: because of Secure Boot, lockdown or its own setting."""
+        secure_boot = bool(self.secure_boot) and not self.shim_insecure
+        return secure_boot or self.lockdown in ("integrity", "confidentiality") or self.sig_enforce
 
     def module(self, kernel: str) -> Module | None:
         """Return the kernel's nvidia module, if any. Of several, modprobe uses the one that depmod lists first."""

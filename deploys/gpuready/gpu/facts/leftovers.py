@@ -1,4 +1,4 @@
-"""What an update of the driver leaves stale on a running node, as templates/lib/leftovers.sh.j2 finds it."""
+"""Leftovers of a driver update on a running node, as templates/lib/leftovers.sh.j2 finds them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Holder(Facts):
 
 
 class Leftovers(Facts):
-    """Everything that the update left stale. ``unread``: why the holders are unknown.
+    """Everything that is stale after the update. ``unread``: why the holders are unknown.
 
     ``unlinked``: device nodes without a link in /dev/char. ``misnumbered``: device nodes whose number is not that of
     the module. ``firmware``: the driver versions whose GSP firmware is on disk. ``peers``: modules that are built for

@@ -29,7 +29,6 @@ class Links:
 
     @property
     def up(self) -> int:
-        """The number of links that are up."""
         return sum(speed is not None for speed in self.speed.values())
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import functools
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpuready.core.documents import DocumentError, read_xml
 from gpuready.core.facts import Unknown
+
+if TYPE_CHECKING:
+    import xml.etree.ElementTree as ET
 
 _NONE = re.compile(r"\[?(n/?a|none|not (supported|found|available)|.*deprecated)?\]?", re.I)
 _ERROR = re.compile(r"err!|unknown error|requires reset|is lost|insufficient permissions", re.I)

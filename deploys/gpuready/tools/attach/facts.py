@@ -173,7 +173,7 @@ def _json(texts: Mapping[str, str], name: str, inode: int) -> list[dict[str, Any
     try:
         found = read_json(texts.get(f"{name}.{inode}") or "[]")
     except ValueError:
-        raise ConvergeError(f"`ip -j` printed no JSON ({name})", remedy="install iproute2 5.0 or newer") from None
+        raise ConvergeError(f"`ip -j` did not print JSON ({name})", remedy="install iproute2 5.0 or newer") from None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 

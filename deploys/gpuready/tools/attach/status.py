@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gpuready.components.nccl.spec import Nccl
 from gpuready.network.discovery import Chosen, choose
@@ -13,8 +15,7 @@ from gpuready.tools.attach.facts import Look, Space
 from gpuready.tools.attach.place import same, same_here
 from gpuready.tools.attach.record import Record
 
-#: The possible states of an attachment.
-STATES = ("attached", "returned", "destroyed", "rebooted")
+State = Literal["attached", "returned", "destroyed", "rebooted"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class Attached:
     pod: str
     where: str
     since: str
-    state: str
-    addresses: tuple[str, ...] = ()
-    mtu: int | None = None
-    up: bool | None = None
-    ports: tuple[Port, ...] = ()
+    state: State
+    addresses: Sequence[str]
+    mtu: int | None
+    up: bool | None
+    ports: Sequence[Port]
 
 
 def attached(look: Look, nccl: Nccl) -> tuple[Attached, ...]:
@@ -75,7 +76,7 @@ def _status(look: Look, record: Record, nccl: Nccl) -> Attached:
     )
 
 
-def _state(look: Look, space: Space | None, record: Record, *, inside: bool) -> str:
+def _state(look: Look, space: Space | None, record: Record, *, inside: bool) -> State:
     if record.boot != look.boot:
         return "rebooted"
     if inside or (space is not None and record.device and record.device in space.devices):

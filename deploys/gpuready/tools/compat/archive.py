@@ -17,8 +17,8 @@ from typing import IO, Any, cast
 
 from gpuready.core.documents import read_json
 from gpuready.core.files import open_file
+from gpuready.core.versions import Version
 from gpuready.cuda.facts import ImageFacts
-from gpuready.cuda.versions import Version
 from gpuready.tools.compat.image import facts_of
 from gpuready.tools.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
 
@@ -118,11 +118,11 @@ def _opened(path: Path) -> Iterator[Files]:
     with contextlib.ExitStack() as stack:
         try:
             file: IO[bytes] = stack.enter_context(open_file(path))
-            if not _is_plain(path):  # the manifest sets the order of reading, so a compressed archive is unpacked first
-                copy = stack.enter_context(tempfile.TemporaryFile())
-                shutil.copyfileobj(cast(IO[bytes], Counted(unpacked(file), MOST_BYTES)), copy, 1 << 20)
-                file = cast(IO[bytes], copy)
-            file.seek(0)
+            plain = unpacked(file)
+            if plain is not file:  # the manifest sets the order of reading, so a compressed archive is unpacked first
+                file = cast(IO[bytes], stack.enter_context(tempfile.TemporaryFile()))
+                shutil.copyfileobj(cast(IO[bytes], Counted(plain, MOST_BYTES)), file, 1 << 20)
+                file.seek(0)
             tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:", tarinfo=Bounded))
             files = _Archive(tar)
         except ImageError:
@@ -132,11 +132,6 @@ def _opened(path: Path) -> Iterator[Files]:
         except Exception as e:  # decompressors and tarfile raise many types of errors, and all mean the same here
             raise ImageError(f"not an image archive: {e or type(e).__name__}") from None
         yield files
-
-
-def _is_plain(path: Path) -> bool:
-    with open_file(path) as file:
-        return file.read(4)[:2] not in (b"\x1f\x8b", b"\x28\xb5", b"\xfd7")
 
 
 def _found(files: Files) -> tuple[str, list[str]]:

@@ -6,9 +6,9 @@ Sources: :mod:`gpuready.tools.compat` (NVIDIA's CUDA Compatibility guide, the co
 from __future__ import annotations
 
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.core.versions import numbers
 from gpuready.cuda.facts import ImageFacts
-from gpuready.cuda.host import has_driver, hosts_of
-from gpuready.cuda.versions import numbers
+from gpuready.cuda.host import hosts_of
 from gpuready.spec.images import ImageSpec, named
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -28,7 +28,7 @@ def image_facts(images: tuple[ImageSpec, ...], state: NodeState) -> dict[str, Im
 def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.images:
         return skip("the spec names no images")
-    if not has_driver(state):
+    if not state.driver.loaded:
         return skip("no nvidia module is loaded")
     found = answers(*hosts_of(state), image_facts(named(spec.images), state))
     verdicts = "; ".join(f"{one.image}: {one.word}" for one in found)
@@ -65,6 +65,7 @@ CHECKS = (
         _judge,
         gpu=True,
         active=True,
+        advisory=True,  # an image that is not on the node yet is no fault of the node, and it is never pulled
         after=("driver.loaded",),
     ),
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gpuready.core.versions import Version, dotted, driver, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.predict import Prediction, predict
-from gpuready.cuda.versions import Version, dotted, driver, numbers
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def _newer_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple
     """A newer driver: that of this CUDA, of the image's libcuda, or the first one for the GPU."""
     oldest, last = tables.driver_branches(host.gpu.architecture)[0], host.gpu.newest_branch
     first = min(one for one in tables.toolkits().values() if one[0] >= oldest)
+    if named := host.gpu.oldest_driver:
+        first = max(first, named.driver)
     need = max([first, tables.bundled_driver(image.cuda), *(one.version for one in image.compat)])
     if need <= host.driver or (last is not None and need[0] > last):
         return
@@ -113,9 +115,9 @@ def _with_compat(host: Host, image: Image) -> Iterator[tuple[str, Host, Image]]:
 
 
 def _older_image(host: Host) -> Iterator[tuple[str, Host, Image]]:
-    """An image of the newest CUDA that the driver supports itself."""
-    has = tables.newest_cuda(host.driver)
-    older = max((cuda for cuda in tables.toolkits() if cuda[:2] <= has), default=None)
+    """An image of the newest CUDA that the driver itself and the GPU support."""
+    has, last = tables.newest_cuda(host.driver), host.gpu.newest_toolkit
+    older = max((cuda for cuda in tables.toolkits() if cuda[:2] <= has and cuda[0] <= last), default=None)
     if older is not None:
         yield f"use an image of CUDA {dotted(older[:2])} or older", host, official(older)
 

@@ -6,10 +6,10 @@ import posixpath
 import re
 from collections.abc import Mapping
 
+from gpuready.core.versions import Version, dotted, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Image, ImageFacts
 from gpuready.cuda.require import of_image
-from gpuready.cuda.versions import Version, dotted, numbers
 from gpuready.tools.compat.layers import Tree
 
 COMPAT = "usr/local/cuda/compat"

@@ -141,42 +141,18 @@ class Counted(io.RawIOBase):
 
 
 def unpacked(raw: IO[bytes]) -> IO[bytes]:
-    """Decompress a stream by its first bytes: gzip, zstd, xz or none."""
-    head = raw.read(6)
-    whole = cast(IO[bytes], _Chained(head, raw))
+    """Decompress a stream by its first bytes: gzip, zstd, xz. A stream of something else is returned as it is."""
+    whole = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+    head = whole.peek(6)
     if head[:2] == b"\x1f\x8b":
         return cast(IO[bytes], gzip.GzipFile(fileobj=whole))
     if head[:4] == b"\x28\xb5\x2f\xfd":
         import zstandard
 
         return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(whole, read_across_frames=True))
-    if head == b"\xfd7zXZ\0":
+    if head[:6] == b"\xfd7zXZ\0":
         return cast(IO[bytes], lzma.LZMAFile(whole))
     return whole
-
-
-class _Chained(io.RawIOBase):
-    """A stream of bytes that were read ahead, then the rest."""
-
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._head:
-            return self._rest.read(size)
-        if size < 0:
-            data, self._head = self._head + self._rest.read(), b""
-        else:
-            data, self._head = self._head[:size], self._head[size:]
-        return data
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def read_layer(raw: IO[bytes]) -> Layer:
@@ -242,8 +218,13 @@ def _library(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     assert body is not None
     with tempfile.TemporaryFile() as copy:
         shutil.copyfileobj(body, copy)
-        copy.seek(0)
-        try:
-            return Entry(note=note_of(cast(BinaryIO, copy)))
-        except NoteError as e:
-            return Entry(odd=str(e))
+        return library(cast(BinaryIO, copy))
+
+
+def library(file: BinaryIO) -> Entry:
+    """Read the ELF note of a libcuda."""
+    file.seek(0)
+    try:
+        return Entry(note=note_of(file))
+    except NoteError as e:
+        return Entry(odd=str(e))

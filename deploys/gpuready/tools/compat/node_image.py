@@ -10,12 +10,11 @@ from typing import BinaryIO, cast
 
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
+from gpuready.core.versions import Version
 from gpuready.cuda.facts import ImageFacts
-from gpuready.cuda.versions import Version
 from gpuready.tools.compat.archive import environment
 from gpuready.tools.compat.image import COMPAT, facts_of
-from gpuready.tools.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree
-from gpuready.tools.compat.note import NoteError, note_of
+from gpuready.tools.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tree, library
 
 _PIECES = dict[int, bytes]
 
@@ -66,8 +65,4 @@ def _library(parts: _PIECES) -> Entry:
                 raise ImageError(f"a piece of a library at {at}")
             file.seek(at)
             file.write(data)
-        file.seek(0)
-        try:
-            return Entry(note=note_of(cast(BinaryIO, file)))
-        except NoteError as e:
-            return Entry(odd=str(e))
+        return library(cast(BinaryIO, file))

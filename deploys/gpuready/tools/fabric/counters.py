@@ -90,6 +90,17 @@ def judge(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
     return Proof(not beside, f"{text}{beside}")
 
 
+def judge_netdev(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
+    """Compare the growth of the interface's counters with what a test over TCP moved."""
+    if not all(name in shot.values for name in _NETDEV for shot in (before, after)):
+        return Proof(None, "the interface has no counters")
+    sent, received = (after.values[name] - before.values[name] for name in _NETDEV)
+    text = f"sent {sent} B (the test needs {moved.out_bytes}), received {received} ({moved.in_bytes})"
+    if sent < moved.out_bytes or received < moved.in_bytes:
+        return Proof(False, f"{text}: the bytes did not go through this interface")
+    return Proof(True, text)
+
+
 def _gained(
     before: Snapshot, after: Snapshot, table: tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...]
 ) -> tuple[str, tuple[int, int]] | None:

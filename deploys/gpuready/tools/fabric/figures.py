@@ -21,13 +21,14 @@ _COLLECTIVE = re.compile(
     rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
     re.M,
 )
-#: Decoration of perftest's output, and what rping prints on every exit: never part of an error message.
+#: Decoration of perftest's output, what rping prints on every exit, NCCL's log: never part of an error message.
 _NOISE = re.compile(
     r"^(-+|.*RDMA_(Write|Read) (BW|Latency) Test.*|.*(Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|"
     r"ibv_wr\* API|CQ Moderation|Link type|Mtu |GID index|Max inline|rdma_cm QPs|Data ex\. method|TX depth|"
     r"Outstand).*:.*|"
     r"\s*WARNING: BW peak won't be measured.*|\*+|.*Device not recognized to implement inline feature.*|"
     r"\s*(local|remote) address:.*|\s*GID:.*|.*Waiting for client.*|.*Please run the same command.*|.*#bytes.*|"
+    r".*\[[0-9]+\] NCCL INFO .*|"
     r"ping data:.*|server ping data:.*|.*DISCONNECT EVENT.*|.*wait for RDMA_READ_ADV state 10.*|Terminated|)$"
 )
 
@@ -73,6 +74,12 @@ def bandwidth(text: str) -> Bandwidth | None:
     """Parse the last row of ib_write_bw. Its peak column is always 0.00 with -D, so the average counts."""
     rows = _BANDWIDTH.findall(text)
     return Bandwidth(int(rows[-1][0]), int(rows[-1][1]), float(rows[-1][3])) if rows else None
+
+
+def path_mtu(text: str) -> int | None:
+    """Return the bytes of a message that one RDMA packet carries: the lower active_mtu of both ports, by perftest."""
+    found = re.search(r"^[ \t]*Mtu[ \t]*:[ \t]*(\d+)\[B\]", text, re.M)
+    return int(found[1]) if found else None
 
 
 def latency(text: str) -> Latency | None:

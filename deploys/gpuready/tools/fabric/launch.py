@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 
 from gpuready.components.nccl import conf
+from gpuready.core.errors import GpureadyError
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings
 from gpuready.spec.model import NodeSpec
@@ -55,32 +56,36 @@ class Job:
     handling: str = torch.DEFAULT
 
 
-class NoLaunch(Exception):
-    """The reason why a node has no command, as one phrase."""
+class NcclError(GpureadyError):
+    """The reason why a node has no settings of NCCL, or no command, as one phrase."""
+
+    kind = "nccl"
+    exit_code = 3
 
 
 def gpus(spec: NodeSpec, state: NodeState) -> int:
-    """Return the number of processes on a node: its GPUs. Raises NoLaunch if it is unknown or GPUs are missing."""
+    """Return the number of processes on a node: its GPUs. Raises NcclError if it is unknown or GPUs are missing."""
     found, pinned = len(state.driver.gpus), spec.hardware.expected_gpus
     if pinned is not None and found != pinned:
-        raise NoLaunch(f"{found} of {pinned} GPUs are present (hardware.gpus)")
+        raise NcclError(f"{found} of {pinned} GPUs are present (hardware.gpus)")
     if not found:
-        raise NoLaunch("the driver lists no GPU; give the number of processes with --nproc-per-node N")
+        raise NcclError("the driver lists no GPU; give the number of processes with --nproc-per-node N")
     return found
 
 
 def master(first: Settings, job: Job) -> str:
-    """Return the address of rank 0 on the fabric; raises NoLaunch."""
+    """Return the address of rank 0 on the fabric; raises NcclError."""
     up = {each.port.name for each in first.choices.chosen}
-    usable = (each.address for each in first.fabric if each.address is not None and each.port.name in up)
+    usable = [each.address for each in first.fabric if each.address is not None and each.port.name in up]
+    usable += [wire.address.ip for wire in first.wires]
     found = job.address or next(map(str, usable), "")
     if not found:
-        raise NoLaunch("no active port of rank 0 has an IP address; give its address with --master-addr ADDRESS")
+        raise NcclError("no active port of rank 0 has an IP address; give its address with --master-addr ADDRESS")
     return found
 
 
 def line(rank: int, nodes: int, address: str, job: Job, spec: NodeSpec, state: NodeState, told: Settings) -> Launch:
-    """The line of one node; raises NoLaunch."""
+    """The line of one node; raises NcclError."""
     processes = job.processes or gpus(spec, state)
     options = {
         "--nnodes": nodes,
@@ -91,7 +96,8 @@ def line(rank: int, nodes: int, address: str, job: Job, spec: NodeSpec, state: N
     }
     words = [word for name, value in options.items() for word in (name, str(value))]
     argv = ("torchrun", *words, *(job.script or (PLACEHOLDER,)))
-    return Launch(rank, {**unwritten(told.variables, state), torch.VARIABLE: job.handling}, argv, processes)
+    environment = {**unwritten(told.variables, state), **told.environment, torch.VARIABLE: job.handling}
+    return Launch(rank, environment, argv, processes)
 
 
 def unwritten(variables: Mapping[str, str], state: NodeState) -> dict[str, str]:
@@ -105,11 +111,12 @@ def notes(address: str, job: Job, told: Sequence[Settings], lines: Sequence[Laun
     found: list[list[str]] = []
     for each, launch in zip(told, lines, strict=True):
         nets = [ip_network(port.network) for port in each.fabric if port.network]
+        nets += [wire.address.network for wire in each.wires]
         remarks = []
         if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
             networks = ", ".join(map(str, nets))
             remarks.append(f"its fabric ({networks}) does not contain the master address {address}: it needs a route")
-        if not (set(launch.environment) - {torch.VARIABLE}):
+        if not (set(launch.environment) - {torch.VARIABLE, *each.environment}):
             remarks.append(f"NCCL's settings come from {conf.CONF}, which a container does not see")
         found.append(remarks)
     return found

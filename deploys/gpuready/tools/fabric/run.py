@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuready.network.links import Unpaired
+from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.schedule import Pairing
 from gpuready.tools.fabric.verdict import Finding
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request: how to make pairs, the tests in order, and for how many seconds write_bw measures."""
+    """The request: how to make pairs, the tests in order, and for how many seconds the throughput is measured.
+
+    ``automatic``: the user named no tests, so the hosts decide.
+    """
 
     pairing: Pairing
     tests: tuple[str, ...]
     seconds: int
+    automatic: bool = False
+
+    def for_hosts(self, tests: tuple[str, ...]) -> Wanted:
+        """Return the request with these tests if the user named none."""
+        return replace(self, tests=tests) if self.automatic else self
+
+    @property
+    def only_tcp(self) -> bool:
+        """Whether the request tests TCP and no RDMA; nccl fits both."""
+        tests = [TESTS[name] for name in self.tests]
+        return any(test.tcp for test in tests) and all(test.tcp or test.gpu for test in tests)
+
+    @property
+    def only_together(self) -> bool:
+        """Whether the request tests no pairs."""
+        return all(TESTS[name].together for name in self.tests)
 
 
 @dataclass
@@ -29,6 +49,8 @@ class FabricRun:
     unpaired: list[Unpaired] = field(default_factory=list)
     not_attempted: list[tuple[str, str, str]] = field(default_factory=list)
     """Pairs that were not tested, and why: (server, client, reason)."""
+    met: set[str] = field(default_factory=set)
+    """The hosts with at least one pair of which both hosts were there."""
 
     def of(self, test: str) -> list[Finding]:
         """Return the findings of one test."""

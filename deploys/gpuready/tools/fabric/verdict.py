@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from gpuready.network.links import End
 from gpuready.spec.verify import Thresholds
-from gpuready.tools.fabric import commands, figures
+from gpuready.tools.fabric import commands, figures, tcp
 from gpuready.tools.fabric.commands import Test
-from gpuready.tools.fabric.counters import Moved, Proof, Snapshot, judge
+from gpuready.tools.fabric.counters import Moved, Proof, Snapshot, judge, judge_netdev
 
 #: Software devices: their speed depends on the CPU, so they have no line rate.
 _SOFT = ("rdma_rxe", "siw")
@@ -52,8 +52,8 @@ class Answer:
 class Finding:
     """One test over one link in one direction: data goes from ``client`` to ``server``, except for a read.
 
-    ``status`` is pass, fail, skip or unknown. ``value`` and ``limit`` are in the test's unit; ``round`` counts from 1.
-    ``blocked``: one of the ports is unusable, so the test did not run.
+    ``status`` is pass, warn, fail, skip or unknown. ``value`` and ``limit`` are in the test's unit. ``round`` counts
+    from 1. ``blocked``: one of the ports is unusable, so the test did not run.
     """
 
     test: str
@@ -71,6 +71,14 @@ class Finding:
     round: int = 0
     seconds: float = 0.0
     blocked: bool = False
+
+    @property
+    def has_link(self) -> bool:
+        """Whether it is about two ports; the part of one host in a test of all hosts has the same port twice."""
+        return self.client != self.server
+
+    def __str__(self) -> str:
+        return f"{self.client} -> {self.server}" if self.has_link else str(self.client)
 
     @property
     def unit(self) -> str:
@@ -120,6 +128,8 @@ def found(
         return replace(plain, status="skip", summary="; ".join(missing), remedy=f"install {test.source}")
     if lost := [f"{end.host}: {each.trouble}" for end, each, _ in sides if each.trouble]:
         return replace(plain, status="unknown", summary="; ".join(lost))
+    if test.tcp:
+        return _over_tcp(plain, answers, limits)
     figure = _figure(test, answers)
     remedy = _remedy("\n".join(errors)) or f"gpuready explain fabric.{test.name}"
     if figure is not None and figure.more.get("wrong"):
@@ -132,19 +142,42 @@ def found(
         printed = [f"{end}: {text}" for end, _, text in sides if text]
         exits = f"the client exits with {answers[1].rc}, the server with {answers[0].rc}, without a figure"
         return replace(plain, status="fail", summary="; ".join(printed) or exits, remedy=remedy)
-    proofs = _proofs(test, figure, server, client, answers)
+    moved = Moved(*figure.from_server, *figure.from_client), Moved(*figure.from_client, *figure.from_server)
+    proved = [
+        proof
+        for end, answer, each in zip((server, client), answers, moved, strict=True)
+        for proof in proofs(end, answer, each, nccl=test.name == "nccl")
+    ]
     limit, reason = _limit(test, server, client, answers, limits, write_bw)
-    proof = "; ".join(each.text for each in proofs)
+    proof = "; ".join(each.text for each in proved)
     measured = replace(plain, value=figure.value, limit=limit, proof=proof, more=figure.more)
     shown = f"{figure.value:.4g} {test.unit}"
-    if any(each.proved is False for each in proofs):
-        return replace(measured, status="fail", summary=f"{shown}, but not by RDMA", remedy=remedy)
-    if any(each.proved is None for each in proofs):
-        return replace(measured, status="unknown", summary=f"{shown}, but without proof that it went by RDMA")
+    way = "over TCP" if client.over_tcp else "by RDMA"
+    if any(each.proved is False for each in proved):
+        return replace(measured, status="fail", summary=f"{shown}, but not {way}", remedy=remedy)
+    if any(each.proved is None for each in proved):
+        return replace(measured, status="unknown", summary=f"{shown}, but without proof that it went {way}")
     if limit is not None and (figure.value < limit if test.higher_is_better else figure.value > limit):
         side = "below" if test.higher_is_better else "above"
         return replace(measured, status="fail", summary=f"{shown}, {side} {limit:.4g} ({reason})", remedy=remedy)
+    if small := _small_packets(answers):
+        end = "; ".join(f"{each.host} {each.netdev or each.device}: {_mtu(each)}" for each in (server, client))
+        remedy = "give the interfaces of both hosts and the switches an MTU of 4200 or more (9000); on InfiniBand, the "
+        remedy += "subnet manager's partition"
+        summary = f"{shown} ({reason}), but RDMA packets carry {small} of {_PACKET} bytes (MTU of {end})"
+        return replace(measured, status="warn", summary=summary, remedy=remedy)
     return replace(measured, status="pass", summary=f"{shown} ({reason})")
+
+
+def _small_packets(answers: tuple[Answer, Answer]) -> int | None:
+    """Return the path's MTU if it is below what all hardware can; None if it is not, or is unknown."""
+    size = figures.path_mtu(answers[1].text)
+    soft = any(shot is not None and shot.driver in _SOFT for shot in (each.after for each in answers))
+    return size if size is not None and size < _PACKET and not soft else None
+
+
+def _mtu(end: End) -> str:
+    return str(end.mtu or "unknown")
 
 
 def _error(answer: Answer) -> str:
@@ -169,7 +202,9 @@ def _figure(test: Test, answers: tuple[Answer, Answer]) -> _Figure | None:
     if test.name == "write_bw":
         row = figures.bandwidth(text)
         total = row.size * row.iterations if row else 0  # zero if all is lost, though the exit status is 0
-        return _Figure(row.average, (total // _PACKET, total), (0, 0)) if row else None
+        size = figures.path_mtu(text)
+        more = {} if size is None else {"mtu": float(size)}
+        return _Figure(row.average, (total // _PACKET, total), (0, 0), more) if row else None
     if test.name == "read_lat":
         lat = figures.latency(text)
         if lat is None:
@@ -184,21 +219,51 @@ def _figure(test: Test, answers: tuple[Answer, Answer]) -> _Figure | None:
     return _Figure(done.busbw * 8, (total // _PACKET, total), (total // _PACKET, total), more)
 
 
-def _proofs(test: Test, figure: _Figure, server: End, client: End, answers: tuple[Answer, Answer]) -> list[Proof]:
-    """Return the proofs of each end: its port's counters, and for nccl its log."""
+def proofs(end: End, answer: Answer, moved: Moved, *, nccl: bool) -> list[Proof]:
+    """Return the proofs of one end: its port's counters, and with NCCL its log."""
+    if answer.before is None or answer.after is None:
+        return [Proof(None, f"{end}: no counters were read")]
+    proof = (judge_netdev if end.over_tcp else judge)(answer.before, answer.after, moved)
+    found = [Proof(proof.proved, f"{end}: {proof.text}")]
+    if nccl:
+        used = figures.network(answer.text)
+        as_wanted = None if not used else (used == "Socket") == end.over_tcp
+        found.append(Proof(as_wanted, f"{end}: NCCL's log shows {used or 'no network'}"))
+    return found
+
+
+def _over_tcp(plain: Finding, answers: tuple[Answer, Answer], limits: Thresholds) -> Finding:
+    """Judge a test of TCP by the client's output, and its bytes by the interfaces' counters."""
+    server, client, text = plain.server, plain.client, answers[1].text
+    if plain.test == "tcp_connect":
+        found = tcp.connected(text, server, client)
+    elif plain.test == "tcp_mtu":
+        found = tcp.mtu(text, server, client)
+    elif plain.test == "tcp_lat":
+        found = tcp.latency(text, limits.tcp_lat)
+    else:
+        found = tcp.bandwidth(text, server, client, limits.tcp_bw)
     proofs = []
-    ways = (figure.from_server, figure.from_client)
-    for end, answer, out, into in zip((server, client), answers, ways, reversed(ways), strict=True):
-        if answer.before is None or answer.after is None:
-            proofs.append(Proof(None, f"{end}: no counters were read"))
-            continue
-        proof = judge(answer.before, answer.after, Moved(*out, *into))
-        proofs.append(Proof(proof.proved, f"{end}: {proof.text}"))
-        if test.name == "nccl":
-            used = figures.network(answer.text)
-            by_rdma = None if not used else used != "Socket"
-            proofs.append(Proof(by_rdma, f"{end}: NCCL's log shows {used or 'no network'}"))
-    return proofs
+    moved = Moved(0, 0, 0, found.sent), Moved(0, found.sent, 0, 0)
+    for end, answer, each in zip((server, client), answers, moved, strict=True):
+        if found.sent and answer.before is not None and answer.after is not None:
+            proof = judge_netdev(answer.before, answer.after, each)
+            proofs.append(Proof(proof.proved, f"{end}: {proof.text}"))
+    finding = replace(
+        plain,
+        status=found.status,
+        summary=found.summary,
+        value=found.value,
+        limit=found.limit,
+        remedy=found.remedy or (f"gpuready explain fabric.{plain.test}" if found.status == "fail" else ""),
+        proof="; ".join(each.text for each in proofs),
+        more=dict(found.more),
+        server_said="",
+    )
+    if any(each.proved is False for each in proofs):
+        summary = f"{found.summary}, but not through {client.netdev} and {server.netdev}"
+        return replace(finding, status="fail", summary=summary)
+    return finding
 
 
 def _limit(
@@ -210,6 +275,8 @@ def _limit(
     if test.name == "read_lat":
         return (limits.read_lat, "verify.thresholds.read_lat") if limits.read_lat else (None, "no limit set")
     if test.name == "nccl":
+        if server.over_tcp:
+            return None, "no limit over TCP"
         if write_bw is None:
             return None, "no limit: write_bw was not measured on this link"
         return limits.nccl * write_bw, f"{limits.nccl:g} of its write_bw of {write_bw:.4g}"

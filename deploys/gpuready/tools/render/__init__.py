@@ -1,1 +1,1 @@
-"""What a monitoring system needs besides the exporter on the node: a dashboard, alert rules, where to scrape."""
+"""Documents for other systems: monitoring, schedulers, first boots, cloud jobs."""

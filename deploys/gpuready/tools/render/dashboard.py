@@ -116,11 +116,6 @@ ROWS: Mapping[str, tuple[Panel, ...]] = {
 _STATES = ("DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 
 
-def expressions() -> tuple[str, ...]:
-    """Return every PromQL expression of the dashboard, with Grafana's variables."""
-    return tuple(expression for panels in ROWS.values() for panel in panels for expression in panel.curves.values())
-
-
 def dashboard() -> dict[str, Any]:
     """Return the dashboard for import into Grafana (schema 39: Grafana 10 and later)."""
     panels: list[dict[str, Any]] = []

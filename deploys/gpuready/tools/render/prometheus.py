@@ -19,7 +19,7 @@ def scrape_configs(entries: Sequence[HostEntry]) -> str:
     """Return a ``scrape_configs`` section (YAML): RDMA exporter, node_exporter if it reads its file, dcgm-exporter."""
     rdma = [_listener(entry) for entry in entries if entry.spec.monitoring.rdma_exporter == "service"]
     node = [_target(entry, NODE_PORT) for entry in entries if entry.spec.monitoring.rdma_exporter == "textfile"]
-    dcgm = [_target(entry, DCGM_PORT) for entry in entries if entry.spec.hardware.gpus != "none"]
+    dcgm = [_target(entry, DCGM_PORT) for entry in entries if not entry.spec.hardware.without_gpus]
     jobs = {"rdma": rdma, "node": node, "dcgm": dcgm}
     return resources.document(
         "tools/render/prometheus-scrape.yml", jobs={job: targets for job, targets in jobs.items() if targets}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpuready.components.cdi.spec_files import KIND, specs
 from gpuready.components.memlock import component
+from gpuready.core.errors import GpureadyError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 
@@ -19,8 +20,14 @@ from gpuready.state.model import Docker, NodeState, Unknown
 LEAST_SHM_GIB = 4
 
 
-class NoGpus(Exception):
-    """The reason why a container cannot get GPUs on this node."""
+class NoGpusError(GpureadyError):
+    """No container gets GPUs on this node."""
+
+    kind = "docker-args"
+    exit_code = 3
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, remedy="gpuready apply, or plan to see why not")
 
 
 @dataclass(frozen=True)
@@ -36,21 +43,21 @@ class Argument:
 
 
 def arguments(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
-    """Return the options for the node's current state. Raises :class:`NoGpus` if its Docker gives no GPUs."""
+    """Return the options for the node's current state. Raises :class:`NoGpusError` if its Docker gives no GPUs."""
     return (*_gpus(spec, state), shared_memory(spec, _count(spec, state)), *_rdma(spec, state))
 
 
 def _gpus(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
     docker = state.docker
     if isinstance(docker, Unknown):
-        raise NoGpus(f"cannot read Docker's state: {docker.unknown}")
+        raise NoGpusError(f"cannot read Docker's state: {docker.unknown}")
     if docker is None:
-        raise NoGpus("no Docker runs on this node")
+        raise NoGpusError("no Docker runs on this node")
     devices = f"--device={KIND}=all"
     if "nvidia" not in docker.runtimes:
         if _has_cdi(docker, state):
             return (Argument((devices,), "Docker has no nvidia runtime, but injects CDI devices itself"),)
-        raise NoGpus("Docker has neither the nvidia runtime nor a CDI spec: run gpuready apply")
+        raise NoGpusError("Docker has neither the nvidia runtime nor a CDI spec: run gpuready apply")
     if spec.toolkit.hardened:
         if _has_cdi(docker, state):
             return (Argument((devices,), "toolkit.hardened: NVIDIA_VISIBLE_DEVICES is ignored"),)

@@ -1,0 +1,25 @@
+"""JSON files that an earlier run wrote, or somebody else: bounded, and refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from gpuready.core.errors import GpureadyError
+from gpuready.core.files import read_file, read_stream, reason
+
+#: Bytes of a document: thousands of hosts.
+_MOST = 500_000_000
+
+
+def read_json(path: str, error: type[GpureadyError], remedy: str) -> Any:
+    """The value in a file; ``-`` is stdin. Raises ``error``."""
+    try:
+        data = read_stream(sys.stdin.buffer, _MOST) if path == "-" else read_file(path, _MOST)
+    except (OSError, ValueError) as e:
+        raise error(f"{path}: cannot be read: {reason(e)}") from None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise error(f"{path}: not JSON: {e}", remedy=remedy) from None

@@ -1,0 +1,52 @@
+"""``gpuready inventory``: hosts, groups and merged specs, without a connection; and ``--list-hosts`` of all verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from gpuready.cli.options import HostVerb, inventory_options
+from gpuready.cli.request import request
+from gpuready.cli.sink import say
+from gpuready.core.errors import UsageError
+from gpuready.report.render import LISTING_FORMATS
+from gpuready.report.run import HostRun, Run
+
+_HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
+
+Does not connect. Skipped hosts are listed with the reason. The JSON form has each whole spec, with defaults.
+
+\b
+  gpuready inventory -i hosts.yaml
+  gpuready inventory -i hosts.yaml --limit train --output json
+"""
+
+
+@click.command("inventory", cls=HostVerb, help=_HELP)
+@inventory_options
+def command(**given: Any) -> int:
+    """The exit code."""
+    from gpuready.inventory.listing import listed
+
+    wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)
+    run = Run("inventory", [HostRun(e.name, "ok", notes=list(e.notes), listed=listed(e)) for e in wanted.entries])
+    run.leave_alone(wanted.skipped)
+    return wanted.deliver(run)
+
+
+def list_hosts(verb: str, given: Mapping[str, Any]) -> int:
+    """``--list-hosts`` of a verb: the names on stdout, one a line; on stderr the notes, and who is skipped."""
+    asked = click.get_current_context().get_parameter_source("output")
+    if given.get("output") and asked is ParameterSource.COMMANDLINE:
+        raise UsageError("--list-hosts prints names only", remedy="gpuready inventory --output json has more")
+    shared = ("inventory", "limit", "ansible", "allow_exec", "color", "extra_vars")
+    found = request(verb, secrets=False, **{name: given[name] for name in shared})
+    found.tell_skipped()
+    for note in dict.fromkeys(note for entry in found.entries for note in entry.notes):
+        say(f"note: {note}", err=True)
+    for entry in found.entries:
+        say(entry.name)
+    return 0

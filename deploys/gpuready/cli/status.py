@@ -1,0 +1,52 @@
+"""``gpuready status``: what is on each node, by the record that the last apply left there. Reads only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuready.cli.options import STATE, HostVerb, status_options
+from gpuready.report.render import LISTING_FORMATS
+
+if TYPE_CHECKING:
+    from gpuready.inventory.hosts import HostEntry
+    from gpuready.report.run import HostRun
+
+_HELP = """Show what is on each node: when an apply last changed it, by which release and spec, and what changed since.
+
+Nothing changes. One probe reads the node's record, and compares the node with its spec.
+
+\b
+  gpuready status -i hosts.yaml
+  gpuready status -i hosts.yaml --limit train --output json
+  gpuready status -i hosts.yaml --state states.json
+"""
+
+
+@click.command("status", cls=HostVerb, help=_HELP)
+@status_options
+@STATE
+def command(state: str | None, **given: Any) -> int:
+    """The exit code."""
+    from gpuready.cli.online import recorded_or_online
+    from gpuready.cli.request import request
+
+    wanted = request("status", forms=LISTING_FORMATS, **given)
+    run = recorded_or_online(wanted, state)
+    entries = {entry.name: entry for entry in wanted.entries}
+    for host in run.hosts:
+        _reduce(host, entries[host.name])
+    run.batches = []
+    return wanted.deliver(run)
+
+
+def _reduce(host: HostRun, entry: HostEntry) -> None:
+    """Keep the status: it names what differs, and judges nothing."""
+    from gpuready import __version__
+    from gpuready.tools.status.status import status_of
+
+    found = [item.found for item in host.components]
+    if state := host.only_read():
+        host.status = status_of(entry.spec, state, found, release=__version__, undecided=host.reason)
+        host.notes += [text for text in (host.status.problem, host.reason and f"not compared: {host.reason}") if text]

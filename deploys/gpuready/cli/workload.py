@@ -1,0 +1,48 @@
+"""What a pod needs on the chosen hosts: one answer for all of them, or an error that names the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gpuready.cli.states import read_states
+from gpuready.core.errors import UsageError
+from gpuready.inventory.hosts import HostEntry
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from gpuready.tools.fabric.launch import NcclError
+from gpuready.tools.render.kubernetes import Workload, workload
+
+
+def agreed(entries: Sequence[HostEntry], path: str | None) -> tuple[Workload, list[NodeState]]:
+    """Return what a pod needs, and the states that were read. ``path``: the recorded states; None for placeholders.
+
+    Without hosts, the defaults of a spec apply.
+    """
+    if not entries:
+        return workload(NodeSpec()), []
+    states = {} if path is None else read_states(path, [entry.name for entry in entries])
+    if path is not None and (lacking := [entry.name for entry in entries if entry.name not in states]):
+        raise UsageError(f"{path} has no state of {', '.join(lacking)}", remedy="--limit, or record it: gpuready probe")
+    made = {entry.name: _of(entry, states.get(entry.name)) for entry in entries}
+    check_agreement({name: asdict(each) for name, each in made.items()})
+    return next(iter(made.values())), list(states.values())
+
+
+def _of(entry: HostEntry, state: NodeState | None) -> Workload:
+    try:
+        return workload(entry.spec, state)
+    except NcclError as e:
+        raise NcclError(f"{entry.name}: {e}", remedy="gpuready explain nccl.ports") from None
+
+
+def check_agreement(made: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise UsageError if two hosts need different things: an object is for all of them."""
+    (first, wanted), *others = made.items()
+    for name, each in others:
+        if different := [key for key, value in each.items() if value != wanted[key]]:
+            raise UsageError(
+                f"{first} and {name} differ in {', '.join(different)}, and one object is for all hosts",
+                remedy="choose hosts that agree: --limit PATTERN",
+            )

@@ -1,0 +1,36 @@
+"""The check of the gate: what the program on the node tells a scheduler now."""
+
+from __future__ import annotations
+
+from gpuready.components.gate.component import SCRIPT
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+_ROOTS = ("driver.loaded", "driver.match", "libcuda.ldcache", "gpu.answers", "gpu.count", "gpu.xid", "gpu.sxid")
+
+
+def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not spec.gate:
+        return skip("gate: off")
+    answer = state.active.get("gate")
+    if answer is None or "unknown" in answer:
+        return unknown((answer or {}).get("unknown", "not checked"))
+    line, code = " ".join(str(answer.get("out", "")).split())[:400], answer.get("rc")
+    if code != 0:
+        return fail(line or f"{SCRIPT} exits with {code} and prints nothing")
+    return passed(line.removeprefix("gpuready: ok: "))
+
+
+CHECKS = (
+    Check(
+        "gate.ready",
+        Level.effective,
+        "gpuready-verify, which a scheduler asks on the node, says that no GPU job may start here.",
+        f"{SCRIPT}; echo $?",
+        "gpuready explain with the id of the check in that line",
+        _ready,
+        active=True,
+        after=("gate.config", *_ROOTS, "cdi.spec", "cdi.stale", "docker.config", "containerd.config", "rdma.ports"),
+    ),
+)

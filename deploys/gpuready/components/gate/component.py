@@ -1,0 +1,98 @@
+"""The gate: a program on the node that tells a scheduler in one line and an exit code whether GPU jobs may start.
+
+gpuready-verify is one POSIX sh script, so it needs neither a controller nor Python. It runs only the decisive checks,
+with a time limit, under the names that ``verify`` uses. It changes nothing: Slurm or node-problem-detector act on its
+exit code (``gpuready render slurm``, ``gpuready render node-problem-detector``).
+
+A GPU that fell off the bus leaves no trace, so the script contains the number of GPUs: from the spec, else the largest
+number that gpuready has seen on this node.
+Sources: slurm.conf(5) and Slurm's guide to prologs; node-problem-detector's custom plugin monitor; nvidia-smi(1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpuready.core import ledger, owners, resources
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.step import Step, Steps
+from gpuready.gpu.thresholds import fatal_xids
+from gpuready.spec.model import NodeSpec
+from gpuready.state import cdi_unit
+from gpuready.state.model import NodeState
+
+SCRIPT = "/usr/local/sbin/gpuready-verify"
+#: Seconds for all checks. An idle node with nvidia-persistenced needs less than 2.
+LIMIT = 20
+_MODE = 0o755
+_PINNED = re.compile(r"^GPUS=([0-9]{1,4})$", re.M)
+
+
+class Gate(Component):
+    """The program on the node that tells a scheduler whether GPU jobs may start."""
+
+    name = "gate"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if spec.gate:
+            return Applies(True, "gate: on")
+        installed = bool(self.original(spec, state))
+        return Applies(installed, "gate: off, but it is still installed" if installed else "gate: off")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if not spec.gate:
+            return self.original(spec, state)
+        if _gpus(spec, state) is None:
+            raise NotComparable(
+                "gpuready never saw a GPU here, so the gate cannot miss one: set hardware: {gpus: NUMBER|none}"
+            )
+        return {"gate.script": "current"}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return {"gate.script": _script(spec, state), **ledger.actual(self.name, state, [SCRIPT])}
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        return ledger.whole(self.name, state, [SCRIPT])
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if diff[0].key.startswith("gate.files."):
+            yield from ledger.restore(self.name, diff, state)
+            return
+        put = ledger.put(state, SCRIPT, wanted(spec, state))
+        yield Step(self.name, ledger.WriteFiles((put,), program=SCRIPT), summary=f"write {SCRIPT}")
+
+
+def wanted(spec: NodeSpec, state: NodeState) -> str:
+    gpus = _gpus(spec, state) or 0
+    makes_cdi = gpus and not owners.observed("toolkit", spec, state, "cdi")
+    docker = spec.runtimes.docker != "absent" and not owners.observed("runtime", spec, state, "docker")
+    return resources.script(
+        "gate/verify",
+        gpus=gpus,
+        ports=spec.hardware.rdma.ports or 0,
+        target=cdi_unit.target(spec.toolkit.version, state) if makes_cdi else "",
+        docker=docker,
+        xids=" ".join(map(str, fatal_xids())),
+        limit=LIMIT,
+    )
+
+
+def _gpus(spec: NodeSpec, state: NodeState) -> int | None:
+    """Return how many GPUs the node must have; None if unknown."""
+    if spec.hardware.without_gpus:
+        return 0
+    if spec.hardware.expected_gpus is not None:
+        return spec.hardware.expected_gpus
+    pinned = _PINNED.search(state.text(SCRIPT))
+    seen = len(state.driver.gpus if state.driver.loaded else state.driver.pci_gpus)
+    return max(seen, int(pinned[1]) if pinned else 0) or None
+
+
+def _script(spec: NodeSpec, state: NodeState) -> Value:
+    file = state.files.get(SCRIPT)
+    if file is None:
+        return None
+    if file.text != wanted(spec, state):
+        return "different"
+    return "current" if (file.mode, file.uid) == (_MODE, 0) else "not executable"

@@ -1,0 +1,43 @@
+"""Check of the toolkit's apt repository: does apt offer the version that the spec names? Source: apt-cache(8)."""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.core import owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+
+def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
+    if whose := owners.observed("toolkit", spec, state):
+        return skip(whose)
+    answer = state.active.get("apt")
+    if answer is None or "unknown" in answer:
+        return unknown((answer or {}).get("unknown", "apt was not asked"))
+    out = answer.get("out", "")
+    if answer.get("rc") in (124, 137):  # timeout(1)
+        return unknown(f"apt-cache policy: {' '.join(out.split())[-200:]}")
+    url = re.sub(r"/\$\(ARCH\)$", "", spec.toolkit.repo.url)
+    if url not in out and not answer.get("rc"):
+        return unknown(
+            f"apt has no package list from {url} yet, so what it offers is not known",
+            "gpuready apply installs from it; or run apt-get update on the node, and read its errors",
+        )
+    if f" {spec.toolkit.version}-1 " not in out:
+        return fail(f"apt does not know {spec.toolkit.version}-1 from {url}", evidence=" ".join(out.split())[:300])
+    return passed(f"apt has {spec.toolkit.version}-1 from {url}")
+
+
+CHECKS = (
+    Check(
+        "repository.candidate",
+        Level.effective,
+        "The source is written, but apt has no package list from it: it was never updated, or is refused.",
+        "apt-cache policy nvidia-container-toolkit; apt-get update",
+        "gpuready apply; after that, run apt-get update on the node and read its errors",
+        _candidate,
+        active=True,
+    ),
+)

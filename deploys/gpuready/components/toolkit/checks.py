@@ -1,0 +1,68 @@
+"""Checks of the toolkit's version: is it safe, and is it the one that the spec names?
+
+Sources: ``nvidia-ctk --version``, NVIDIA's security bulletins for the floor.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuready.core import owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unread, warn
+from gpuready.core.versions import leading, numbers
+from gpuready.spec.model import TOOLKIT_FLOOR, NodeSpec
+from gpuready.state.model import NodeState, Unknown
+
+
+def _version(spec: NodeSpec, state: NodeState) -> Verdict:
+    if isinstance(state.tools, Unknown):
+        return unread(state.tools)
+    whose = owners.observed("toolkit", spec, state)
+    tool = state.tools.get("nvidia-ctk") or (state.tools.get(owners.OPERATOR_CTK) if whose else None)
+    if tool is None:
+        return fail(
+            "there is no nvidia-ctk on root's PATH" + (f" or at {owners.OPERATOR_CTK}; {whose}" if whose else "")
+        )
+    found = re.search(r"(?<!\d)(\d+\.\d+\.\d+)", tool.version_line)
+    if not found or (not whose and found[1] != spec.toolkit.version):
+        wanted = "" if whose else f", the spec {spec.toolkit.version}"
+        return fail(f"{tool.path} says {tool.version_line!r}{wanted}")
+    return passed(f"{tool.path} is {found[1]}", whose)
+
+
+def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
+    if isinstance(state.packages, Unknown):
+        return unread(state.packages)
+    package = state.packages.get("nvidia-container-toolkit")
+    whose = owners.observed("toolkit", spec, state)
+    operators = state.commands.get(owners.OPERATOR_CTK) if whose else None
+    version = operators.version_line if operators else package.version if package else ""
+    parts = leading(version, 3)
+    if not parts:
+        return skip(f"no toolkit package is installed{'; ' if whose else ''}{whose}")
+    if parts < numbers(TOOLKIT_FLOOR):
+        return warn(
+            f"{version} is below {TOOLKIT_FLOOR}, which closes CVE-2026-24260 (a container can get out)",
+            f"update it there: {whose}" if whose else f"set toolkit.version to {TOOLKIT_FLOOR} or newer, and apply",
+        )
+    return passed(f"{version} is not below {TOOLKIT_FLOOR}")
+
+
+CHECKS = (
+    Check(
+        "toolkit.floor",
+        Level.config,
+        "Older toolkits let a container out: CVE-2024-0132, CVE-2025-23266, CVE-2026-24260.",
+        "dpkg-query -W nvidia-container-toolkit",
+        f"set toolkit.version to {TOOLKIT_FLOOR} or newer, and apply",
+        _floor,
+    ),
+    Check(
+        "toolkit.version",
+        Level.effective,
+        "The command that answers is not the one of the packages: an old copy earlier on PATH, or a half-done upgrade.",
+        'command -v nvidia-ctk; nvidia-ctk --version; dpkg -S "$(command -v nvidia-ctk)"',
+        "apply; remove a copy in /usr/local/bin",
+        _version,
+    ),
+)

@@ -1,0 +1,31 @@
+"""The step that asks nvidia-ctk how it would register the runtime ``nvidia`` with an engine.
+
+nvidia-ctk works on a copy: gpuready takes only its own keys from the result. Source: nvidia-ctk runtime configure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from gpuready.core.step import Reply, Script, Step
+
+
+@dataclass(frozen=True)
+class Configure(Script):
+    """Run nvidia-ctk on a copy of an engine's configuration, and print the result.
+
+    ``smallest``: the document for a second try, if nvidia-ctk cannot read ``given``; empty for none.
+    """
+
+    template = "lib/nvidia-ctk"
+    engine: str
+    given: bytes
+    smallest: str = ""
+
+
+def configure(engine: str, given: bytes, smallest: str = "") -> Generator[Step, Reply, str]:
+    """Return what nvidia-ctk makes of the document ``given`` for docker, containerd or crio."""
+    summary = "nvidia-ctk runtime configure, on a copy"
+    reply = yield Step(f"{engine}-stage", Configure(engine, given, smallest), survives=False, summary=summary)
+    return reply.out

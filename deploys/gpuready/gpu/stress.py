@@ -1,0 +1,270 @@
+"""The checks of ``verify --level stress``: each GPU computes correctly, keeps its memory intact, and is fast enough.
+
+A plain ``verify`` leaves them out, because they load the GPUs. Each GPU is compared with its model's limit
+(data/stress.yaml) and with the other GPUs of its model on all chosen hosts. The load has several passes, because the
+mean of one pass hides a GPU that slows down at times (Guard, arXiv 2605.17879).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
+from gpuready.gpu.stress_figures import (
+    FORMATS,
+    Gpu,
+    Slow,
+    cards,
+    disagreeing,
+    floor,
+    measured,
+    off,
+    outliers,
+    uncorrected,
+    unsteady,
+)
+from gpuready.gpu.thresholds import load
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+NO_TORCH = (
+    "verify.torch is not set, so no PyTorch can load the GPUs: set it, or add -e verify.torch=/opt/train/bin/python"
+)
+_REPLACE = "drain the node and run the test again; if the same GPU fails, replace it"
+_SLOW = "compare its clocks, power and temperature under load: nvidia-smi -q -d PERFORMANCE,CLOCK,POWER -i INDEX"
+
+
+@dataclass
+class Node:
+    """The result of the load on one node. ``skipped``, ``unknown``: why it did not run."""
+
+    skipped: str = ""
+    unknown: str = ""
+    gpus: list[Gpu] = field(default_factory=list)
+    xids: str = ""
+    uncorrected: dict[str, int] = field(default_factory=dict)
+    """UUID of a GPU -> the uncorrected memory errors that it counted during the load."""
+
+
+def node(runs: Mapping[str, tuple[int, str]]) -> Node:
+    """Parse the records of templates/stress/stress.sh.j2."""
+    if "busy" in runs:
+        return Node(
+            unknown="the load test did not run: the node is in use by "
+            + ", ".join(runs["busy"][1].split("\n")[:8]).strip(", ")[:400]
+        )
+    if "refused" in runs:
+        return Node(unknown=runs["refused"][1].strip()[:400])
+    rc, out = runs.get("stress", (1, "its output is incomplete"))
+    before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
+    if any(gpu.mig for gpu in cards(before)):
+        return Node(skipped="MIG is on: there are no limits for a part of a GPU, and other parts may be in use")
+    found = measured(before, out)
+    if rc or isinstance(found, str):
+        why = found if isinstance(found, str) else f"exit {rc}"
+        return Node(unknown=f"the program did not finish: {'no answer in time' if rc in (124, 137) else why}")
+    counted = uncorrected(before)
+    grown = {uuid: now - counted.get(uuid, 0) for uuid, now in uncorrected(after).items() if now > counted.get(uuid, 0)}
+    return Node(gpus=found, xids=runs.get("xids", (0, ""))[1].strip()[:2000], uncorrected=grown)
+
+
+class Fleet:
+    """All nodes of a run, compared with each other."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        gpus = {host: each.gpus for host, each in nodes.items()}
+        self.slow: dict[tuple[str, int], list[Slow]] = {}
+        for slow in outliers(gpus):
+            self.slow.setdefault((slow.host, slow.index), []).append(slow)
+        self.disagreeing = disagreeing(gpus)
+
+    def judge(self, host: str, spec: NodeSpec, today: date) -> list[Judged]:
+        """Judge one host."""
+        found, done = self.nodes[host], []
+        for check in CHECKS:
+            if found.skipped:
+                verdict = skip(found.skipped)
+            elif check is RUN:
+                verdict = _run(found)
+            elif found.unknown or not found.gpus:
+                verdict = skip(f"see {RUN.id}")
+            else:
+                verdict = _figures(check, found.gpus, self, host)
+            done.append(Judged(check, waived(check, spec, host, today, verdict)))
+        return done
+
+
+def _run(found: Node) -> Verdict:
+    if found.unknown:
+        return unknown(found.unknown)
+    if not found.gpus:
+        return unknown("nvidia-smi lists no GPU")
+    wrong = [f"{gpu}: {what}: {why}" for gpu in found.gpus for what, why in gpu.errors.items()]
+    wrong += [
+        f"{gpu}: {found.uncorrected[gpu.uuid]} uncorrected memory errors under load"
+        for gpu in found.gpus
+        if gpu.uuid in found.uncorrected
+    ]
+    lines = found.xids.splitlines()
+    if lines:
+        wrong.append(f"{len(lines)} new Xids in the kernel log: {lines[0][:160]}")
+    if wrong:
+        return fail(_several(wrong), 'drain the node; for an Xid, run gpuready explain "Xid N"', "\n".join(wrong[1:9]))
+    return passed(f"{len(found.gpus)} GPUs ran under load without an error ({found.gpus[0].software})")
+
+
+def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
+    metrics = METRICS[check.id]
+    wrong = [line for gpu in gpus for line in _wrong(gpu, metrics, fleet, host)]
+    slow = [line for gpu in gpus for line in _below(gpu, metrics)]
+    slow += [
+        _than_others(gpus, each)
+        for gpu in gpus
+        for each in fleet.slow.get((host, gpu.index), ())
+        if each.metric in metrics
+    ]
+    if wrong or slow:
+        return fail(_several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
+    shown = [name for name in metrics if any(name in gpu.figures for gpu in gpus)]
+    if not shown:
+        return skip("the node has only one GPU" if check is REDUCE and len(gpus) == 1 else "not measured")
+    summary = "; ".join(_range(gpus, name) for name in shown)
+    unsteady_ = [
+        f"{gpu}: {name} fell to {gpu.figures[name].min:g}, median {gpu.figures[name]}"
+        for gpu in gpus
+        for name in metrics
+        if name in FORMATS and name in gpu.figures and unsteady(gpu.figures[name])
+    ]
+    if unsteady_:
+        return warn(f"slows down at times: {_several(unsteady_)}", _SLOW, summary)
+    return passed(summary)
+
+
+def _wrong(gpu: Gpu, metrics: Iterable[str], fleet: Fleet, host: str) -> list[str]:
+    """The wrong results of a GPU."""
+    found = [f"{gpu}: {text}" for name, text in gpu.wrong.items() if name in metrics]
+    for name, product in gpu.products.items():
+        if name not in metrics:
+            continue
+        if product.different:
+            found.append(f"{gpu}: {name}: the same product gave different bits in {product.different} passes")
+        if off(name, product):
+            most = load("stress")["residual"][name]
+            found.append(f"{gpu}: {name}: the product is wrong (error {product.residual:g}, limit {most:g})")
+        elif name in fleet.disagreeing.get((host, gpu.index), {}):
+            found.append(f"{gpu}: {name}: wrong bits: {fleet.disagreeing[host, gpu.index][name]}")
+    return found
+
+
+def _below(gpu: Gpu, metrics: Iterable[str]) -> list[str]:
+    """The figures of a GPU that are below its model's limit."""
+    found = []
+    for name in metrics:
+        limit = floor(gpu, name)
+        if limit is not None and name in gpu.figures and gpu.figures[name].median < limit[0]:
+            figure = gpu.figures[name]
+            found.append(f"{gpu}: {name} {figure}, limit {limit[0]:.0f} (peak of {gpu.model}: {limit[1]:g})")
+    return found
+
+
+def _than_others(gpus: list[Gpu], slow: Slow) -> str:
+    gpu = next(each for each in gpus if each.index == slow.index)
+    share = 100 * (1 - slow.value / slow.median)
+    whole = slow.metric == "reduce"
+    who = f"all {len(gpus)} GPUs" if whole else str(gpu)
+    than = f"the median of {slow.count} {'nodes' if whole else 'GPUs'} ({slow.median:.4g}, MAD {slow.mad:.2g})"
+    than = f"the other {'node' if whole else 'GPU'} ({slow.median:.4g})" if slow.count == 2 else than
+    what = f"copies to GPU {gpu.peer}" if slow.metric == "peer" else WORDS[slow.metric]
+    figure = f"{what} {gpu.figures[slow.metric]}"
+    return f"{who}: {figure}, {share:.0f} % below {than}"
+
+
+def _range(gpus: list[Gpu], name: str) -> str:
+    """The figures of all GPUs in a few words: ``bf16 702 to 741 TFLOP/s``."""
+    values = sorted((gpu.figures[name] for gpu in gpus if name in gpu.figures), key=lambda figure: figure.median)
+    low, high = values[0], values[-1]
+    span = str(low) if str(low) == str(high) else f"{str(low).split()[0]} to {high}"
+    return f"{WORDS[name]} {span}"
+
+
+def summary(found: Node) -> str:
+    """All figures of a node in one line; empty if there are none."""
+    models = Counter(gpu.model for gpu in found.gpus if gpu.figures)
+    if not models:
+        return ""
+    shown = [_range(found.gpus, name) for name in WORDS if any(name in gpu.figures for gpu in found.gpus)]
+    return f"under load: {', '.join(f'{count} {model}' for model, count in models.items())}: {'; '.join(shown)}"
+
+
+def _several(lines: list[str]) -> str:
+    return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"
+
+
+def _alone(spec: NodeSpec, state: NodeState) -> Verdict:
+    return skip("runs only with gpuready verify --level stress")
+
+
+def _check(id: str, cause: str, confirm: str, fix: str, *after: str) -> Check:
+    return Check(id, Level.stress, cause, confirm, fix, _alone, gpu=True, active=True, after=after)
+
+
+#: Metric -> how a report names it.
+WORDS = {
+    **{name: name for name in FORMATS},
+    "memory": "memory",
+    "to_gpu": "host to GPU",
+    "from_gpu": "GPU to host",
+    "peer": "GPU to GPU",
+    "reduce": "all-reduce, bus bandwidth",
+}
+RUN = _check(
+    "stress.run",
+    "The load test could not run, or failed: something uses the GPUs, verify.torch does not work, a GPU hung or lost "
+    "its context, or the driver reported an error (Xid, uncorrectable memory error) under load.",
+    "nvidia-smi; dmesg | grep -E 'NVRM|Xid'",
+    "in use: drain the node first; Xid: gpuready explain 'Xid N'",
+)
+COMPUTE = _check(
+    "stress.compute",
+    "A GPU computes wrong results, or multiplies more slowly than its model's limit or than the other GPUs. A result "
+    "is wrong if it changes between passes, differs from the other GPUs of the model, or is too far from the exact "
+    "product.",
+    "gpuready verify -i INVENTORY --level stress --seconds 60",
+    "wrong: drain the node and replace the GPU; slow: look at clocks, power and temperature under load",
+    RUN.id,
+)
+MEMORY = _check(
+    "stress.memory",
+    "A GPU's memory returns other values than were written, or copies more slowly than its model's limit.",
+    "nvidia-smi -q -d ECC,ROW_REMAPPER",
+    "wrong: drain the node, reset the GPU and run the test again; if it fails again, replace the GPU; slow: look at "
+    "clocks and temperature under load",
+    RUN.id,
+)
+COPIES = _check(
+    "stress.copies",
+    "Copies between host and GPU, or between GPUs, change the data or are slower than on the other GPUs: a PCIe link "
+    "with fewer lanes, a GPU behind another socket, a lost NVLink.",
+    "nvidia-smi topo -m; nvidia-smi -q | grep -A3 'Link Width'; nvidia-smi nvlink -s",
+    "see gpu.pcie, gpu.nvlink and gpu.p2p; compare the slots",
+    RUN.id,
+)
+REDUCE = _check(
+    "stress.reduce",
+    "The sum over all GPUs of the node is wrong, or slower than on other nodes with these GPUs, because NVLink, the "
+    "fabric manager or peer access differs.",
+    "NCCL_DEBUG=INFO with nccl-tests' all_reduce_perf, on the node alone",
+    "see gpu.fabric, gpu.nvlink and gpu.p2p",
+    RUN.id,
+)
+METRICS = {
+    COMPUTE.id: FORMATS,
+    MEMORY.id: ("memory",),
+    COPIES.id: ("to_gpu", "from_gpu", "peer"),
+    REDUCE.id: ("reduce",),
+}
+CHECKS = (RUN, COMPUTE, MEMORY, COPIES, REDUCE)

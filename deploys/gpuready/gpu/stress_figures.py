@@ -1,0 +1,292 @@
+"""Parse the measurements of templates/stress/stress.py.j2; compare them with limits and with other GPUs. Pure.
+
+A node's answer is not trusted: a value of the wrong kind is None, never an exception. The comparison is robust: one
+slow GPU moves neither the median of its model nor the median absolute deviation (MAD) from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from gpuready.core.documents import DocumentError, read_json
+from gpuready.core.errors import brief
+from gpuready.gpu.thresholds import load
+
+FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")
+#: Metric that is not a matrix product -> the kind of its margin.
+_KINDS = {"memory": "memory", "to_gpu": "host", "from_gpu": "host", "peer": "peer", "reduce": "reduce"}
+#: 1.4826 MAD is the standard deviation of a normal distribution; a value below the median by this many is an outlier.
+_DEVIATIONS = 5 * 1.4826
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Several passes: their median, slowest and fastest, in ``unit``."""
+
+    median: float
+    min: float
+    max: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.median:.{0 if self.median >= 100 else 1}f} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """The matrix products in one format. ``different``: passes whose bits differ from the first one."""
+
+    checksum: str
+    different: int
+    residual: float
+
+
+@dataclass
+class Gpu:
+    """One GPU: its place, its figures by metric, and what went wrong on it.
+
+    ``slot``: its PCI address. ``capped``: its power limit is below the default. ``peer``: the GPU to which its
+    copies are slowest. ``errors``: phase -> why it has no figure. ``wrong``: metric -> a wrong result (no product).
+    """
+
+    index: int
+    uuid: str
+    slot: str
+    model: str
+    mig: bool
+    capped: bool
+    software: str = ""
+    figures: dict[str, Figure] = field(default_factory=dict)
+    products: dict[str, Product] = field(default_factory=dict)
+    peer: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"GPU {self.index} ({self.uuid}, {self.slot})"
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A GPU that is slower than the others of its model. ``count``: GPUs in the comparison, itself included."""
+
+    host: str
+    index: int
+    metric: str
+    value: float
+    median: float
+    mad: float
+    count: int
+
+
+def cards(text: str) -> list[Gpu]:
+    """Parse nvidia-smi's rows: index, UUID, bus, name, MIG mode, power limit and its default, uncorrected errors."""
+    found = []
+    for line in text.splitlines()[:64]:
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) == 8 and re.fullmatch("[0-9]{1,4}", cells[0]) and re.fullmatch(r"GPU-[0-9a-f-]{36}", cells[1]):
+            limit, usual = _number(cells[5]), _number(cells[6])
+            capped = limit is not None and usual is not None and limit < usual
+            slot = cells[2][-12:].lower()
+            found.append(Gpu(int(cells[0]), cells[1], slot, cells[3][:80], cells[4] == "Enabled", capped))
+    return found
+
+
+def uncorrected(text: str) -> dict[str, int]:
+    """The uncorrected memory errors of each GPU since the driver was loaded, from the same rows."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()[:64]]
+    return {row[1]: int(row[7]) for row in rows if len(row) == 8 and re.fullmatch("[0-9]{1,15}", row[7])}
+
+
+def measured(before: str, out: str) -> list[Gpu] | str:
+    """Return the GPUs with what the program measured; or why it measured nothing."""
+    try:
+        report = read_json(out.strip().rpartition("\n")[2])
+    except (ValueError, DocumentError):
+        report = None
+    rows = report.get("gpus") if isinstance(report, dict) else None
+    if not isinstance(rows, list):
+        return brief(out.strip().rpartition("\n")[2], 300) or "the program printed nothing"
+    by_uuid = {gpu.uuid: gpu for gpu in cards(before)}
+    for row in rows:
+        if isinstance(row, dict) and (gpu := by_uuid.get(str(row.get("uuid")))) is not None:
+            _fill(gpu, row)
+    return list(by_uuid.values())
+
+
+def _fill(gpu: Gpu, row: Mapping[str, Any]) -> None:
+    begun = _part(gpu, row, "begin", "torch")
+    gpu.software = (
+        f"torch {begun.get('torch')}, CUDA {begun.get('cuda')}, NCCL {begun.get('nccl')}"[:80] if begun else ""
+    )
+    products = _part(gpu, row, "products", "matrix products")
+    for name in FORMATS:
+        found = _part(gpu, products, name, name)
+        if _keep(gpu, name, found, "TFLOP/s"):
+            residual = _number(found.get("residual"))
+            gpu.products[name] = Product(
+                str(found.get("checksum"))[:32], int(_number(found.get("different")) or 0), residual or 0.0
+            )
+    memory = _part(gpu, row, "memory", "memory")
+    _keep(gpu, "memory", memory, "GB/s")
+    for piece in _list(memory.get("wrong"))[:1]:
+        count, pieces = str(piece.get("words"))[:20], str(memory.get("pieces_wrong"))[:20]
+        values = f"{_hex(piece.get('read'))} read where {_hex(piece.get('expected'))} was written"
+        gpu.wrong["memory"] = f"{values} ({count} words of one piece; pieces with errors: {pieces})"
+    host = _part(gpu, row, "host", "host copies")
+    for name in ("to_gpu", "from_gpu"):
+        _keep(gpu, name, host.get(name), "GB/s")
+    if host.get("wrong") is True:
+        gpu.wrong["to_gpu"] = "a copy to the GPU and back differs from the original"
+    peers = _part(gpu, row, "peers", "peer copies")
+    for other in list(peers)[:64]:
+        copy = _part(gpu, peers, other, f"copy to GPU {str(other)[:4]}")
+        figure, slowest = _figure(copy, "GB/s"), gpu.figures.get("peer")
+        if figure is not None and (slowest is None or figure.median < slowest.median):
+            gpu.figures["peer"], gpu.peer = figure, str(other)[:4]
+        if copy.get("wrong") is True:
+            gpu.wrong["peer"] = f"a copy to GPU {str(other)[:4]} differs from the original"
+    reduced = _part(gpu, row, "reduce", "all-reduce")
+    if _keep(gpu, "reduce", reduced, "GB/s") and reduced.get("sum") != [reduced.get("expected")] * 2:
+        gpu.wrong["reduce"] = f"the sum is {str(reduced.get('sum'))[:60]}, expected {str(reduced.get('expected'))[:20]}"
+
+
+def _part(gpu: Gpu, row: Mapping[str, Any], name: str, words: str) -> Mapping[str, Any]:
+    """Return a phase's answer. If the phase failed, return {} and store the reason in ``errors``."""
+    found = row.get(name)
+    if not isinstance(found, dict):
+        return {}
+    if "error" in found:
+        gpu.errors[words] = brief(str(found["error"]), 200)
+        return {}
+    return found
+
+
+def _keep(gpu: Gpu, name: str, found: Any, unit: str) -> bool:
+    figure = _figure(found, unit)
+    if figure is not None:
+        gpu.figures[name] = figure
+    return figure is not None
+
+
+def _figure(found: Any, unit: str) -> Figure | None:
+    values = [_number(found.get(name)) if isinstance(found, dict) else None for name in ("median", "min", "max")]
+    known = [value for value in values if value is not None]
+    return Figure(known[0], known[1], known[2], unit) if len(known) == 3 else None
+
+
+def _number(value: Any) -> float | None:
+    """A finite number from 0, of JSON or of nvidia-smi's text."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", value, re.A):
+        value = float(value)
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
+    return float(value) if good else None
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _hex(value: Any) -> str:
+    return f"0x{value & 0xFFFFFFFF:08x}" if isinstance(value, int) else "?"
+
+
+# --- limits
+
+
+def floor(gpu: Gpu, metric: str) -> tuple[float, float] | None:
+    """Return the least allowed figure and the model's peak; None if the model, or this GPU's state, has no limit."""
+    if gpu.mig or gpu.capped:
+        return None
+    for entry in load("stress")["models"]:
+        if re.fullmatch(entry["match"], gpu.model):
+            peak = entry.get(metric)
+            share = load("stress")["memory_fraction"] if metric == "memory" else entry["fraction"]
+            return (peak * share, peak) if peak else None
+    return None
+
+
+def unsteady(figure: Figure) -> bool:
+    """Tell whether one pass was far slower than the others: a GPU that throttles now and then has a good median."""
+    return bool(figure.min < load("stress")["steady"] * figure.median)
+
+
+# --- comparison
+
+
+def margin(metric: str) -> float:
+    """Return the largest share by which a GPU may be slower than the median of its model."""
+    share: float = load("stress")["margin"][_KINDS.get(metric, "product")]
+    return share
+
+
+def outliers(nodes: Mapping[str, Sequence[Gpu]]) -> list[Slow]:
+    """Return the GPUs of all hosts that are slower than the others of their model.
+
+    An outlier is below the median by more than the metric's margin and by more than five deviations. With two GPUs
+    there is no majority: the slower one is an outlier if it is slower by more than the margin.
+    """
+    pools: dict[tuple[str, bool, str, int], list[tuple[str, int, float]]] = defaultdict(list)
+    for host, gpus in nodes.items():
+        for gpu in gpus:
+            for metric, figure in gpu.figures.items():
+                # The speed of an all-reduce depends on the number of GPUs, and is one figure of the whole node.
+                size = len(gpus) if metric in ("reduce", "peer") else 0
+                pools[gpu.model, gpu.capped, metric, size].append((host, gpu.index, figure.median))
+    found = []
+    for (_, _, metric, _), members in pools.items():
+        if metric == "reduce":
+            members = _of_nodes(members)
+        values = [value for *_, value in members]
+        middle, mad, limit = least(values, margin(metric))
+        for host, index, value in members:
+            if value < limit:
+                found.append(Slow(host, index, metric, value, middle, mad, len(values)))
+    return found
+
+
+def least(values: Sequence[float], share: float) -> tuple[float, float, float]:
+    """Return the median (of two values, the higher one), the MAD, and the value below which one is an outlier."""
+    middle = max(values) if len(values) == 2 else median(values)
+    mad = 0.0 if len(values) == 2 else median(abs(value - middle) for value in values)
+    return middle, mad, min(middle * (1 - share), middle - _DEVIATIONS * mad)
+
+
+def _of_nodes(members: Iterable[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    """One figure for each node: that of its slowest GPU."""
+    slowest: dict[str, tuple[str, int, float]] = {}
+    for each in members:
+        slowest[each[0]] = min(slowest.get(each[0], each), each, key=lambda member: member[2])
+    return list(slowest.values())
+
+
+def off(name: str, product: Product) -> bool:
+    """Tell whether a product's error is above the limit of its format."""
+    return bool(product.residual > load("stress")["residual"][name])
+
+
+def disagreeing(nodes: Mapping[str, Sequence[Gpu]]) -> dict[tuple[str, int], dict[str, str]]:
+    """Return, by host and GPU, the formats whose product has other bits than on most GPUs of the model, and why."""
+    pools: dict[tuple[str, str, str], list[tuple[str, int, str]]] = defaultdict(list)
+    for host, gpus in nodes.items():
+        for gpu in gpus:
+            for name, product in gpu.products.items():
+                if not off(name, product):  # otherwise it is wrong in any case
+                    pools[gpu.model, gpu.software, name].append((host, gpu.index, product.checksum))
+    found: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
+    for (_, _, name), members in pools.items():
+        ((common, count), *others) = Counter(checksum for *_, checksum in members).most_common()
+        if not others:
+            continue
+        majority = 2 * count > len(members)
+        for host, index, checksum in members:
+            if not majority:
+                found[host, index][name] = f"{len(others) + 1} different results on {len(members)} GPUs"
+            elif checksum != common:
+                found[host, index][name] = f"{count} of {len(members)} GPUs agree on another result"
+    return dict(found)

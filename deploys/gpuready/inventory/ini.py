@@ -1,0 +1,214 @@
+"""Ansible's INI inventory, read line by line: sections of hosts, variables and child groups.
+
+Values are typed as Ansible does it: a Python literal is that value, everything else is text. Thus ``gpuready={}`` and
+``{'hardware': {'gpus': 8}}`` are mappings, and JSON's ``true`` is not a value. Unlike Ansible, gpuready stops at a
+line that it cannot read. Source: ansible-core, the ``ini`` inventory plugin; the tests compare with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import warnings
+from collections.abc import Iterator
+
+from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.inventory.ansible import Source
+from gpuready.inventory.groups import ADD_HOSTS, Graph, Group
+from gpuready.inventory.host_names import is_host
+from gpuready.inventory.yaml_positions import MAX_DEPTH, MAX_VALUES
+from gpuready.spec.source_values import Located, Refused, label
+
+#: A group's name ends at a blank, a colon or a bracket; only ``#`` starts a comment after it.
+_SECTION = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
+_CHILD = re.compile(r"([^:\]\s]+)\s*(?:#.*)?")
+_HOST_WITH_VARIABLE = re.compile(r"(\S+)[ \t]+[A-Za-z_]\w*=.*")
+_RANGE_OR_PORT = re.compile(r"\[[^\[\]]*\]|:[0-9]+$")
+_LONGEST = 1_000
+_COMMENTS = ("#", ";")
+#: What is certainly not a Python literal, and the simple ones: most values, and parsing is slow.
+_TEXT = re.compile(r"(?!(?:True|False|None)$)[A-Za-z_/~][A-Za-z0-9_./:@=~-]*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_QUOTED = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_MOST_CHARACTERS = 100_000
+_MOST_BITS = 1_000
+_QUOTING = re.compile(r"[\"'\\#]")
+_SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
+_SPEC = "a mapping as Python writes it: {} or {'hardware': {'gpus': 8}}; double quotes around it on a host's line"
+_VARIABLE = "NAME=VALUE: no blanks around = on a host's line, quotes around a value with blanks"
+
+
+def is_ini(text: str) -> bool:
+    """Whether the first line that is not a comment is a section, or a host with variables: neither is YAML."""
+    _, first = next(_lines(text), (0, ""))
+    host = _HOST_WITH_VARIABLE.fullmatch(first)
+    return bool(_SECTION.fullmatch(first)) or (host is not None and _is_host_pattern(host[1]))
+
+
+def has_section(text: str) -> bool:
+    return any(_SECTION.fullmatch(line) for _, line in _lines(text))
+
+
+def begins_with_host(text: str) -> bool:
+    """Whether the first line that is not a comment begins with the name of a host."""
+    _, first = next(_lines(text), (0, ""))
+    return _is_host_pattern(re.split(r"[ \t]", first, maxsplit=1)[0])
+
+
+def _is_host_pattern(word: str) -> bool:
+    return len(word) < _LONGEST and is_host(_RANGE_OR_PORT.sub("1", word))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number and content of each line that is neither empty nor a comment."""
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(_COMMENTS):
+            yield number, stripped
+
+
+class IniSource(Source):
+    """``[GROUP]``, ``[GROUP:vars]`` and ``[GROUP:children]``; hosts before the first section are ungrouped.
+
+    Only ``[GROUP]`` and ``[GROUP:children]`` declare a group, before or after it is used.
+    """
+
+    def __init__(self, graph: Graph, errors: list[SpecError], file: str) -> None:
+        super().__init__(graph, errors)
+        self._file = file
+        graph.ini.add(file)
+        self._values = 0
+        self._with_vars: dict[str, Where] = {}
+        """Groups that have variables and no section of their own yet."""
+        self._parents: dict[str, list[tuple[Group, Where]]] = {}
+        """Children that have no section yet, and the groups that name them."""
+
+    def read(self, text: str) -> None:
+        """Read all lines; a line with a problem is left out. InventoryError if there is nothing to read."""
+        group: Group | None = self.graph.groups["ungrouped"]
+        kind = ""
+        for number, line in _lines(text):
+            where = Where(self._file, number)
+            if header := _SECTION.fullmatch(line):
+                kind = header[2] or "hosts"
+                group = self._section(header[1], kind, where)
+            elif line.startswith("[") and line.endswith("]"):
+                self.refuse("not a section", where, line, _SECTIONS)
+                group = None
+            elif group is not None:
+                kind = kind or "hosts"
+                self._line(group, kind, line, where)
+        if not kind:
+            raise InventoryError(f"{self._file}: the inventory is empty", remedy=ADD_HOSTS)
+        undeclared = self._with_vars | {name: parents[-1][1] for name, parents in self._parents.items()}
+        for name, where in undeclared.items():
+            self.refuse("no such group", where, name, f"a group with a section: [{label(name)}]")
+
+    def _hide(self, problem: str, where: Where, allowed: str) -> None:
+        """Add an error without the text of the line, which may be a part of a password."""
+        self.errors.append(SpecError(problem, where=where, allowed=allowed))
+
+    def _section(self, name: str, kind: str, where: Where) -> Group | None:
+        if kind not in ("hosts", "vars", "children"):
+            self._hide(f"section [{label(name)}:{label(kind)}]: not accepted", where, _SECTIONS)
+            return None
+        known = name in self.graph.groups
+        group = self.add_group(name, where)
+        if group is None:
+            return None
+        if kind != "vars":
+            self._with_vars.pop(name, None)
+            for parent, line in self._parents.pop(name, ()):
+                self.add_child(parent, group, line)
+        elif not known and name not in self._parents:
+            self._with_vars[name] = where
+        return group
+
+    def _line(self, group: Group, kind: str, line: str, where: Where) -> None:
+        if kind == "children":
+            self._child(group, line, where)
+        elif kind == "hosts":
+            self._host(group, line, where)
+        elif "=" not in line:
+            self._hide(f"[{label(group.name)}:vars]: not a variable", where, "NAME=VALUE")
+        else:
+            key, _, text = line.partition("=")
+            self._set(group.name, {key.strip(): text.strip()}, where)
+
+    def _child(self, group: Group, line: str, where: Where) -> None:
+        match = _CHILD.fullmatch(line)
+        if match is None:
+            self.refuse(f"[{label(group.name)}:children]: not a group name", where, line, "one group a line")
+        elif match[1] in self.graph.groups:
+            self.add_child(group, self.graph.groups[match[1]], where)
+        else:
+            self._parents.setdefault(match[1], []).append((group, where))
+
+    def _host(self, group: Group, line: str, where: Where) -> None:
+        """``NAME KEY=VALUE...``; words end at blanks, as in a shell."""
+        try:
+            words = shlex.split(line, comments=True) if _QUOTING.search(line) else re.split(r"[ \t]+", line)
+        except ValueError as e:
+            self._hide(f"the line of a host: {str(e).lower()}", where, _VARIABLE)
+            return
+        wrong = next((number for number, word in enumerate(words) if number and "=" not in word), 0)
+        if wrong and any(word.startswith("gpuready={") for word in words[1:wrong]):
+            self._hide(f"host {label(words[0])}: gpuready has blanks, and no quotes around it", where, _SPEC)
+            return
+        if wrong:
+            self._hide(f"host {label(words[0])}: word {wrong + 1} is not a variable", where, _VARIABLE)
+            return
+        variables = {key: text for key, _, text in (word.partition("=") for word in words[1:])}
+        for host in self.add_hosts(words[0], group, where):
+            self._set(host, variables, where)
+
+    def _set(self, owner: str, variables: dict[str, str], where: Where) -> None:
+        values: dict[object, Located] = {}
+        for key, text in variables.items():
+            try:
+                value = _typed(text)
+                if key == "gpuready" and isinstance(value, str) and "{{" not in value:
+                    self._hide("gpuready is empty" if not value else "gpuready: not a Python literal", where, _SPEC)
+                    continue
+                values[key] = self._located(value, where)
+            except (TypeError, RecursionError, MemoryError, Refused) as e:  # {[]: 1} or ((((1
+                self._hide(f"{label(key)}: {str(e) or 'nested too deeply'}", where, "a Python literal, or text")
+        self.set_variables(owner, values, where, owner)
+
+    def _located(self, value: object, where: Where, depth: int = 1) -> Located:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise SpecError("too many values", where=where, allowed=f"at most {MAX_VALUES}")
+        if depth > MAX_DEPTH:
+            raise Refused(f"nested more than {MAX_DEPTH} levels deep")
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # Python would not print it
+            raise Refused("the number is too large")
+        if isinstance(value, dict):
+            return Located({key: self._located(entry, where, depth + 1) for key, entry in value.items()}, where)
+        if isinstance(value, (set, frozenset)):
+            value = sorted(value, key=repr)
+        if isinstance(value, (list, tuple)):
+            return Located([self._located(entry, where, depth + 1) for entry in value], where)
+        if isinstance(value, bytes):
+            return Located(value.decode("utf-8", "surrogateescape"), where)
+        return Located("..." if value is ... else str(value) if isinstance(value, complex) else value, where)
+
+
+def _typed(text: str) -> object:
+    """The value of a Python literal; other text as it is. TypeError, RecursionError or MemoryError as in Ansible."""
+    if _TEXT.fullmatch(text):
+        return text
+    if _QUOTED.fullmatch(text):
+        return text[1:-1]
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    if len(text) > _MOST_CHARACTERS:
+        raise Refused(f"longer than {_MOST_CHARACTERS} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

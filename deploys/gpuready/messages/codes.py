@@ -1,0 +1,330 @@
+# ruff: noqa: E501  (a table: sentences and patterns stay whole)
+"""Numbers and names that programs print instead of a message: Xid, CUDA errors, NCCL results, exit codes of docker run.
+
+Names and numbers of CUDA are those of driver_types.h and cuda.h (CUDA 13), those of NCCL of nccl.h. The names of Xids
+are from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), the actions from gpu/data/xids.yaml.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+from gpuready.messages.cuda import DEBUG
+from gpuready.messages.entry import Message
+
+_XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
+_CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
+_DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
+
+#: Number, name of the runtime API, and that of the driver API where it is not the same.
+_CUDA = """
+1 InvalidValue|2 MemoryAllocation OUT_OF_MEMORY|3 InitializationError NOT_INITIALIZED|4 CudartUnloading DEINITIALIZED|
+5 ProfilerDisabled|6 ProfilerNotInitialized|7 ProfilerAlreadyStarted|8 ProfilerAlreadyStopped|9 InvalidConfiguration|
+12 InvalidPitchValue|13 InvalidSymbol|16 InvalidHostPointer|17 InvalidDevicePointer|18 InvalidTexture|
+19 InvalidTextureBinding|20 InvalidChannelDescriptor|21 InvalidMemcpyDirection|22 AddressOfConstant|
+23 TextureFetchFailed|24 TextureNotBound|25 SynchronizationError|26 InvalidFilterSetting|27 InvalidNormSetting|
+28 MixedDeviceExecution|31 NotYetImplemented|32 MemoryValueTooLarge|34 StubLibrary|35 InsufficientDriver|
+36 CallRequiresNewerDriver|37 InvalidSurface|43 DuplicateVariableName|44 DuplicateTextureName|45 DuplicateSurfaceName|
+46 DevicesUnavailable DEVICE_UNAVAILABLE|49 IncompatibleDriverContext|52 MissingConfiguration|53 PriorLaunchFailure|
+65 LaunchMaxDepthExceeded|66 LaunchFileScopedTex|67 LaunchFileScopedSurf|68 SyncDepthExceeded|
+69 LaunchPendingCountExceeded|98 InvalidDeviceFunction|100 NoDevice|101 InvalidDevice|102 DeviceNotLicensed|
+103 SoftwareValidityNotEstablished|127 StartupFailure|200 InvalidKernelImage INVALID_IMAGE|
+201 DeviceUninitialized INVALID_CONTEXT|205 MapBufferObjectFailed MAP_FAILED|206 UnmapBufferObjectFailed UNMAP_FAILED|
+207 ArrayIsMapped|208 AlreadyMapped|209 NoKernelImageForDevice NO_BINARY_FOR_GPU|210 AlreadyAcquired|211 NotMapped|
+212 NotMappedAsArray|213 NotMappedAsPointer|214 ECCUncorrectable ECC_UNCORRECTABLE|215 UnsupportedLimit|
+216 DeviceAlreadyInUse CONTEXT_ALREADY_IN_USE|217 PeerAccessUnsupported|218 InvalidPtx|219 InvalidGraphicsContext|
+220 NvlinkUncorrectable|221 JitCompilerNotFound|222 UnsupportedPtxVersion|223 JitCompilationDisabled|
+224 UnsupportedExecAffinity|225 UnsupportedDevSideSync|226 Contained|300 InvalidSource|301 FileNotFound|
+302 SharedObjectSymbolNotFound|303 SharedObjectInitFailed|304 OperatingSystem|400 InvalidResourceHandle INVALID_HANDLE|
+401 IllegalState|402 LossyQuery|500 SymbolNotFound NOT_FOUND|600 NotReady|700 IllegalAddress|701 LaunchOutOfResources|
+702 LaunchTimeout|703 LaunchIncompatibleTexturing|704 PeerAccessAlreadyEnabled|705 PeerAccessNotEnabled|
+708 SetOnActiveProcess PRIMARY_CONTEXT_ACTIVE|709 ContextIsDestroyed|710 Assert|711 TooManyPeers|
+712 HostMemoryAlreadyRegistered|713 HostMemoryNotRegistered|714 HardwareStackError|715 IllegalInstruction|
+716 MisalignedAddress|717 InvalidAddressSpace|718 InvalidPc|719 LaunchFailure LAUNCH_FAILED|
+720 CooperativeLaunchTooLarge|721 TensorMemoryLeak|800 NotPermitted|801 NotSupported|802 SystemNotReady|
+803 SystemDriverMismatch|804 CompatNotSupportedOnDevice|805 MpsConnectionFailed|806 MpsRpcFailure|807 MpsServerNotReady|
+808 MpsMaxClientsReached|809 MpsMaxConnectionsReached|810 MpsClientTerminated|811 CdpNotSupported|
+812 CdpVersionMismatch|900 StreamCaptureUnsupported|901 StreamCaptureInvalidated|902 StreamCaptureMerge|
+903 StreamCaptureUnmatched|904 StreamCaptureUnjoined|905 StreamCaptureIsolation|906 StreamCaptureImplicit|
+907 CapturedEvent|908 StreamCaptureWrongThread|909 Timeout|910 GraphExecUpdateFailure|911 ExternalDevice|
+912 InvalidClusterSize|913 FunctionNotLoaded|914 InvalidResourceType|915 InvalidResourceConfiguration|999 Unknown
+"""
+
+
+class _Cause(NamedTuple):
+    """What errors of CUDA that have no entry in the table mean."""
+
+    numbers: Container[int]
+    cause: str
+    fix: str
+    checks: tuple[str, ...]
+
+
+#: The last one is for all other errors.
+_CUDA_CAUSES = (
+    _Cause(
+        (102,),
+        "The virtual GPU has no licence.",
+        "nvidia-smi -q shows License Status; check /etc/nvidia/gridd.conf and whether the licence server answers",
+        ("gpu.answers",),
+    ),
+    _Cause(
+        (226,),
+        "The GPU contained an error, so that only this program ended: a hardware error, or a wrong access to the memory of "
+        "another GPU over NVLink.",
+        "restart the program; look for an Xid in dmesg, and pass it to gpuready explain",
+        ("gpu.xid", "gpu.ecc", "gpu.nvlink_errors"),
+    ),
+    _Cause(
+        (304,),
+        "A call of CUDA to the operating system failed: a device node, a limit (ulimit -a) or a permission.",
+        "compare with root on the host; gpuready apply creates the device nodes; dmesg may name the reason",
+        ("driver.nodes", "libcuda.init"),
+    ),
+    _Cause(
+        (600,),
+        "Not an error: the GPU is still at work on what the program asks about.",
+        "nothing; a program that fails with it should wait for the GPU",
+        (),
+    ),
+    _Cause(
+        (702,),
+        "GPU code ran longer than allowed. Only a GPU that drives a display has such a limit.",
+        "use a GPU without a display, or shorter pieces of GPU code",
+        ("gpu.xid",),
+    ),
+    _Cause(range(714, 719), "GPU code of the program crashed. The node is rarely the cause.", DEBUG, ("gpu.xid",)),
+    _Cause(
+        (801,),
+        "This GPU, driver or platform does not support a function that the program uses. MIG and virtual GPUs lack some.",
+        "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails, and compare with a GPU where it works",
+        ("gpu.mig",),
+    ),
+    _Cause(
+        range(805, 811),
+        "The program is a client of the MPS daemon (nvidia-cuda-mps-control), which refused it or ended.",
+        "restart the MPS daemon on the node, or unset CUDA_MPS_PIPE_DIRECTORY to work without it",
+        ("libcuda.init", "gpu.xid"),
+    ),
+    _Cause(
+        range(1000),
+        "The program, or a library in it, called CUDA wrongly; or an earlier error shows only here. The node is rarely the "
+        "cause.",
+        "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails first; look for an Xid in dmesg",
+        ("gpu.xid",),
+    ),
+)
+#: Results of NCCL, from 1. Each has an entry in the table.
+_NCCL = (
+    "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",
+    "ncclRemoteError", "ncclInProgress",
+)  # fmt: skip
+_XIDS = {
+    8: "GPU stopped processing", 13: "graphics engine exception", 31: "GPU memory page fault",
+    32: "invalid or corrupted push buffer stream", 37: "driver firmware error", 38: "driver firmware error",
+    43: "GPU stopped processing", 44: "graphics engine fault during context switch",
+    45: "preemptive cleanup, due to previous errors", 46: "GPU stopped processing", 48: "double bit ECC error",
+    54: "auxiliary power is not connected to the GPU board", 56: "display engine error",
+    57: "error programming video memory interface", 58: "unstable video memory interface detected",
+    61: "internal micro-controller breakpoint", 62: "internal micro-controller halt",
+    63: "ECC page retirement or row remapping recorded", 64: "ECC page retirement or row remapping could not be recorded",
+    66: "illegal access by driver", 68: "video processor exception", 69: "graphics engine class error",
+    74: "NVLink error", 78: "vGPU start error", 79: "GPU has fallen off the bus", 80: "corrupted data sent to GPU",
+    81: "VGA subsystem error", 92: "high single-bit ECC error rate", 94: "contained memory error",
+    95: "uncontained memory error", 109: "context switch timeout", 110: "security fault",
+    119: "timeout of a call to the GSP firmware", 120: "GSP firmware error", 121: "corrected error of the C2C link",
+    136: "link training failed", 137: "NVLink privilege error", 140: "unrecovered ECC error",
+    143: "GPU initialization error", 144: "NVLink SAW error", 145: "NVLink RLW error", 146: "NVLink TLW error",
+    147: "NVLink TREX error", 148: "NVLink NVLPW_CTRL error", 149: "NVLink NETIR error", 150: "NVLink MSE error",
+    151: "key rotation error", 154: "GPU recovery action changed", 156: "resource retirement",
+    157: "resource retirement failed", 158: "GPU fatal timeout", 160: "channel retirement", 161: "channel retirement failed",
+    162: "power smoothing works again", 163: "power smoothing stopped", 164: "power smoothing: little lifetime is left",
+    165: "power smoothing: no lifetime is left", 166: "NVLink traffic before its encryption was set up",
+    167: "fatal PCIe timeout", 168: "errors in write-protected memory", 169: "SEC2 micro-controller halt",
+    170: "NVLink interrupt in confidential computing", 171: "uncorrectable DRAM error", 172: "uncorrectable SRAM error",
+}  # fmt: skip
+#: Causes of the Xids that are seen most. Of the others, the name and the action are shown.
+_XID_CAUSES = {
+    13: "GPU code of a program failed: an access out of bounds, or an instruction that the GPU does not accept.",
+    31: "A program used an address that is not in its GPU memory. This is nearly always a fault of the program.",
+    43: "The driver ended a program after a fault of that program. The GPU itself goes on.",
+    45: "The driver cleaned up after a program that ended early. If another Xid came before, that one is the cause.",
+    48: "GPU memory had an error that ECC cannot correct. Xid 171 (DRAM) or 172 (SRAM) beside it names the memory.",
+    54: "The GPU's power cable is not connected, or delivers too little power.",
+    63: "The GPU recorded a bad row (older GPUs: a page) of its memory. The next reset replaces it.",
+    64: "The GPU could not record a bad row (older GPUs: a page) of its memory, so the row stays in use.",
+    74: "An NVLink of this GPU had an error: the link, its bridge or switch, or the GPU at the other end.",
+    92: "ECC corrected many errors of a single bit. No data is wrong.",
+    94: "GPU memory had an error that ECC cannot correct. The GPU contained it: only the program that used this memory ended.",
+    95: "GPU memory had an error that ECC cannot correct. The GPU could not contain it: all its programs may be affected.",
+    119: "The GPU's own firmware (GSP) did not answer the driver in time.",
+    120: "The GPU's own firmware (GSP) reported an error.",
+    121: "The link between CPU and GPU (C2C) had an error, and corrected it. No data is wrong.",
+    140: "GPU memory had an error that ECC cannot correct.",
+    154: "The driver changed its advice for this GPU. The line names it: reset, reboot, drain, or nothing (None).",
+    **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. The line says whether it was fatal."),
+    163: "The GPU switched its hardware power smoothing off.",
+    164: "The hardware for power smoothing is near the end of its life.",
+    165: "The hardware for power smoothing is worn out.",
+    168: "Write-protected memory had errors, and ECC is off, so the GPU cannot replace the bad rows.",
+    171: "DRAM of the GPU had an error that ECC cannot correct.",
+    172: "SRAM of the GPU had an error that ECC cannot correct.",
+}  # fmt: skip
+_XID_PROGRAM = (
+    "look for the fault in the program, and restart it; if several programs fail like this on one GPU, drain the node "
+    "and have that GPU tested"
+)
+_XID_IGNORED = "nothing, unless another Xid comes with it"
+_XID_CHECKS = {
+    48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
+    94: ("gpu.remap", "gpu.ecc"), 95: ("gpu.remap", "gpu.ecc"), 119: ("driver.firmware", "gpu.answers"),
+    120: ("driver.firmware", "gpu.answers"), 140: ("gpu.remap", "gpu.ecc"), 154: ("gpu.recovery",),
+    171: ("gpu.remap", "gpu.ecc"), 172: ("gpu.ecc",),
+    **dict.fromkeys((74, *range(144, 151)), ("gpu.nvlink", "gpu.nvlink_errors")),
+}  # fmt: skip
+
+
+class _Exit(NamedTuple):
+    """What an exit code of a container means."""
+
+    cause: str
+    fix: str
+    checks: tuple[str, ...] = ()
+    source: str = _DOCKER_PAGE
+
+
+_EXITS = {
+    125: _Exit("Docker could not start the container: a wrong option, an unknown runtime, or a hook that failed.",
+               "pass the line that docker printed before it to gpuready explain", ("docker.runtime", "docker.smoke")),
+    126: _Exit("The container's command cannot be executed: it is not executable, or built for another architecture.",
+               "check the mode and the architecture of the command in the image"),
+    127: _Exit("The container's command does not exist in the image. nvidia-smi exists only with --runtime=nvidia or "
+               "--gpus, because the NVIDIA runtime mounts it.",
+               "correct the command; for nvidia-smi start the container with --runtime=nvidia or --gpus all; gpuready "
+               "apply registers the runtime", ("docker.runtime", "docker.smoke")),
+    137: _Exit("The container's command was killed (SIGKILL): its memory limit or the host's memory was full (OOM "
+               "killer), or docker stop, docker kill or Kubernetes ended it.",
+               "docker inspect shows State.OOMKilled, kubectl describe pod shows OOMKilled, and dmesg shows Killed process; "
+               "give it more memory (--memory, resources.limits), or start fewer workers", source="k3s-io/k3s#7746"),
+    139: _Exit("The container's command crashed (SIGSEGV): most often two libraries in the image that do not fit each "
+               "other, or a fault of the program.",
+               "look for segfault in dmesg, which names the library; start the same image with another command, such as "
+               "nvidia-smi, to see whether only this program crashes", ("docker.smoke",), "YanWenKun/ComfyUI-Docker#68"),
+}  # fmt: skip
+
+_XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{4,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
+_CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
+_CUDA_NUMBER = re.compile(
+    r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult|\bcuinit(?:\(0\))?"
+    r"(?: failed with| failed:| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
+)
+#: Without a word of CUDA's, only numbers that mean nothing else.
+_BARE = re.compile(r"\berror:? (80[0-4])\b(?!\.[0-9])")
+_ALONE = re.compile(r"(?:error )?(3[45]|36|46|100|101|20[09]|214|22[0-2]|304|7[01][0-9]|80[0-9]|999)")
+_NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
+_NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
+_EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b")
+_ENGINES = ("docker", "podman", "container", "nvidia")
+_LIMIT = 64
+
+
+def find(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each code in a normal text (see :mod:`gpuready.messages.find`) once: the code, its start, its end."""
+    seen: set[str] = set()
+    for code, start, end in _all(text):
+        if code not in seen and len(seen) < _LIMIT:
+            seen.add(code)
+            yield code, start, end
+
+
+def message(code: str) -> Message:
+    """Return what a code means that has no entry in the table."""
+    kind, _, number = code.partition(" ")
+    return {"xid": _xid, "cuda": _cuda, "exit": _exit}[kind](int(number))
+
+
+@functools.cache
+def cuda_names() -> dict[str, int]:
+    """Return the numbers of CUDA errors by name in lower case without its prefix, of both APIs."""
+    found: dict[str, int] = {}
+    for number, names in _cuda_rows():
+        found |= dict.fromkeys((name.lower() for name in names), number)
+    return found
+
+
+def _cuda_rows() -> Iterator[tuple[int, tuple[str, str]]]:
+    for row in _CUDA.replace("\n", "").split("|"):
+        number, runtime, *driver = row.split()
+        name = driver[0] if driver else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", runtime).upper()
+        yield int(number), (runtime, name)
+
+
+def _all(text: str) -> Iterator[tuple[str, int, int]]:
+    for match in _XID.finditer(text) if "xid" in text else ():
+        yield f"xid {match[1]}", match.start(), match.end()
+    if "cuda" in text:
+        names = cuda_names()
+        for match in _CUDA_NAME.finditer(text):
+            name = match[1] or match[2]
+            if name in names:
+                yield f"cuda {names[name]}", match.start(), match.end()
+    for pattern, word in ((_CUDA_NUMBER, "cu"), (_BARE, "error")):
+        for match in pattern.finditer(text) if word in text else ():
+            if int(match[1]):
+                yield f"cuda {match[1]}", match.start(), match.end()
+    if alone := _ALONE.fullmatch(text):
+        yield f"cuda {alone[1]}", 0, len(text)
+    if "nccl" in text:
+        results = {name.lower(): number for number, name in enumerate(_NCCL, 1)}
+        for match in _NCCL_NAME.finditer(text):
+            if match[1] in results:
+                yield f"nccl {results[match[1]]}", match.start(), match.end()
+        for match in _NCCL_NUMBER.finditer(text):
+            yield f"nccl {match[1]}", match.start(), match.end()
+    engine = any(word in text for word in _ENGINES)
+    for match in _EXIT.finditer(text) if engine or len(text) < 40 else ():
+        # Every program can be killed or crash; 125 to 127 are Docker's own.
+        if engine or match[1].startswith("12") or not match.start():
+            yield f"exit {match[1]}", match.start(), match.end()
+
+
+def _xid(number: int) -> Message:
+    from gpuready.gpu.thresholds import load, xid_action
+
+    actions = load("xids")["actions"]
+    if number not in _XIDS and not any(number in entry["xids"] for entry in actions.values()):
+        return Message(
+            f"Xid {number}", "", _XID_PAGE, ("gpu.xid",),
+            f"The driver reports a GPU error. Xid {number} is not in the catalogue that this gpuready knows.",
+            "look it up in NVIDIA's catalogue of Xids; pass the lines around it in dmesg to gpuready explain",
+        )  # fmt: skip
+    action = xid_action(number)
+    name = _XIDS.get(number, "")
+    means = f"{action.means[:1].upper()}{action.means[1:]}."
+    why = _XID_CAUSES.get(number) or (
+        f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {action.means}."
+    )
+    fix = action.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
+    title = f"Xid {number}: {name}" if name else f"Xid {number}"
+    return Message(title, "", _XID_PAGE, ("gpu.xid", *_XID_CHECKS.get(number, ())), why, fix)
+
+
+def _cuda(number: int) -> Message:
+    names = dict(_cuda_rows()).get(number)
+    if names is None:
+        return Message(
+            f"CUDA error {number}", "", _CUDA_PAGE, ("libcuda.init",),
+            f"CUDA returned error {number}. This gpuready does not know that number.",
+            "look it up under cudaError_t in the documentation of your CUDA version",
+        )  # fmt: skip
+    title = f"CUDA error {number}: cudaError{names[0]}, CUDA_ERROR_{names[1]}"
+    found = next(each for each in _CUDA_CAUSES if number in each.numbers)
+    return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix)
+
+
+def _exit(number: int) -> Message:
+    found = _EXITS[number]
+    return Message(f"exit {number} of docker run", "", found.source, found.checks, found.cause, found.fix, general=True)

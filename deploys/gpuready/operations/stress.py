@@ -1,0 +1,53 @@
+"""Load the GPUs of one idle node (templates/stress), with progress. Nothing on the node changes."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from pyinfra.api.host import Host
+
+from gpuready.core import resources
+from gpuready.core.ignored_containers import words
+from gpuready.core.records import Records
+from gpuready.gpu.stress import NO_TORCH, Node, node
+from gpuready.operations.step import show
+from gpuready.operations.transport import Session, count_exec
+from gpuready.spec.model import NodeSpec
+
+#: Seconds in addition to the load: to start torch, to allocate, to compare, and to wait for a GPU that hangs.
+_BESIDE = 300
+#: Seconds for the idle check and nvidia-smi, before and after.
+_AROUND = 150
+
+
+def limit(seconds: int) -> int:
+    """Return the time limit of the load on the node, in seconds."""
+    return _BESIDE + 8 * seconds
+
+
+def run_stress(host: Host, spec: NodeSpec, seconds: int) -> Node:
+    """Load the GPUs for about ``seconds``, if nothing uses them. Closing the session ends the load."""
+    if not spec.verify.torch:
+        return Node(unknown=NO_TORCH)
+    slurm, *ignored = words(spec)
+    script = resources.script(
+        "stress/stress",
+        torch=spec.verify.torch,
+        program=resources.document("stress/stress.py"),
+        seconds=seconds,
+        limit=limit(seconds),
+        node=slurm,
+        ignore=ignored,
+    )
+    count_exec(host)
+    with Session(host, script, "stress") as session:
+        end = time.monotonic() + limit(seconds) + _AROUND
+        while True:
+            word, text = session.hear("phase", "begin", limit=max(1.0, end - time.monotonic()))
+            if word == "begin":
+                break
+            show(host, f"stress: {re.sub('[^a-zA-Z -]', '', text)[:40]}")
+        records = Records(session.records(60))
+        session.linger()
+        return node(records.runs)

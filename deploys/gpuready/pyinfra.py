@@ -1,0 +1,78 @@
+"""Deploys for your own pyinfra code: ``from gpuready.pyinfra import converge, docker, ldso, verify``.
+
+Each component is a deploy of its name; ``converge`` runs them all in order, and ``verify`` fails if a check fails. The
+spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra's inventory or group data. Each deploy
+reads the node with one exec for all deploys of a host. Use :mod:`gpuready.operations.door` for gpuready's inventories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import host
+
+from gpuready.catalogue import BY_ID
+from gpuready.core.component import Component
+from gpuready.core.errors import SpecErrors, Where
+from gpuready.node import NODE
+from gpuready.operations import door
+from gpuready.operations.component import component
+from gpuready.operations.node_state import SPEC
+from gpuready.operations.reboot import reboot as _reboot
+from gpuready.spec.build import build
+from gpuready.spec.model import NodeSpec
+from gpuready.spec.source_values import located
+
+_BY_NAME = {item.name: item for item in NODE}
+__all__ = ["converge", "reboot", "verify"]
+
+
+def converge() -> None:
+    """Converge all components of the host. Raises PyinfraError if its spec is invalid, as the others do."""
+    _read_spec()
+    door.converge()
+
+
+def verify() -> None:
+    """Judge the host; the operation fails if a check fails or is unknown."""
+    _read_spec()
+    door.verify()
+
+
+def reboot() -> None:
+    """Reboot the host if a component before needs it and the spec permits it."""
+    _read_spec()
+    _reboot(name="reboot")
+
+
+def __getattr__(name: str) -> Callable[[], None]:
+    if name not in _BY_NAME:
+        raise AttributeError(f"gpuready has no component {name!r}: {', '.join(_BY_NAME)}")
+    return _deploy(_BY_NAME[name])
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_BY_NAME])
+
+
+def _deploy(item: Component) -> Callable[[], None]:
+    def deploy() -> None:
+        _read_spec()
+        component(item=item, order=(item,), name=item.name)
+
+    deploy.__name__ = item.name
+    deploy.__doc__ = f"Converge the component {item.name}."
+    return deploy
+
+
+def _read_spec() -> None:
+    if isinstance(host.data.get(SPEC), NodeSpec):
+        return
+    given = located(host.data.get("gpuready"), Where(f"host.data.gpuready of {host.name}"))
+    try:
+        spec = build(given, today=date.today(), allow_exec=False, check_ids=BY_ID)
+    except SpecErrors as e:
+        raise PyinfraError(str(e)) from None
+    setattr(host.data, SPEC, spec)

@@ -1,0 +1,155 @@
+"""Annotations for CI servers: GitHub's workflow commands, and GitLab's Code Quality report.
+
+Both take what the report for people shows, the worst first, and no more than their readers show. Sources: GitHub,
+"Workflow commands" (escapes as in actions/toolkit, 10 errors and 10 warnings a step); GitLab, "Code Quality report
+format".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuready.core.host_list import hostlist
+from gpuready.report import blocks, compat_report
+from gpuready.report.exitcode import counts
+from gpuready.report.mask import mask_text
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, printable
+
+#: GitHub shows so many of a kind for a step.
+_MOST_OF_A_KIND = 10
+#: A report of GitLab's merge request is for people, too.
+_MOST = 1000
+_LONGEST = 2000
+_PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>[1-9][0-9]{0,6}): ")
+_SEVERITIES = {"error": "critical", "warning": "minor", "notice": "info"}
+
+
+@dataclass(frozen=True)
+class Note:
+    """One annotation. ``level``: error (the exit code counts it), warning or notice. ``line``: 0 without a place."""
+
+    level: str
+    title: str
+    text: str
+    hosts: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+
+
+def notes(run: Run) -> list[Note]:
+    """All of a run, errors first."""
+    order = list(_SEVERITIES)
+    return sorted((*_of_run(run), *_of_hosts(run)), key=lambda note: order.index(note.level))
+
+
+def github(run: Run) -> str:
+    """``::error file=hosts.yaml,line=3,title=spec::...``, a line each; nothing for a run without findings."""
+    lines: list[str] = []
+    found = notes(run)
+    for level in _SEVERITIES:
+        mine = [note for note in found if note.level == level]
+        shown = mine if len(mine) <= _MOST_OF_A_KIND else mine[: _MOST_OF_A_KIND - 1]
+        lines += map(_command, shown)
+        if left := len(mine) - len(shown):
+            lines.append(_command(Note(level, "gpuready", f"{left} more of this kind: --output html:PATH shows all")))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def gitlab(run: Run) -> str:
+    """A JSON array: one entry for each finding and host, with a fingerprint that stays when only figures change."""
+    entries: dict[str, dict[str, object]] = {}
+    found = [(note, host) for note in notes(run) for host in note.hosts or ("",)]
+    if left := len(found[_MOST:]):
+        found[_MOST:] = [(Note("notice", "gpuready", f"{left} more findings: --output html:PATH shows all"), "")]
+    for note, host in found:
+        where = note.file or _first(run.probed)
+        name = "\0".join((note.title, host, note.file, note.text if not host else ""))
+        fingerprint = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        text = f"{host}: {note.text}" if host else note.text
+        entries.setdefault(fingerprint, {
+            "description": _clean(text.replace("\n", "; ")),
+            "check_name": _clean(note.title),
+            "fingerprint": fingerprint,
+            "severity": _SEVERITIES[note.level],
+            "location": {"path": _relative(where), "lines": {"begin": note.line or 1}},
+        })  # fmt: skip
+    return json.dumps(list(entries.values()), indent=1) + "\n"
+
+
+def _of_run(run: Run) -> Iterator[Note]:
+    if error := run.problem:
+        fix = f"\nfix: {error['remedy']}" if error["remedy"] else ""
+        lines = error["message"].split("\n")
+        if error["kind"] in ("spec", "inventory") and all(map(_PLACE.match, lines)):
+            for line in lines:
+                place = _PLACE.match(line)
+                assert place is not None
+                yield Note("error", error["kind"], line[place.end() :] + fix, (), place["file"], int(place["line"]))
+        else:
+            yield Note("error", error["kind"], error["message"] + fix)
+    if run.answer is not None and not run.answer.runs:
+        yield Note("error", "compat", "\n".join(compat_report.told(run.answer, Painter(False))))
+
+
+def _of_hosts(run: Run) -> Iterator[Note]:
+    for (outcome, message, remedy), hosts in blocks.error_blocks(run).items():
+        yield Note("error", outcome, _with_fix(message, remedy), tuple(hosts))
+    for diff in blocks.diff_blocks(run):
+        lines = [f"{diff.status_text}: {', '.join(each.key for each in diff.keys)}".rstrip(": ")]
+        lines += [_with_fix(message, remedy) for message, remedy in diff.errors]
+        level = "notice"
+        if diff.errors or diff.status_text in ("differs", "not changed", "not attempted"):
+            level = "error"
+        elif "pending" in diff.status_text or diff.status_text.startswith("interrupted"):
+            level = "warning"
+        yield Note(level, diff.component, "\n".join(lines), tuple(diff.hosts))
+    failing = {
+        (judged.check.id, host.name) for host in run.hosts for judged in host.checks if counts(run.verb, host, judged)
+    }
+    for told in blocks.verdict_blocks(run):
+        level = "error" if any((told.check, name) in failing for name in told.hosts) else "warning"
+        yield Note(level, told.check, _with_fix(f"{told.status}: {told.summary}", told.remedy), tuple(told.hosts))
+    for host in run.hosts:
+        for answer in host.answers:
+            if not answer.runs:
+                text = "\n".join(compat_report.told(answer, Painter(False)))
+                yield Note("error", f"compat {answer.image}", text, (host.name,))
+
+
+def _with_fix(text: str, remedy: str) -> str:
+    return f"{text}\nfix: {remedy}" if remedy else text
+
+
+def _command(note: Note) -> str:
+    text = f"{hostlist(note.hosts)}: {note.text}" if note.hosts else note.text
+    place = {"file": note.file, "line": str(note.line)} if note.line else {}
+    properties = {**place, "title": f"gpuready {note.title}".replace("gpuready gpuready", "gpuready")}
+    told = ",".join(f"{name}={_property(_clean(value))}" for name, value in properties.items())
+    return f"::{note.level} {told}::{_data(_clean(text))}"
+
+
+def _clean(text: str) -> str:
+    text = printable(mask_text(text))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _first(sources: str) -> str:
+    return sources.partition(", ")[0] or "gpuready"
+
+
+def _relative(path: str) -> str:
+    """GitLab wants a path within the repository, without ``./``."""
+    return _clean(path).removeprefix("./").lstrip("/") or "gpuready"

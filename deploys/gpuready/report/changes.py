@@ -1,0 +1,221 @@
+"""What changed between two runs, of their result documents: hosts, outcomes, components, checks and values.
+
+Only hosts and findings that both runs judged are compared; what one of them has not is named as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuready.core.host_list import hostlist
+from gpuready.gpu.stress import WORDS
+from gpuready.gpu.stress_figures import margin
+from gpuready.report import blocks
+from gpuready.report.ending import host_word
+from gpuready.report.mask import mask_text
+from gpuready.report.page import page
+from gpuready.report.run import HostRun, Run
+from gpuready.report.text import Painter, count, grouped
+
+SCHEMA = "gpuready/changes/1"
+#: The kinds of changes that are shown, in this order. ``summary`` is not: a check says something else, with the same
+#: status.
+_TITLES = {
+    "outcome": "outcomes",
+    "component": "components",
+    "value": "values of differences",
+    "check": "checks",
+    "figure": "GPUs under load",
+    "image": "images",
+}
+_GOOD = ("pass", "ok", "as wanted", "changed", "does not apply", "NATIVE", "MINOR", "FORWARD")
+_BAD = ("fail", "unknown", "FAILED", "UNREACHABLE", "NOT ATTEMPTED", "CHECKS FAILED", "CHECKS UNKNOWN", "failed",
+        "blocked", "differs", "UNKNOWN")  # fmt: skip
+
+#: What a plan calls a difference, and what verify calls it.
+_SAME = ("would change", "differs")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One thing on one host. None: the run does not have it. ``detail``: what a check says now, in words."""
+
+    kind: str
+    name: str
+    before: str | None
+    after: str | None
+    detail: str = ""
+
+
+@dataclass
+class Changes:
+    """Two runs, compared; ``hosts`` has those with a change only."""
+
+    before: Run
+    after: Run
+    codes: tuple[int, int]
+    appeared: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    hosts: dict[str, list[Changed]] = field(default_factory=dict)
+
+
+def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
+    """Compare two runs, each with its exit code."""
+    (old, old_code), (new, new_code) = before, after
+    mine = {host.name: host for host in old.everyone}
+    yours = {host.name: host for host in new.everyone}
+    found = Changes(old, new, (old_code, new_code))
+    found.appeared = [name for name in yours if name not in mine]
+    found.vanished = [name for name in mine if name not in yours]
+    for name, host in yours.items():
+        if name in mine and (of_host := list(_of_host(old, mine[name], new, host))):
+            found.hosts[name] = of_host
+    return found
+
+
+def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Changed]:
+    if (a := _outcome(old, mine)) != (b := _outcome(new, yours)):
+        yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason or ""))
+    for kind, before, after in (
+        ("component", _components(old, mine), _components(new, yours)),
+        ("value", _values(mine), _values(yours)),
+        ("check", _checks(mine), _checks(yours)),
+        ("image", _images(mine), _images(yours)),
+    ):
+        if kind == "value" and not (mine.components and yours.components):
+            continue  # one of the runs did not look, which is no change
+        if kind != "value" and not (before and after):
+            continue
+        for name in dict.fromkeys((*before, *after)):
+            a_value, a_detail = before.get(name, (None, ""))
+            b_value, b_detail = after.get(name, (None, ""))
+            if a_value != b_value:
+                yield Changed(kind, name, a_value, b_value, b_detail)
+            elif kind == "check" and a_detail != b_detail:
+                yield Changed("summary", name, a_detail, b_detail)
+    yield from _drift(mine, yours)
+
+
+def _drift(mine: HostRun, yours: HostRun) -> Iterator[Changed]:
+    """Yield the figures of the same GPU that differ by more than half of what may be between two GPUs of a model."""
+    before = {gpu.uuid: gpu for gpu in mine.stress or ()}
+    for gpu in yours.stress or ():
+        old = before[gpu.uuid].figures if gpu.uuid in before else {}
+        for metric, now in gpu.figures.items():
+            share = now.median / old[metric].median - 1 if metric in old and old[metric].median else 0.0
+            if abs(share) > margin(metric) / 2:
+                yield Changed("figure", f"{gpu}: {WORDS[metric]}", str(old[metric]), str(now), f"{share * 100:+.0f} %")
+
+
+Seen = dict[str, tuple[str, str]]
+
+
+def _outcome(run: Run, host: HostRun) -> str:
+    return host_word(run, host).replace(*_SAME)
+
+
+def _components(run: Run, host: HostRun) -> Seen:
+    found: Seen = {}
+    for item in host.components:
+        fine = "as wanted" if item.found.applies else "does not apply"
+        word = blocks.status_text(run, host, item).replace(*_SAME) or fine
+        found[item.found.name] = (word, str(item.error or item.found.error or ""))
+    return found
+
+
+def _values(host: HostRun) -> Seen:
+    """The keys that differed from the spec, with both values."""
+    return {each.key: (f"{each.actual} (expected {each.expected})", "") for item in host.components
+            for each in blocks.keys(item)}  # fmt: skip
+
+
+def _checks(host: HostRun) -> Seen:
+    return {judged.check.id: (judged.verdict.status, judged.verdict.summary) for judged in host.checks}
+
+
+def _images(host: HostRun) -> Seen:
+    return {answer.image: (answer.word, answer.found.reason if answer.found else answer.unknown)
+            for answer in host.answers}  # fmt: skip
+
+
+def document(found: Changes) -> dict[str, Any]:
+    """The comparison as JSON values. Additions only within a version, as in the result document."""
+    runs = zip(("before", "after"), (found.before, found.after), found.codes, strict=True)
+    return {
+        "schema": SCHEMA,
+        **{
+            name: {"verb": run.verb or None, "ended": run.ended or None, "source": run.probed or None,
+                   "exit_code": code, "hosts": len(run.everyone)}
+            for name, run, code in runs
+        },
+        "appeared": found.appeared,
+        "vanished": found.vanished,
+        "hosts": {
+            name: [
+                {"kind": each.kind, "name": each.name, "before": _masked(each.before), "after": _masked(each.after),
+                 "detail": mask_text(each.detail)}
+                for each in changed
+            ]
+            for name, changed in found.hosts.items()
+        },
+    }  # fmt: skip
+
+
+def _masked(text: str | None) -> str | None:
+    return None if text is None else mask_text(text)
+
+
+def human(found: Changes, *, color: bool = False) -> str:
+    """The comparison for people: what many hosts share is shown once, what got worse first."""
+    paint = Painter(color)
+    parts = [[f"{name}: {_run(run, code)}" for name, run, code in
+              zip(("before", "after"), (found.before, found.after), found.codes, strict=True)]]  # fmt: skip
+    moved = (("appeared", found.appeared), ("vanished", found.vanished))
+    parts.append([f"{paint('yellow', word)}  {hostlist(names)}" for word, names in moved if names])
+    shared = grouped((each, name) for name, changed in found.hosts.items() for each in changed)
+    for kind, title in _TITLES.items():
+        mine = sorted((item for item in shared.items() if item[0].kind == kind), key=lambda item: _rank(item[0]))
+        parts.append([paint("bold", title), *(_line(each, names, paint) for each, names in mine)] if mine else [])
+    said = sum(each.kind == "summary" for changed in found.hosts.values() for each in changed)
+    if said:
+        same = count(said, "check has", "checks have")
+        parts.append([f"{same} the same status in other words: --output json lists them"])
+    parts.append([_ending(found)])
+    return page(parts)
+
+
+def _run(run: Run, code: int) -> str:
+    words = [
+        run.verb or "no command",
+        f"of {run.shown_source}" if run.probed else "",
+        f"at {run.ended}" if run.ended else "",
+    ]
+    return f"{' '.join(filter(None, words))}, {count(len(run.everyone), 'host')}, exit {code}"
+
+
+def _rank(each: Changed) -> int:
+    return 0 if _worse(each) else 2 if each.after in _GOOD else 1
+
+
+def _worse(each: Changed) -> bool:
+    slower = each.kind == "figure" and each.detail.startswith("-")
+    return slower or each.after in _BAD or bool(each.after and "FAILED" in each.after)
+
+
+def _line(each: Changed, names: list[str], paint: Painter) -> str:
+    what = "" if each.kind == "outcome" else f"{each.name}: "
+    absent = "as wanted" if each.kind == "value" else "(not judged)"
+    before, after = (absent if value is None else value for value in (each.before, each.after))
+    style = "red" if _worse(each) else "green" if after in _GOOD else "yellow"
+    shown = f"  {what}{before} -> {paint(style, after)} on {hostlist(names)}"
+    return f"{shown}: {each.detail}" if each.detail and each.after not in _GOOD else shown
+
+
+def _ending(found: Changes) -> str:
+    same = len(found.after.everyone) - len(found.appeared) - len(found.hosts)
+    if not (found.hosts or found.appeared or found.vanished):
+        return f"no change on {count(same, 'host')}"
+    return f"{count(len(found.hosts), 'host')} changed, {len(found.appeared)} appeared, " \
+        f"{len(found.vanished)} vanished, {same} as before"  # fmt: skip

@@ -1,0 +1,277 @@
+"""The result as one HTML file: no network, readable without JavaScript, made of the result document alone.
+
+Every text may be a node's, so nothing is trusted: Jinja2 escapes each value, control characters are spelt out where a
+value enters the page, links lead only into the page, and a Content-Security-Policy allows our own style and script by
+their hashes and nothing else. What hosts share is written once, so that 500 hosts fit a few megabytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpuready.core.check import Judged
+from gpuready.core.host_list import hostlist
+from gpuready.report import blocks, compat_report
+from gpuready.report.ending import ending, host_counts, host_style, host_word
+from gpuready.report.exitcode import meaning
+from gpuready.report.human import CLASSES, answer_blocks, consequence_lines, skipped_lines
+from gpuready.report.run import HostRun, Run
+from gpuready.report.text import Painter, count, grouped, one_line, printable
+
+if TYPE_CHECKING:
+    import jinja2
+
+_PLAIN = Painter(False)
+#: Up to so many hosts each has a row in the matrix; of more, hosts with the same row share it.
+_MOST_ROWS = 50
+_SLOWEST = 20
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A status in the matrix: a symbol, its meaning, and a tone (g good, b bad, l look, or nothing)."""
+
+    symbol: str
+    word: str
+    tone: str = ""
+
+
+_CHECKS = {
+    "pass": Mark("✓", "pass", "g"),
+    "fail": Mark("✗", "fail", "b"),
+    "unknown": Mark("?", "unknown", "l"),
+    "warn": Mark("!", "warning", "l"),
+    "skip": Mark("–", "skipped"),
+}
+_COMPONENTS = {
+    "": Mark("✓", "as wanted", "g"),
+    "would change": Mark("Δ", "would change", "l"),
+    "differs": Mark("Δ", "differs", "b"),
+    "changed": Mark("+", "changed", "g"),
+    "partly changed, the rest is pending": Mark("…", "pending", "l"),
+    "pending": Mark("…", "pending", "l"),
+    "failed": Mark("✗", "failed", "b"),
+    "blocked": Mark("✗", "blocked", "b"),
+    "not changed": Mark("✗", "not changed", "b"),
+    "not attempted": Mark("·", "not attempted", "l"),
+    "interrupted, run plan again": Mark("·", "interrupted", "l"),
+}
+_NOT_HERE = Mark("–", "does not apply")
+_NOTHING = Mark(" ", "not judged")
+_OUTCOMES = {"ok": "g", "changed": "g", "would_change": "l", "pending": "l", "skipped": "l"}
+
+
+@dataclass
+class Row:
+    """Hosts with one row of the matrix."""
+
+    names: list[str]
+    outcome: Mark
+    cells: tuple[Mark, ...]
+    anchor: str
+
+
+@dataclass
+class Part:
+    """A component on a host; ``shared`` numbers the block of the differences that it shares with other hosts."""
+
+    name: str
+    mark: Mark
+    item: Any
+    keys: tuple[blocks.KeyDiff, ...]
+    shared: int = 0
+
+
+@dataclass
+class Told:
+    """A check on a host; ``shared`` as that of :class:`Part`."""
+
+    mark: Mark
+    judged: Judged
+    shared: int = 0
+
+
+@dataclass
+class Section:
+    """The part of the page for hosts whose results differ only in their timings."""
+
+    host: HostRun
+    outcome: Mark
+    counts: str
+    parts: list[Part]
+    idle: dict[str, list[str]]
+    checks: list[Told]
+    passed: list[Judged]
+    skipped: dict[str, list[str]]
+    names: list[str] = field(default_factory=list)
+    anchor: str = ""
+
+
+def html(run: Run, code: int) -> str:
+    """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.report.restored`), so it is masked."""
+    style, code_of_filter = _asset("style.css"), _asset("filter.js")
+    diffs, verdicts = blocks.diff_blocks(run), blocks.verdict_blocks(run)
+    sections = _sections(run, diffs, verdicts)
+    columns, left_out = _columns(run)
+    rows = _rows(run, columns, {name: s.anchor for s in sections for name in s.names})
+    texts = [*answer_blocks(run, _PLAIN), *([compat_report.told(run.answer, _PLAIN)] if run.answer else [])]
+    slowest = sorted(run.hosts, key=lambda host: -host.seconds)
+    return _template().render(
+        run=run,
+        code=code,
+        error=run.problem,
+        meaning=meaning(code, run.verb),
+        tone="g" if code in (0, 2) else "l" if code == 7 else "b",
+        verdict=ending(run, code, _PLAIN),
+        outcomes=Counter(host_word(run, host) for host in run.everyone),
+        columns=columns,
+        left_out=left_out,
+        rows=rows,
+        legend=_legend(rows),
+        diffs=diffs,
+        classes=CLASSES,
+        changing=run.verb != "verify" and not run.attaching,
+        verdicts=verdicts,
+        marks=_CHECKS,
+        errors=blocks.error_blocks(run),
+        before=consequence_lines(run, _PLAIN),
+        notes=blocks.note_blocks(run),
+        skips=skipped_lines(run, _PLAIN),
+        texts=[text for text in ("\n".join(map(one_line, part)) for part in texts) if text],
+        picture=_picture(run),
+        sections=sections,
+        brief=len(sections) > _MOST_ROWS,
+        slowest=slowest,
+        first=_SLOWEST if len(slowest) > _MOST_ROWS else len(slowest),
+        longest=max((host.seconds for host in run.hosts), default=0.0) or 1.0,
+        style=style,
+        script=code_of_filter,
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(code_of_filter)}; "
+        "base-uri 'none'; form-action 'none'",
+    )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    import jinja2
+    from markupsafe import Markup
+
+    from gpuready.core.resources import root
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(root()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"hostlist": hostlist, "count": count}
+    return environment.get_template("report/page.html.j2")
+
+
+@functools.cache
+def _asset(name: str) -> Any:
+    from markupsafe import Markup
+
+    from gpuready.core.resources import root
+
+    return Markup((root() / "report" / name).read_text(encoding="utf-8"))
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _outcome(run: Run, host: HostRun) -> Mark:
+    tone = "b" if host_style(run, host) == "red" else _OUTCOMES.get(host.outcome, "b")
+    if run.verb == "verify" and host.outcome == "would_change":
+        tone = "b"
+    return Mark({"g": "✓", "b": "✗"}.get(tone, "Δ" if host.outcome == "would_change" else "…"),
+                host_word(run, host), tone)  # fmt: skip
+
+
+def _columns(run: Run) -> tuple[list[str], str]:
+    """Components and checks with something to see, and what is left out, in words."""
+    parts = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
+    busy = {item.found.name for host in run.hosts for item in host.components if blocks.status_text(run, host, item)}
+    checks = list(dict.fromkeys(judged.check.id for host in run.hosts for judged in host.checks))
+    seen = {judged.check.id for host in run.hosts for judged in host.checks if judged.verdict.status in blocks.TOLD}
+    shown = [name for name in parts if name in busy]
+    kept = [id for id in checks if id in seen and id.removesuffix(".config") not in shown]
+    hidden = [
+        count(number, word)
+        for number, word in ((len(parts) - len(shown), "component"), (len(checks) - len(seen), "check"))
+        if number
+    ]
+    return [*shown, *kept], " and ".join(hidden)
+
+
+def _rows(run: Run, columns: list[str], anchors: dict[str, str]) -> list[Row]:
+    found: dict[object, Row] = {}
+    alone = len(run.everyone) <= _MOST_ROWS
+    for host in run.everyone:
+        marks = {item.found.name: _mark(run, host, item) for item in host.components}
+        marks |= {judged.check.id: _CHECKS[judged.verdict.status] for judged in host.checks}
+        outcome, cells = _outcome(run, host), tuple(marks.get(name, _NOTHING) for name in columns)
+        key = host.name if alone else (outcome, cells)
+        found.setdefault(key, Row([], outcome, cells, anchors[host.name])).names.append(host.name)
+    return list(found.values())
+
+
+def _mark(run: Run, host: HostRun, item: Any) -> Mark:
+    if not item.found.applies and item.error is None:
+        return _NOT_HERE
+    return _COMPONENTS[blocks.status_text(run, host, item)]
+
+
+def _legend(rows: list[Row]) -> list[Mark]:
+    return [mark for mark in dict.fromkeys(mark for row in rows for mark in row.cells) if mark != _NOTHING]
+
+
+def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: list[blocks.VerdictBlock]) -> list[Section]:
+    """In the order of the hosts; hosts that are alike share one."""
+    shared_diffs = {(b.component, b.status_text, b.keys): i for i, b in enumerate(diffs, 1) if len(b.hosts) > 1}
+    shared = {(b.status, b.check, b.summary, b.evidence, b.remedy): i for i, b in enumerate(verdicts, 1)
+              if len(b.hosts) > 1}  # fmt: skip
+    found: dict[object, Section] = {}
+    for host in run.everyone:
+        parts, idle, seen = [], dict[str, list[str]](), []
+        for item in host.components:
+            key = blocks.diff_key(run, host, item)
+            seen.append((key, item.found, item.error and item.error.to_json().values(), item.pending, item.forecast))
+            if key is not None:
+                parts.append(Part(item.found.name, _mark(run, host, item), item, key[2], shared_diffs.get(key, 0)))
+            else:
+                why = "" if item.found.applies else item.found.reason or "does not apply"
+                idle.setdefault(why, []).append(item.found.name)
+        like = (host.outcome, host.reason, tuple(host.notes), str(host.error or ""), repr(host.reboot), repr(seen),
+                tuple(map(blocks.verdict_key, host.checks)), repr(host.answers), repr(host.docker_args))  # fmt: skip
+        if like not in found:
+            told = [Told(_CHECKS[j.verdict.status], j, shared.get(blocks.verdict_key(j), 0))
+                    for j in blocks.worth_telling(run, host)]  # fmt: skip
+            told.sort(key=lambda each: blocks.TOLD.index(each.judged.verdict.status))
+            skipped = grouped((j.verdict.summary, j.check.id) for j in host.checks if j.verdict.status == "skip")
+            passed = [judged for judged in host.checks if judged.verdict.status == "pass"]
+            found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, told, passed,
+                                  skipped, anchor=f"h{len(found) + 1}")  # fmt: skip
+        found[like].names.append(host.name)
+    return list(found.values())
+
+
+def _picture(run: Run) -> Any:
+    """The heat map, of elements that were built and escaped by the XML library."""
+    if run.fabric is None:
+        return ""
+    from markupsafe import Markup
+
+    from gpuready.report.heatmap import svg
+
+    return Markup(svg(run).partition("\n")[2].replace("<svg ", '<svg role="img" aria-labelledby="fabric" ', 1))

@@ -1,0 +1,65 @@
+"""What an inventory says: its hosts, their groups, and where each value of their specs comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from gpuready.core.host_list import hostlist
+from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.listing import Listed, Setting
+from gpuready.report.human import note_lines, skipped_lines
+from gpuready.report.mask import mask_value
+from gpuready.report.page import page
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, columns, count, grouped
+
+#: Columns of a value; a longer one pushes its place to the right.
+_WIDEST = 32
+
+
+def listing(run: Run, *, color: bool = False) -> str:
+    """The inventory for people: a line per host, then the values of each set of hosts that share them."""
+    paint = Painter(color)
+    return page([_table(run, paint), *_values(run, paint), note_lines(run), skipped_lines(run, paint), [_ending(run)]])
+
+
+def _table(run: Run, paint: Painter) -> list[str]:
+    rows = [
+        (host.name, _address(host.listed), ", ".join(host.listed.groups), host.listed.where)
+        for host in run.hosts
+        if host.listed is not None
+    ]
+    head, *lines = columns([("HOST", "ADDRESS", "GROUPS", "FROM"), *rows])
+    return [paint("bold", head), *lines]
+
+
+def _address(host: Listed) -> str:
+    if host.address == LOCAL:
+        return "this machine"
+    address = f"[{host.address}]" if ":" in host.address and host.port else host.address
+    return (f"{host.user}@" if host.user else "") + address + (f":{host.port}" if host.port else "")
+
+
+def _values(run: Run, paint: Painter) -> Iterator[list[str]]:
+    found = ((host.name, host.listed.settings if host.listed else ()) for host in run.hosts)
+    sharing = grouped((tuple((each.key, _shown(each), each.where) for each in of), name) for name, of in found)
+    for rows, names in sharing.items():
+        head = paint("bold", hostlist(names))
+        if not rows:
+            yield [f"{head}: all defaults"]
+            continue
+        widths = [max(len(row[0]) for row in rows), min(_WIDEST, max(len(row[1]) for row in rows))]
+        yield [
+            f"{head}: defaults, and",
+            *(f"    {name:<{widths[0]}}  {value:<{widths[1]}}  {where}" for name, value, where in rows),
+        ]
+
+
+def _shown(setting: Setting) -> str:
+    value = mask_value(setting.key, setting.value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _ending(run: Run) -> str:
+    return f"{count(len(run.hosts), 'host')} chosen, {len(run.unchosen)} skipped"

@@ -1,0 +1,58 @@
+"""The table of ``gpuready status``: each host's last apply, from its record, and whether it still matches its spec."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuready.report.run import Run
+from gpuready.report.text import Painter, columns
+
+if TYPE_CHECKING:
+    from gpuready.tools.status.status import Status
+
+_HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
+_COLORS = {"failed": "red", "pending": "yellow"}
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def table(run: Run, paint: Painter) -> list[str]:
+    """A line for each host that was probed."""
+    hosts = [(host.name, host.status) for host in run.hosts if host.status is not None]
+    rows = [(name, *_cells(status)) for name, status in hosts]
+    if not rows:
+        return []
+    styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
+    return list(map(paint, styles, columns([_HEAD, *rows])))
+
+
+def _cells(status: Status) -> tuple[str, ...]:
+    record, driver = status.record, status.driver or "none"
+    if record is None:
+        return ("unreadable record" if status.problem else "no record", "-", "-", "-", driver, _now(status))
+    parts = " (some components)" if record.partial else ""
+    return (
+        f"{status.outcome}{parts}, {_age(status.age or 0)}",
+        record.by,
+        record.gpuready if status.release == "same" else f"{record.gpuready} ({status.release})",
+        "changed since" if status.spec_changed else "same",
+        f"{driver}, was {record.driver or 'none'}" if status.driver_changed else driver,
+        _now(status),
+    )
+
+
+def _age(seconds: int) -> str:
+    """``3 h ago``."""
+    if seconds < 0:
+        return "in the future"
+    return next((f"{seconds // size} {unit} ago" for size, unit in _UNITS if seconds >= size), "just now")
+
+
+def _now(status: Status) -> str:
+    """The run that changes the node now, and how the node differs from its spec."""
+    busy = [f"being changed by {status.lock}"] if status.lock else []
+    busy += [f"running step {status.step}"] if status.step else []
+    if status.undecided:
+        return "; ".join([*busy, "not compared"])
+    differs = [f"differs: {', '.join(status.differs)}"] if status.differs else []
+    differs += [f"blocked: {', '.join(status.blocked)}"] if status.blocked else []
+    return "; ".join([*busy, *(differs or ["matches the spec"])])

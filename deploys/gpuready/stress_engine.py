@@ -1,0 +1,50 @@
+"""Run ``gpuready verify --level stress``: verify each host, then load its GPUs; at the end, compare all of them.
+
+The engine holds the lock of a node while its GPUs are loaded, so that no other run changes or measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from pyinfra.api.host import Host
+
+from gpuready.engine import Engine, Options, Progress
+from gpuready.gpu.stress import Fleet, Node, summary
+from gpuready.inventory.hosts import HostEntry
+from gpuready.operations import lock
+from gpuready.operations.stress import run_stress
+from gpuready.report.run import Run
+
+
+class StressEngine(Engine):
+    """The engine of ``gpuready verify --level stress``. ``seconds``: how long each GPU is under load."""
+
+    def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress, seconds: int) -> None:
+        super().__init__(entries, options, progress)
+        self._seconds = seconds
+        self._nodes: dict[str, Node] = {}
+
+    def verify(self) -> Run:
+        """Verify and load each host, then compare all of them."""
+        try:
+            return super().verify()
+        finally:
+            fleet = Fleet(self._nodes)
+            for run in self.run.hosts:
+                if run.name in self._nodes:
+                    run.stress = tuple(self._nodes[run.name].gpus)
+                    run.notes += filter(None, [summary(self._nodes[run.name])])
+                    run.checks += fleet.judge(run.name, self.entries[run.name].spec, date.today())
+
+    def _examine(self, host: Host) -> None:
+        super()._examine(host)
+        spec = self.entries[host.name].spec
+        if spec.hardware.without_gpus:
+            self._nodes[host.name] = Node(skipped="hardware.gpus: none")
+        elif not self._runs[host.name].reason:
+            if spec.verify.torch:
+                lock.hold(host)
+            self._nodes[host.name] = run_stress(host, spec, self._seconds)
+            lock.release(host)

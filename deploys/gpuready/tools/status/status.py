@@ -1,0 +1,77 @@
+"""What ``gpuready status`` reports of a node: its record, and what has changed since. Pure: it renders one probe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from gpuready.core.compare import Comparison
+from gpuready.core.errors import brief
+from gpuready.core.facts import Facts
+from gpuready.core.versions import numbers
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+from gpuready.tools.status.record import Record, last_record, seconds, spec_hash
+
+
+class Status(Facts):
+    """A node's record and its state now."""
+
+    record: Record | None = Field(description="of the last apply that changed the node; null: there is none")
+    outcome: Literal["converged", "pending", "failed"] | None = Field(description="of that apply; null: no record")
+    problem: str = Field(description="why the node's record cannot be read; empty: it can, or there is none")
+    age: int | None = Field(description="seconds since then, by the node's clock; negative: the clock was set back")
+    release: Literal["same", "older", "newer", "other"] | None = Field(
+        description="the release in the record, compared with this one"
+    )
+    spec: str = Field(description="the hash of the spec, as the inventory is now")
+    spec_changed: bool | None
+    driver: str = Field(description="the loaded driver; empty: none")
+    driver_changed: bool | None
+    rebooted: bool | None
+    differs: tuple[str, ...] = Field(description="components that differ from the spec now")
+    blocked: tuple[str, ...] = Field(description="components that cannot be compared now")
+    undecided: str = Field(description="why the node was not compared; empty: it was")
+    lock: str = Field(description="who changes the node now; empty: nobody")
+    step: str = Field(description="the step that runs on the node now; empty: none")
+
+
+def status_of(
+    spec: NodeSpec, state: NodeState, found: Sequence[Comparison], *, release: str, undecided: str = ""
+) -> Status:
+    """Compare the node's record with the node and the spec as they are now.
+
+    ``found``: the comparison of each component. ``release``: this one. ``undecided``: why there is no comparison.
+    """
+    last = last_record(state)
+    spec_now, driver = spec_hash(spec), state.driver.loaded
+    record = last if isinstance(last, Record) else None
+    return Status(
+        record=record,
+        outcome=record.outcome if record else None,
+        age=int((state.clock or time.time()) - seconds(record.time)) if record else None,
+        release=_release(record.gpuready, release) if record else None,
+        spec_changed=record.spec != spec_now if record else None,
+        driver_changed=record.driver != driver if record else None,
+        rebooted=record.boot_id != state.boot_id if record else None,
+        problem=last if isinstance(last, str) else "",
+        spec=spec_now,
+        driver=driver,
+        differs=tuple(each.name for each in found if each.diff and not each.error),
+        blocked=tuple(each.name for each in found if each.error),
+        undecided=undecided,
+        lock=brief(state.lock.partition(" run=")[0]),
+        step=brief(state.step, 80),
+    )
+
+
+def _release(recorded: str, ours: str) -> Literal["same", "older", "newer", "other"]:
+    if recorded == ours:
+        return "same"
+    try:
+        return "newer" if numbers(recorded) > numbers(ours) else "older"
+    except ValueError:
+        return "other"

@@ -1,0 +1,120 @@
+"""What other command lines have, too: short options, lists with commas, and errors of what cannot be written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuready.cli.app import run
+from gpuready.cli.request import selection
+from gpuready.core.errors import UsageError
+from gpuready.node import NODE
+from tests.command import Exits
+from tests.lab import scale
+
+HOSTS = "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}, db1: {}}}\n"
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> str:
+    path = tmp_path / "hosts.yaml"
+    path.write_text(HOSTS)
+    return str(path)
+
+
+def python(*argv: str, to: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """``python -m gpuready ARGV``, with stdout to a file if one is given."""
+    with (to or Path("/dev/null")).open("w") as file:
+        return subprocess.run(
+            [sys.executable, "-m", "gpuready", *argv],
+            stdout=subprocess.PIPE if to is None else file,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=scale.seconds(60),
+            check=False,
+        )
+
+
+def test_python_dash_m() -> None:
+    done = python("--version")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "gpuready")
+
+
+@pytest.mark.parametrize("argv", [["-h"], ["help"], ["plan", "-h"], ["rdma", "-h"], ["rdma", "attach", "-h"]])
+def test_short_help(argv: list[str], exits: Exits) -> None:
+    short = exits(0, *argv).out
+    told = exits(0, *[word for word in argv if word not in ("-h", "help")], "--help")
+    assert short == told.out and "-h, --help" in short
+
+
+@pytest.mark.parametrize("words", [["plan"], ["rdma", "attach"], ["stress"]])
+def test_help_takes_a_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", *words]) == 0
+    told = capsys.readouterr().out
+    assert run([*words, "--help"]) == 0 and told == capsys.readouterr().out
+
+
+def test_version_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version"]) == run(["--version"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+def test_apply_offers_no_state(exits: Exits) -> None:
+    assert "--state" not in exits(0, "apply", "--help").out
+
+
+@pytest.mark.parametrize("verb", ["plan", "apply", "trust", "compat", "fabric", "nccl", "remove"])
+def test_list_hosts_prints_names_and_does_nothing(verb: str, inventory: str, exits: Exits) -> None:
+    told = exits(0, verb, "-i", inventory, "-l", "!lab2", "--list-hosts")
+    assert told.out == "lab1\n" and "skipped  db1" in told.err
+
+
+def test_list_hosts_says_what_is_wrong(inventory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "--list-hosts"]) == run(["plan", "-i", inventory, "--list-hosts", "--output", "json"]) == 64
+    assert run(["plan", "-i", inventory, "-l", "lab9", "--list-hosts"]) == 5
+    capsys.readouterr()
+    assert run(["plan", "-i", inventory, "-l", "lab1,lab9", "--list-hosts"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "lab1\n" and "note: --limit lab9 matches no host; did you mean" in told.err
+
+
+def test_components_may_have_commas() -> None:
+    assert selection(["docker,toolkit"], []) == selection(["docker", "toolkit"], []) == {"docker", "toolkit"}
+    assert selection(["docker, toolkit"], ["toolkit"]) == {"docker"}
+    assert selection([], ["docker,toolkit"]) == {item.name for item in NODE} - {"docker", "toolkit"}
+    with pytest.raises(UsageError, match="no component 'dokcer'; did you mean 'docker'"):
+        selection(["toolkit,dokcer"], [])
+    for nothing in ("", ",", "docker,"):
+        with pytest.raises(UsageError, match="no component ''"):
+            selection([nothing], [])
+
+
+@pytest.mark.parametrize("given", ["abc", "0", "9999"])
+def test_a_number_that_is_none(given: str, inventory: str, exits: Exits) -> None:
+    told = exits(64, "plan", "-i", inventory, "--parallel", given)
+    assert f"'{given}' is not a number from 1 to 1024" in told.err.replace('"', "'")
+
+
+@needs_full
+@pytest.mark.fault("full-output")
+@pytest.mark.parametrize("argv", [["explain"], ["explain", "docker"], ["schema"], ["--help"], ["--version"]])
+def test_texts_on_a_full_disk(argv: list[str]) -> None:
+    done = python(*argv, to=FULL)
+    assert done.returncode == 74
+    assert done.stderr == "error: the result was not written to stdout: No space left on device\n"
+
+
+@needs_full
+@pytest.mark.fault("full-output")
+def test_a_result_on_a_full_disk(tmp_path: Path, inventory: str, exits: Exits) -> None:
+    argv = ["compat", "--driver", "550.54.15", "--gpu", "NVIDIA L4", "--image-cuda", "12.4.1"]
+    told = exits(74, *argv, "--output", f"json:{FULL}", "--output", f"human:{tmp_path}/report.txt")
+    assert told.err == f"gpuready: the result was not written to {FULL}: No space left on device\n"
+    assert "NATIVE" in (tmp_path / "report.txt").read_text()
+    assert run(["plan", "-i", inventory, "--bogus", "--output", f"json:{FULL}"]) == 64

@@ -1,0 +1,109 @@
+"""``gpuready inventory``: what an inventory says, without a connection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready.cli.app import run
+from tests.cli.test_cli_usage import _modules
+from tests.command import Exits
+
+HOSTS = """all:
+  vars:
+    gpuready: {toolkit: {hold: false}}
+  hosts:
+    db01: {gpuready: null}
+  children:
+    train:
+      hosts:
+        gpu[01:02]: {ansible_user: admin}
+        gpu03:
+          ansible_host: "fd00::3"
+          ansible_port: 2222
+          gpuready:
+            hardware: {gpus: 8}
+            toolkit: {repo: {proxy: "env:INVENTORY_PROXY"}}
+"""
+OTHERS = "all: {hosts: {gpu01: {gpuready: {}}, web1: {ansible_port: x}}}\n"
+
+
+@pytest.fixture
+def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("INVENTORY_PROXY", "http://me:hunter2@proxy:3128")
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "train.yml").write_text("gpuready:\n  runtimes:\n    docker: {shm_size: 8g}\n")
+    path = tmp_path / "hosts.yaml"
+    path.write_text(HOSTS)
+    return str(path)
+
+
+def listed(argv: list[str], exits: Exits) -> dict[str, Any]:
+    found = exits(0, "inventory", *argv, "--output", "json").document
+    assert found["verb"] == "inventory"
+    return found["hosts"]  # type: ignore[no-any-return]
+
+
+def test_a_password_that_is_not_set_is_a_note(inventory: str, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a connection nobody needs it; plan does."""
+    monkeypatch.delenv("NO_SUCH_PASSWORD", raising=False)
+    path = Path(inventory)
+    path.write_text("all: {hosts: {a: {gpuready: {}, ansible_become_password: 'env:NO_SUCH_PASSWORD'}}}\n")
+    (note,) = listed(["-i", inventory], exits)["a"]["notes"]
+    assert note.startswith(f"{path}:1: ansible_become_password is env:NO_SUCH_PASSWORD, which plan and apply need: ")
+    told = exits(0, "plan", "-i", inventory, "--list-hosts")
+    assert told.out == "a\n" and "env:NO_SUCH_PASSWORD" in told.err
+    assert run(["plan", "-i", inventory]) == 5
+
+
+def test_every_value_has_its_place(inventory: str, exits: Exits) -> None:
+    host = listed(["-i", inventory], exits)["gpu03"]["inventory"]
+    beside = f"{Path(inventory).parent}/group_vars/train.yml"
+    assert host["settings"] == [
+        {"key": "hardware.gpus", "value": 8, "where": f"{inventory}:14"},
+        {"key": "runtimes.docker.shm_size", "value": "8g", "where": f"{beside}:3"},
+        {"key": "toolkit.hold", "value": False, "where": f"{inventory}:3"},
+        {"key": "toolkit.repo.proxy", "value": "env:INVENTORY_PROXY", "where": f"{inventory}:15"},
+    ]
+    spec = host["spec"]
+    assert (spec["hardware"]["gpus"], spec["toolkit"]["hold"], spec["memlock"]) == (8, False, "auto")
+    assert (host["address"], host["user"], host["port"], host["groups"]) == ("fd00::3", None, 2222, ["train"])
+    assert host["where"] == f"{inventory}:10"
+
+
+def test_the_table_shows_shared_values_once(inventory: str, tmp_path: Path, exits: Exits) -> None:
+    told = exits(0, "inventory", "-i", inventory).out
+    assert "gpu01  admin@gpu01" in told and "gpu03  [fd00::3]:2222" in told and "hunter2" not in told
+    assert told.count("gpu[01-02]: defaults, and") == 1 and told.count("8g") == 2
+    assert told.endswith("4 hosts chosen, 0 skipped\n")
+    document = exits(0, "inventory", "-i", inventory, "--output", "json").document
+    (tmp_path / "inventory.json").write_text(json.dumps(document))
+    assert exits(0, "report", str(tmp_path / "inventory.json")).out == told
+
+
+def test_skipped_hosts_have_a_reason(tmp_path: Path, exits: Exits) -> None:
+    path = tmp_path / "others.yaml"
+    path.write_text(OTHERS)
+    hosts = listed(["-i", str(path)], exits)
+    assert hosts["web1"]["outcome"] == "skipped" and "no gpuready value" in hosts["web1"]["reason"]
+    assert "ansible_port" in hosts["web1"]["notes"][0] and "inventory" not in hosts["web1"]
+    told = exits(0, "inventory", "-i", str(path)).out
+    assert "gpu01: all defaults" in told and "skipped  web1: no gpuready value in the inventory" in told
+
+
+def test_this_machine_and_limits(inventory: str, exits: Exits) -> None:
+    assert "@local  this machine" in exits(0, "inventory", "-i", "@local").out
+    assert set(listed(["-i", inventory, "-l", "train,!gpu02"], exits)) == {"gpu01", "gpu03"}
+
+
+def test_errors_are_those_of_plan(inventory: str, exits: Exits) -> None:
+    Path(inventory).write_text("all: {hosts: {a: {gpuready: {hardwar: {}}}}}\n")
+    assert f"{inventory}:1: hardwar: unknown key" in exits(5, "inventory", "-i", inventory).err
+    assert run(["inventory", "-i", inventory, "--output", "junit"]) == 64
+
+
+def test_it_connects_to_nothing(inventory: str) -> None:
+    assert not {"pyinfra", "paramiko", "gevent", "rich"} & _modules(["inventory", "-i", inventory])

@@ -1,0 +1,173 @@
+"""``gpuready report``: a document in any format, and what changed between two; offline and bounded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready.cli.app import run
+from gpuready.core.check import passed
+from gpuready.core.compare import Comparison
+from gpuready.report.render import FABRIC_FORMATS, render
+from gpuready.report.run import ComponentRun, HostRun, Run
+from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, host, sample
+from tests.report.test_report_runs import run as made
+from tests.report.test_results_recorded import RECORDED
+
+DATA = RECORDED["failed"]
+SAME_DOCKER = Comparison("docker", True, "Docker is on the node")
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run ``gpuready report ...``: exit code, stdout, stderr."""
+
+    def report(*argv: object) -> tuple[int, str, str]:
+        code = run(["report", *map(str, argv)])
+        return code, *capsys.readouterr()
+
+    return report
+
+
+def written(path: Path, of: Run, code: int = 0) -> Path:
+    path.write_text(render(of, code, "json"))
+    return path
+
+
+@pytest.mark.parametrize("form", FABRIC_FORMATS)
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_every_document_shows_in_every_format(name: str, form: str, told: Any) -> None:
+    code, out, err = told(RECORDED[name], "--output", form)
+    assert (code, err) == (0, "")
+    assert out or form == "github"
+
+
+def test_it_says_what_the_run_itself_said(told: Any) -> None:
+    assert told(DATA)[1].splitlines()[-1] == "NOT OK: 2 hosts: all 2 FAILED; level effective, 0 GPU checks; exit 1 " \
+        "(a host failed)"  # fmt: skip
+
+
+def test_a_file_and_stdin(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DATA.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert told("-", "--output", f"html:{tmp_path / 'r.html'}")[0] == 0
+    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", "this is not a result document"),
+        ('{"schema": "gpuready/result/9", "hosts": {}}', "the schema is 'gpuready/result/9'"),
+        ('{"schema": "gpuready/result/1", "hosts": []}', "another release wrote it"),
+    ],
+)
+def test_other_files_are_refused_by_name_and_reason(text: str, message: str, told: Any, tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    for argv in ([path], [DATA, path], [path, DATA]):
+        code, _, err = told(*argv)
+        assert code == 5 and f"{path}: " in err and message in err and "fix:" in err, err
+    assert told(tmp_path / "absent.json")[0] == 5
+
+
+def test_an_endless_file_is_refused(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuready.cli.documents._MOST", 1000)
+    code, _, err = told(DATA)
+    assert code == 5 and "cannot be read" in err
+
+
+def test_it_needs_no_engine() -> None:
+    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    argv = [sys.executable, "-c", code, "report", str(DATA), str(DATA)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert not {"gevent", "paramiko", "pyinfra", "jinja2"} & set(done.stderr.split())
+
+
+def test_what_changed(told: Any, tmp_path: Path) -> None:
+    seen = check("gpu.count", passed("8 GPUs seen"))
+    before = made(
+        "verify",
+        host("gpu01", "would_change", ComponentRun(TOOLKIT), ComponentRun(SAME_DOCKER), checks=(seen,)),
+        host("gpu02", "ok", ComponentRun(SAME), ComponentRun(SAME_DOCKER), checks=(seen, STUB)),
+        host("gone"),
+    )
+    fewer = check("gpu.count", passed("7 GPUs seen"))
+    after = made(
+        "verify",
+        host("gpu01", "ok", ComponentRun(SAME), ComponentRun(SAME_DOCKER), checks=(fewer,)),
+        host("gpu02", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(seen, STUB)),
+        host("new"),
+    )
+    a, b = written(tmp_path / "a.json", before, 3), written(tmp_path / "b.json", after, 3)
+    code, out, err = told(a, b)
+    assert (code, err) == (0, "")
+    assert "appeared  new\n" in out and "vanished  gone\n" in out
+    assert "  differs -> ok on gpu01\n" in out and "  CHECKS FAILED -> differs on gpu02\n" in out
+    assert "  toolkit: differs -> as wanted on gpu01\n" in out and "  docker: as wanted -> differs on gpu02\n" in out
+    assert "  docker.live-restore: as wanted -> false (expected true) on gpu02\n" in out
+    assert "1 check has the same status in other words" in out
+    assert out.splitlines()[-1] == "2 hosts changed, 1 appeared, 1 vanished, 0 as before"
+    found = json.loads(told(a, b, "--output", "json")[1])
+    assert (found["schema"], found["appeared"], found["vanished"]) == ("gpuready/changes/1", ["new"], ["gone"])
+    assert {"kind": "summary", "name": "gpu.count", "before": "8 GPUs seen", "after": "7 GPUs seen", "detail": ""} in (
+        found["hosts"]["gpu01"]
+    )
+
+
+def test_the_same_run_has_no_change(told: Any) -> None:
+    assert told(RECORDED["plan-h200"], RECORDED["plan-h200"])[1].splitlines()[-1] == "no change on 1 host"
+
+
+def test_a_plan_and_a_verify_of_the_same_node_agree(told: Any, tmp_path: Path) -> None:
+    plan = written(tmp_path / "p.json", made("plan", host("a", "would_change", ComponentRun(DOCKER))))
+    verify = written(tmp_path / "v.json", made("verify", host("a", "would_change", ComponentRun(DOCKER))), 3)
+    assert told(plan, verify)[1].splitlines()[-1] == "no change on 1 host"
+
+
+def test_what_a_run_did_not_look_at_did_not_change(told: Any, tmp_path: Path) -> None:
+    lost = written(tmp_path / "b.json", made("verify", HostRun("gpu01", "unreachable")), 4)
+    looked = written(tmp_path / "a.json", made("verify", host("gpu01", "ok", ComponentRun(SAME))))
+    out = told(looked, lost)[1]
+    assert "  ok -> UNREACHABLE on gpu01" in out and "(not judged)" not in out
+
+
+def test_many_hosts_share_a_line(told: Any, tmp_path: Path) -> None:
+    names = [f"gpu{n:03}" for n in range(1, 501)]
+    a = written(tmp_path / "a.json", made("verify", *map(host, names)))
+    b = written(tmp_path / "b.json", made("verify", *(host(name, checks=(STUB,)) for name in names)), 3)
+    out = told(a, b)[1]
+    assert "libcuda.stub: (not judged) -> fail on gpu[001-500]: the cache lists a stub" in out
+    assert len(out.splitlines()) < 20
+
+
+@pytest.mark.fault("D8")
+def test_a_document_may_be_hostile(told: Any, tmp_path: Path) -> None:
+    bad = json.loads(render(sample("failed"), CODES["failed"], "json"))
+    bad["hosts"] = {f"{name}\x1b[2J\nOK": value for name, value in bad["hosts"].items()}
+    (tmp_path / "b.json").write_text(json.dumps(bad))
+    for argv in ([tmp_path / "b.json"], [DATA, tmp_path / "b.json"]):
+        code, out, _ = told(*argv)
+        assert code == 0 and "\x1b" not in out and not any(line == "OK" for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "Missing argument"),
+        (["a", "b", "c"], "unexpected extra argument"),
+        (["-", "-"], "only one of the documents can be stdin"),
+        ([DATA, DATA, "--output", "junit"], "one of human, json"),
+        ([DATA, "--output", "yaml"], "no format 'yaml'"),
+    ],
+)
+def test_wrong_usage(argv: list[object], message: str, told: Any) -> None:
+    code, _, err = told(*argv)
+    assert code == 64 and message in err

@@ -1,0 +1,35 @@
+"""Rows of test_checks.py for the gate: is it installed, and what does it say?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuready.components.gate.component import SCRIPT, wanted
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import File, NodeState
+from tests.verdicts import Row, fails, is_unknown, passes, skips
+
+ON: dict[str, Any] = {"gate": True, "hardware": {"gpus": 2}}
+
+
+def said(rc: int, out: str) -> NodeState:
+    return NodeState(active={"gate": {"rc": rc, "out": out}})
+
+
+def installed() -> NodeState:
+    text = wanted(NodeSpec.model_validate(ON), NodeState())
+    return NodeState(files={SCRIPT: File(text=text, mode=0o755, uid=0, gid=0, mtime=0)})
+
+
+VERDICTS: list[Row] = [
+    skips("gate.config", "gate: off"),
+    fails("gate.config", "gate.script", None, ON),
+    passes("gate.config", "as the spec says", installed(), ON),
+    is_unknown("gate.config", "gpuready never saw a GPU here", None, {"gate": True}),
+    skips("gate.ready", "gate: off"),
+    is_unknown("gate.ready", "not checked", None, ON),
+    is_unknown("gate.ready", "nvidia-smi gave no", NodeState(active={"gate": {"unknown": "nvidia-smi gave no"}}), ON),
+    passes("gate.ready", "GPUs: 2, driver 580.1", said(0, "gpuready: ok: GPUs: 2, driver 580.1\n"), ON),
+    fails("gate.ready", "gpuready: driver.nodes: there is no", said(1, "gpuready: driver.nodes: there is no /x\n"), ON),
+    fails("gate.ready", "exits with 127 and prints nothing", said(127, ""), ON),
+]

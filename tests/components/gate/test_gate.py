@@ -1,0 +1,328 @@
+"""The gate: which number of GPUs it contains, and the script itself over a node's files, logs and commands.
+
+The script's absolute paths lead to a directory of the test, whose files are those of a node with two GPUs. What a GPU
+says is a recorded nvidia-smi; dmesg and nvidia-smi that hang or fail are shell scripts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuready.components.gate.component import SCRIPT, Gate, wanted
+from gpuready.core import resources
+from gpuready.core.compare import compare
+from gpuready.gpu.thresholds import fatal_xids
+from tests.components.cases import node_of
+from tests.lab import scale
+from tests.lab.processes import matching, wait_gone
+
+SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
+DRIVER = "580.159.04"
+VERSION = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER}  Release Build\n"
+LISTED = "".join(f"GPU {n}: NVIDIA H200 (UUID: GPU-{n})\n  MIG 1g.18gb Device 0: (UUID: MIG-{n})\n" for n in range(2))
+CACHE = "2 libs found in cache\n\tlibnvidia-ml.so.1 (libc6,x86-64) => {0}/usr/lib/libnvidia-ml.so.1\n"
+CACHE += "\tlibcuda.so.1 (libc6,x86-64) => {0}/usr/lib/libcuda.so.1\n"
+XID = "[   93.1] NVRM: Xid (PCI:0000:05:00): {}\n"
+SPEC = {"gate": True, "hardware": {"gpus": 2}}
+
+
+# --- the number of GPUs
+
+
+def pins(spec: dict[str, object], **state: object) -> str:
+    """The number of GPUs in the script for such a node."""
+    found = re.search(r"^GPUS=(.*)$", wanted(*node_of("gate", {"gate": True, **spec}, dict(state))), re.M)
+    assert found
+    return found[1]
+
+
+def test_a_gpu_that_is_gone_is_still_expected() -> None:
+    """By default the number is what was seen; a second apply with fewer GPUs must not hide the loss."""
+    two = {"module": DRIVER, "driver": {"gpus": ["0000:01:00.0", "0000:02:00.0"]}}
+    assert pins({}, **two) == "2"
+    installed = {SCRIPT: {"text": wanted(*node_of("gate", {"gate": True}, dict(two))), "mode": 0o755}}
+    one = {"module": DRIVER, "driver": {"gpus": ["0000:01:00.0"]}, "files": installed}
+    assert pins({}, **one) == "2"
+    assert compare(Gate(), *node_of("gate", {"gate": True}, dict(one))).diff == ()
+    assert pins({"hardware": {"gpus": 1}}, **one) == "1"
+    assert pins({"hardware": {"gpus": "none"}}, **one) == "0"
+
+
+@pytest.mark.parametrize("changed", [{"mode": 0o644}, {"uid": 1000}])
+def test_a_script_that_root_cannot_start_is_a_difference(changed: dict[str, int]) -> None:
+    text = wanted(*node_of("gate", SPEC, {}))
+    (change,) = compare(
+        Gate(), *node_of("gate", SPEC, {"files": {SCRIPT: {"text": text, "mode": 0o755, **changed}}})
+    ).diff
+    assert (change.actual, change.expected) == ("not executable", "current")
+
+
+# --- the script
+
+
+class Node:
+    """A node with two GPUs below a directory, on which all is well."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("proc/driver/nvidia/version", VERSION)
+        self.write("sys/module/nvidia/version", f"{DRIVER}\n")
+        for n in range(2):
+            (root / f"proc/driver/nvidia/gpus/0000:0{n}:00.0").mkdir(parents=True)
+            self.node(f"nvidia{n}")
+        self.node("nvidiactl")
+        self.node("nvidia-uvm")
+        for name in ("libcuda", "libnvidia-ml"):
+            self.library(name, DRIVER)
+        (root / "run").mkdir()
+        self.program("ldconfig", f"cat {root}/cache")
+        self.write("cache", CACHE.format(root))
+        self.program("nvidia-smi", f"[ $1 = -L ] && cat {root}/smi")
+        self.write("smi", LISTED)
+        self.program("dmesg", f"cat {root}/log")
+        self.log("[    0.0] Linux\n[    3.2] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64\n")
+        self.values: dict[str, object] = {"gpus": 2, "ports": 0, "target": "", "docker": "", "limit": 20}
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def node(self, name: str) -> None:
+        (self.root / "dev").mkdir(exist_ok=True)
+        (self.root / "dev" / name).symlink_to("/dev/null")
+
+    def library(self, name: str, version: str) -> None:
+        for old in self.root.glob(f"usr/lib/{name}.so.*.*"):
+            old.unlink()
+        self.write(f"usr/lib/{name}.so.{version}", "")
+        link = self.root / f"usr/lib/{name}.so.1"
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"{name}.so.{version}")
+
+    def program(self, name: str, script: str) -> None:
+        self.write(f"bin/{name}", f"#!/bin/sh\n{script}\n").chmod(0o755)
+
+    def log(self, text: str) -> None:
+        with (self.root / "log").open("a") as file:
+            file.write(text)
+
+    def script(self) -> Path:
+        text = resources.script("gate/verify", xids=" ".join(map(str, fatal_xids())), **self.values)
+        assert "LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||" in text
+        text = text.replace("LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||", "LDCONFIG=ldconfig\nfalse &&")
+        below = r"(?<![\w/.$*}\]])/(?=dev/nvidia|(proc/driver|sys|run|etc|var/lib|usr/lib|usr/local/nvidia)\b)"
+        text = re.sub(below, f"{self.root}/", text).replace(
+            "PATH=/usr/local/sbin", f"PATH={self.root}/bin:/usr/local/sbin"
+        )
+        return self.write("gpuready-verify", text)
+
+    def ask(self, *words: str, shell: str = "sh") -> tuple[int, str]:
+        """The exit code, and the one line on stdout."""
+        done = subprocess.run(
+            [shell, self.script(), *words], capture_output=True, text=True, check=False, timeout=scale.seconds(60)
+        )
+        assert done.stderr == ""
+        assert done.stdout.count("\n") <= 1
+        assert [p.name for p in (self.root / "run").iterdir() if not p.name.endswith(".lock")] == []
+        return done.returncode, done.stdout.removesuffix("\n")
+
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the gate is root's")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_node_that_is_ready(node: Node, shell: str) -> None:
+    began = time.monotonic()
+    assert node.ask(shell=shell) == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+    assert time.monotonic() - began < scale.seconds(2)
+    assert node.ask("--slurm", shell=shell) == (0, "")
+    assert node.ask("--node-problem-detector", shell=shell) == (0, f"ok: GPUs: 2, driver {DRIVER}")
+
+
+Break = Callable[[Node], object]
+BROKEN: list[tuple[str, Break]] = [
+    ("driver.loaded: no nvidia module is loaded", lambda n: (n.root / "proc/driver/nvidia/version").unlink()),
+    ("libcuda.ldcache: ldconfig -p does not list libcuda.so.1", lambda n: n.write("cache", "0 libs\n")),
+    ("libcuda.ldcache: the cache lists ", lambda n: (n.root / "usr/lib/libcuda.so.1").unlink()),
+    (f"driver.match: the module is {DRIVER}, ", lambda n: n.library("libnvidia-ml", "570.1.2")),
+    ("libcuda.ldcache: ", lambda n: (n.library("libcuda", "570.1"), n.write(f"usr/lib/libcuda.so.{DRIVER}", ""))),
+    ("gpu.xid: Xid 79 of PCI:0000:05:00 in the", lambda n: n.log(XID.format("79, pid=1, GPU has fallen off the bus."))),
+    ("gpu.xid: Xid 48 of PCI:0000:05:00", lambda n: n.log("NVRM: Xid (PCI:0000:05:00): 48, no printk.time")),
+    ("gpu.xid: Xid 95 of PCI:0000:05:00", lambda n: n.log("[ 9.1] [  T123] NVRM: Xid (PCI:0000:05:00): 95, x\n")),
+    ("gpu.xid: Xid 79 of 0000:05:00.0 ", lambda n: n.log("[9.1] NVRM: GPU 0000:05:00.0: GPU has fallen off the bus\n")),
+    ("gpu.sxid: SXid 24007 of PCI:0000:c3:00.0",
+     lambda n: n.log("[9.1] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30\n")),
+    ("gpu.count: 1 of 2 GPUs answer", lambda n: n.write("smi", "GPU 0: NVIDIA H200 (UUID: GPU-0)\n")),
+    ("gpu.answers: nvidia-smi exits with 15: Unable to determine",
+     lambda n: n.program("nvidia-smi", "echo Unable to determine the device handle; exit 15")),
+    ("driver.nodes: there is no ", lambda n: (n.root / "dev/nvidia-uvm").unlink()),
+    ("driver.nodes: there is no ", lambda n: (n.root / "dev/nvidia1").unlink()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "broken"), BROKEN, ids=[line for line, _ in BROKEN])
+def test_a_node_that_is_not_ready(node: Node, line: str, broken: Break) -> None:
+    broken(node)
+    code, said = node.ask()
+    assert (code, said[: len("gpuready: " + line)]) == (1, f"gpuready: {line}")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        XID.format("31, pid=7, name=python, Ch 8"),
+        XID.format("154, GPU recovery action changed from 0x0 (None) to 0x0 (None)"),
+        XID.format("149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 03"),
+        XID.format("79, before the driver was loaded anew")
+        + "[  99.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module\n",
+        "[9.1] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 12028, Non-fatal, Link 30\n",
+        "[9.1] NVRM: Xid (PCI:[77]: segfault at 0 ip 0 sp 0 error 4 in NVRM: Xid (PCI:0000:05:00): 79,\n",
+        "[9.1] usb 1-1: Product: x\\x0aNVRM: Xid (PCI:0000:05:00): 79, y\n",
+        "[9.1] usb 1-1: Product: NVRM: Xid (PCI:0000:05:00): 79, y\n",
+    ],
+)
+def test_what_is_no_fatal_xid_passes(node: Node, log: str) -> None:
+    """The names of programs and devices are in the kernel log, too, and whoever has a program can choose one."""
+    node.log(log)
+    assert node.ask() == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+
+
+def test_what_a_device_says_is_one_plain_line(node: Node) -> None:
+    node.program(
+        "nvidia-smi", "printf '\\033[31mred\\t$(reboot) \"quoted\" `x` \\377%s'; head -c 99999 /dev/zero; exit 9"
+    )
+    code, line = node.ask()
+    assert (code, line[:72]) == (1, 'gpuready: gpu.answers: nvidia-smi exits with 9: [31mred $(reboot) "quote')
+    assert line.isascii() and line.isprintable() and len(line) < 450
+    code, line = node.ask("--slurm")
+    assert code == 1 and not {'"', "'", "\\"} & set(line) and len(line) < 250
+    code, line = node.ask("--node-problem-detector")
+    assert code == 1 and len(line) <= 80 and line.startswith("gpu.answers: nvidia-smi")
+
+
+def test_a_long_log_costs_little(node: Node) -> None:
+    node.log((XID.format("31, " + "x" * 900) * 9000) + XID.format("79, the last"))
+    began = time.monotonic()
+    assert node.ask()[1].startswith("gpuready: gpu.xid: Xid 79")
+    assert time.monotonic() - began < scale.seconds(2)
+
+
+def hanging(node: Node) -> list[int]:
+    return matching(lambda argv: argv == ["sleep", "86399"])
+
+
+@pytest.fixture
+def sleepers(node: Node) -> Iterator[None]:
+    yield
+    for pid in hanging(node):
+        os.kill(pid, 9)
+
+
+@pytest.mark.fault("process-in-d")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nvidia_smi_that_hangs_is_a_failure_and_is_left(node: Node, sleepers: None, shell: str) -> None:
+    node.values["limit"] = 3
+    node.program("nvidia-smi", "trap '' TERM HUP INT; exec sleep 86399")
+    assert node.ask(shell=shell) == (1, "gpuready: gpu.answers: nvidia-smi did not answer within 2 s")
+    wait_gone(hanging(node), 5)
+
+
+def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None) -> None:
+    """In state D it keeps the lock; here another process keeps it as such a one would."""
+    node.values["limit"] = 3
+    holder = subprocess.Popen(["flock", node.root / "run/gpuready-verify.lock", "sleep", "86399"])
+    try:
+        limit = scale.Limit(10)
+        while not hanging(node):
+            assert not limit.over()
+            time.sleep(0.01)
+        assert node.ask() == (1, "gpuready: gpu.answers: an earlier nvidia-smi still hangs")
+    finally:
+        for pid in hanging(node):
+            os.kill(pid, 9)
+        holder.wait()
+    assert node.ask()[0] == 0
+
+
+def test_whatever_hangs_is_named(node: Node, sleepers: None) -> None:
+    node.values["limit"] = 3
+    node.program("dmesg", "exec sleep 86399")
+    assert node.ask() == (1, "gpuready: gpu.xid: no answer within 3 s")
+    wait_gone(hanging(node), 5)
+
+
+def test_unknown_is_not_ready(node: Node) -> None:
+    node.program("dmesg", "exit 1")
+    line = "gpu.xid: the kernel log cannot be read (dmesg)"
+    assert node.ask() == (1, f"gpuready: {line}")
+    assert node.ask("--node-problem-detector") == (2, line)
+
+
+def test_a_driver_that_the_platform_mounts(node: Node) -> None:
+    mounted = node.root / "usr/local/nvidia/bin"
+    mounted.mkdir(parents=True)
+    (node.root / "bin/nvidia-smi").rename(mounted / "nvidia-smi")
+    assert node.ask()[0] == 0
+    (mounted / "nvidia-smi").unlink()
+    assert node.ask("--node-problem-detector") == (2, "gpu.answers: nvidia-smi is not in the PATH of root")
+
+
+def test_the_cdi_spec(node: Node) -> None:
+    node.program("nvidia-ctk", "true")
+    spec = node.root / "var/lib/nvidia.yaml"
+    node.values["target"] = str(spec)
+    assert node.ask()[1] == f"gpuready: cdi.spec: there is no {spec}"
+    library = f"{node.root}/usr/lib/libcuda.so.{DRIVER}"
+    node.write("var/lib/nvidia.yaml", f"mounts:\n- hostPath: {library}\n")
+    assert node.ask()[0] == 0
+    node.write("var/lib/nvidia.yaml", "mounts:\n- hostPath: /usr/lib/libcuda.so.570.1.2\n")
+    assert node.ask()[1].startswith(f"gpuready: cdi.stale: {spec} is for driver 570.1.2")
+    assert len(node.ask("--node-problem-detector")[1]) == 80
+    node.write("var/lib/nvidia.yaml", f"mounts:\n- hostPath: {node.root}/gone\n")
+    assert node.ask()[1].startswith(f"gpuready: cdi.stale: {spec} names {node.root}/gone")
+
+
+def test_the_engines(node: Node) -> None:
+    node.values |= {"docker": "1", "gpus": 0}
+    assert node.ask() == (0, "gpuready: ok: no GPUs are expected"), "there is no dockerd"
+    node.program("dockerd", "true")
+    assert node.ask()[1].startswith("gpuready: docker.config: ")
+    node.write("etc/docker/daemon.json", '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
+    assert node.ask()[0] == 0
+    config = node.write("etc/containerd/config.toml", "[plugins.cri.containerd.runtimes.nvidia]\n")
+    node.write("var/lib/gpuready/containerd.ours", f'{{"{config}": {{"containerd.runtimes.nvidia.x": ["/a"]}}}}')
+    assert node.ask()[0] == 0
+    config.write_text("version = 2\n")
+    assert node.ask() == (1, f"gpuready: containerd.config: {config} does not name the runtime nvidia any more")
+
+
+def test_rdma_ports(node: Node) -> None:
+    node.values |= {"ports": 2, "gpus": 0}
+    for n, state in enumerate(["4: ACTIVE", "5: ACTIVE_DEFER", "1: DOWN"]):
+        node.write(f"sys/class/infiniband/mlx5_{n}/ports/1/state", f"{state}\n")
+        node.write(f"sys/class/infiniband_verbs/uverbs{n}/ibdev", f"mlx5_{n}\n")
+    assert node.ask() == (1, "gpuready: rdma.ports: 1 of 2 RDMA ports are active")
+    node.write("sys/class/infiniband_verbs/uverbs9/ibdev", "mlx5_9\n")  # a container has it (mode exclusive)
+    assert node.ask()[0] == 0
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--slurm", "x"], [""], ["--", "--slurm"]])
+def test_other_words_print_the_usage(node: Node, words: list[str]) -> None:
+    done = subprocess.run(["sh", node.script(), *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("usage: ")

@@ -1,0 +1,202 @@
+"""The table of messages: each entry finds the text as it was posted, and texts of others find nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuready.catalogue import BY_ID
+from gpuready.cli.main import run
+from gpuready.gpu.thresholds import load
+from gpuready.messages import codes
+from gpuready.messages.find import MOST, TABLE, find, nearest, normal, plain
+from gpuready.messages.words import words
+from tests.lab import scale
+
+DATA = Path(__file__).parents[1] / "data" / "messages"
+POSTED = yaml.safe_load((DATA / "posted.yaml").read_text(encoding="utf-8"))
+NOBODYS = yaml.safe_load((DATA / "nobodys.yaml").read_text(encoding="utf-8"))
+
+
+def titles(text: str) -> list[str]:
+    return [message.title for message in find(text)]
+
+
+def test_the_table_is_whole() -> None:
+    assert len(TABLE) >= 120 and len(NOBODYS) >= 40
+    assert len({message.title for message in TABLE}) == len(TABLE)
+    assert {message.title for message in TABLE} == set(POSTED)
+    for message in TABLE:
+        assert message.cause.endswith(".") and message.fix and not message.fix.endswith("."), message.title
+        assert set(message.checks) <= set(BY_ID), message.title
+        assert re.match(r"[\w.-]+/[\w.-]+[# ]|[a-z.]+\.(?:com|org|io|net)|[\w.-]+/[\w.-]+$", message.source), (
+            message.title
+        )
+        for pattern in message.patterns:
+            assert len(plain(pattern)[0]) >= 4, message.title
+            assert not re.search(r"(?<!\\)[*+]|\{[0-9]*,\}", pattern), message.title
+            assert re.sub(r"\\[A-Z]", "", pattern).lower() == re.sub(r"\\[A-Z]", "", pattern)
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [pytest.param(title, text, id=ascii(text[:50])) for title, texts in POSTED.items() for text in texts],
+)
+def test_a_message_is_found_as_it_was_posted(title: str, text: str) -> None:
+    assert titles(text)[:1] == [title]
+
+
+@pytest.mark.parametrize("message", TABLE, ids=lambda message: message.title[:50])
+def test_a_message_is_found_by_its_title(message: object) -> None:
+    assert find(message.title)[:1] == (message,)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", NOBODYS, ids=lambda text: text[:50])
+def test_a_text_of_others_is_not_known(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--", text]) == 64
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith("error: not known: ")
+    near = nearest(text)
+    assert all(message.title[:30] in told.err for message in near) and len(near) <= 3
+    assert ("Nearest known messages:" in told.err) == bool(near)
+
+
+def test_what_is_near_is_named_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "a first line\nDriver/library versoin mismatch, after noon\na last line"]) == 64
+    told = capsys.readouterr().err
+    assert "\n  Nearest known messages:\n    Failed to initialize NVML: Driver/library version mismatch\n" in told
+    assert run(["explain", "zeppelin of lead in the soup"]) == 64
+    told = capsys.readouterr().err
+    assert "earest" not in told and "open an issue" in told
+
+
+README = (
+    ("libcuda.so cannot found!", "libcuda.triton"),
+    ("unknown or invalid runtime name: nvidia", "docker.runtime"),
+    ('no runtime for "nvidia" is configured', "containerd.runtime"),
+    ("Conflicting values set for option Signed-By", "repository.config"),
+    ("Failed to initialize NVML: Unknown Error", "config.cgroups"),
+    ("ibv_modify_qp failed with error Invalid argument", "nccl.gid"),
+    ("ibv_modify_qp failed", "nccl.gid"),
+    ("Driver/library version mismatch", "driver.match"),
+    ("CUDA error 804", "image.compat"),
+    ("CUDA error 803", "image.compat"),
+    ("CUDA error 35", "image.compat"),
+    ("rdma dev set mlx5_0 netns x: Operation not supported", "rdma.netns"),
+    ("no such file or directory: libEGL_nvidia.so.535.161.07", "cdi.stale"),
+)
+
+
+@pytest.mark.parametrize(("text", "check"), README)
+def test_the_symptoms_of_the_readme_lead_to_their_checks(text: str, check: str) -> None:
+    assert any(check in message.checks for message in find(text))
+
+
+CODES = (
+    ("Xid 79", "GPU has fallen off the bus"),
+    ("NVRM: Xid (PCI:0000:05:00): 48, pid=1234, name=python, DBE", "Xid 48: double bit ECC error"),
+    ("NVRM: Xid (0000:03:00): 14, Channel 00000001", "Xid 14"),
+    ("kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08", "Xid 149: NVLink NETIR error"),
+    ("Xid 999", "Xid 999"),
+    ("CUDA error 802", "Error 802: system not yet initialized"),
+    ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
+    ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100)"),
+    ("cudaErrorNotReady", "CUDA error 600: cudaErrorNotReady, CUDA_ERROR_NOT_READY"),
+    ("CUDA error 567", "CUDA error 567"),
+    ("ncclSystemError", "ncclSystemError: unhandled system error"),
+    ("NCCL Error 2: unhandled system error", "ncclSystemError: unhandled system error"),
+    ("NCCL error: 5", "ncclInvalidUsage: invalid usage"),
+    (
+        "unhandled cuda error (run with NCCL_DEBUG=INFO for details)\nLast error:\nCuda failure 1 'invalid argument'",
+        "CUDA error 1: cudaErrorInvalidValue, CUDA_ERROR_INVALID_VALUE",
+    ),
+    ("exit 127", "exit 127 of docker run"),
+    ("container exited with code 126", "exit 126 of docker run"),
+    ("docker run: exit status 125", "exit 125 of docker run"),
+    ("exit 137", "exit 137 of docker run"),
+    ("comfyui-no-auth-comfyui-1 container exited with code 139", "exit 139 of docker run"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "title"), CODES)
+def test_codes(text: str, title: str) -> None:
+    assert titles(text)[:1] == [title]
+    assert find(text)[0].source.startswith(("docs.nvidia.com/", "docs.docker.com/")) or "#" in find(text)[0].source
+
+
+def test_an_unknown_number_is_said() -> None:
+    assert "not in the catalogue" in find("Xid 999")[0].cause
+    assert "does not know" in find("CUDA error 567")[0].cause
+    for entry in load("xids")["actions"].values():
+        assert all("not in the catalogue" not in codes.message(f"xid {number}").cause for number in entry["xids"])
+
+
+def test_a_code_does_not_say_the_same_thing_twice() -> None:
+    for code in (*(f"xid {n}" for n in range(1, 180)), *(f"cuda {n}" for n in set(codes.cuda_names().values()))):
+        message = codes.message(code)
+        name = message.title.partition(": ")[2].lower()
+        assert message.cause.endswith(".") and message.fix and set(message.checks) <= set(BY_ID), code
+        assert not name or message.cause.lower().count(name) <= 1, code
+
+
+GENERAL = (
+    "RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
+    "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store",
+    "Some NCCL operations have failed or timed out.",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    "failed (exitcode: -9) local_rank: 0 (pid: 1322) of binary: /usr/bin/python3",
+    "docker: the container exited with code 137",
+    "docker: the container exited with code 139",
+)
+
+
+@pytest.mark.parametrize("text", GENERAL, ids=lambda text: text[:40])
+def test_what_only_says_that_something_failed_hides_no_cause(text: str) -> None:
+    cause = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    assert len(find(text)) == 1
+    assert titles(f"{text}\n{cause}") == titles(f"{cause}\n{text}") == titles(cause)
+
+
+def test_a_full_memory_names_no_check_of_something_else() -> None:
+    for text in ("CUDA out of memory", "CUDA error 2", "Last error: Cuda failure 'out of memory'"):
+        assert [message.checks for message in find(text)] == [()]
+
+
+def test_a_message_of_several_lines_has_one_cause() -> None:
+    several = [title for title, texts in POSTED.items() for text in texts if len(find(text)) > 1]
+    assert several == ["could not load NVML library: libnvidia-ml.so.1 (device plugin)"]  # and why it could not
+
+
+def test_several_causes_are_listed_in_their_order() -> None:
+    text = (
+        "[12.1] NVRM: API mismatch: the client has the version 570.1, but\n[12.1] NVRM: this kernel module has 560.2\n"
+        "docker: Error response from daemon: unknown or invalid runtime name: nvidia.\n"
+        "node1:1:2 [0] NCCL INFO NET/IB : No device found.\n"
+    )
+    found = titles(text)
+    assert len(found) == 3 and [title.split(":")[0] for title in found] == [
+        "NVRM",
+        "unknown or invalid runtime name",
+        "NET/IB ",
+    ]
+
+
+def test_a_line_that_was_wrapped_in_a_word_is_found() -> None:
+    assert titles("docker: Error response from daemon: unknown or invalid runt\nime name: nvidia.") == [
+        "unknown or invalid runtime name: nvidia"
+    ]
+    assert normal('> exec: \\"nvidia-smi\\":\r\n| not  “found”\x1b[0m') == 'exec: "nvidia-smi": not "found"'
+
+
+def test_a_long_paste_takes_little_time() -> None:
+    began = time.process_time()
+    assert find("2026-01-01 error: gpu cuda nccl xid nvidia lib failed\n" * (MOST // 54)) == ()
+    assert time.process_time() - began < scale.seconds(15)
+
+
+def test_every_check_has_its_words() -> None:
+    assert not [id for id in BY_ID if not words(id)]

@@ -1,0 +1,160 @@
+"""kubectl drain with options, by a script in its place: the flags, who is still there, and when the time is over."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from gpuready.operations.drain import Kubectl, Leaving
+from gpuready.operations.step import PROGRESS
+from gpuready.spec.model import DrainByKubectl, NodeSpec
+
+HEAD = """#!/bin/sh
+echo "$*" >>"$BOOK"
+case "$1" in
+  get) [ "$5" != "jsonpath={.metadata.annotations.gpuready}" ] || printf drained; exit 0 ;;
+  drain) ;;
+  *) exit 0 ;;
+esac
+"""
+#: What kubectl 1.34 prints, as its pkg/drain/drain.go and pkg/cmd/drain have it.
+PODS = """echo node/n1 already cordoned
+echo 'Warning: ignoring DaemonSet-managed Pods: kube-system/kube-proxy-x7k2p' >&2
+echo evicting pod ml/train-0
+echo evicting pod ml/train-1
+echo evicting pod web/front-5d9c
+"""
+DONE = "for p in train-0 train-1 front-5d9c; do echo pod/$p evicted; done; echo node/n1 drained\n"
+BUDGET = """echo 'error when evicting pods/"train-1" -n "ml" (will retry after 5s): Cannot evict pod as it would '\
+"violate the pod's disruption budget." >&2
+"""
+
+
+def options(drain: dict[str, Any]) -> DrainByKubectl:
+    found = NodeSpec.model_validate({"maintenance": {"drain": drain}}).maintenance.drain
+    assert isinstance(found, DrainByKubectl)
+    return found
+
+
+class Controller:
+    """This machine with a kubectl of the test; what it was asked, and what the progress showed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.progress = folder, list[str]()
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        monkeypatch.setenv("BOOK", str(folder / "book"))
+        monkeypatch.setattr(Kubectl, "look", 0.05)
+
+    def drain(self, script: str, **drain: Any) -> str:
+        kubectl = self.folder / "kubectl"
+        kubectl.write_text(HEAD + script, "utf-8")
+        kubectl.chmod(0o755)
+        host = Mock(connector_data={PROGRESS: lambda name, activity: self.progress.append(activity)})
+        host.name = "n1"
+        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
+        assert command.execute(None, host, None)
+        return command.trouble
+
+    def calls(self, verb: str) -> list[str]:
+        return [line for line in (self.folder / "book").read_text("utf-8").splitlines() if line.startswith(verb)]
+
+
+@pytest.fixture
+def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
+    return Controller(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("drain", "flags"),
+    [
+        ({}, "--timeout=1800s"),
+        ({"timeout": "7d"}, "--timeout=604800s"),
+        ({"kubectl": {"delete_emptydir": True, "force": True}}, "--timeout=1800s --delete-emptydir-data --force"),
+        (
+            {"kubectl": {"selector": "app!=train, tier in (batch,web)", "grace": 30}, "timeout": "90m"},
+            "--timeout=5400s --pod-selector=app!=train, tier in (batch,web) --grace-period=30",
+        ),
+    ],
+)
+def test_the_flags(controller: Controller, drain: dict[str, Any], flags: str) -> None:
+    assert controller.drain(PODS + DONE, **drain) == ""
+    assert controller.calls("drain") == [f"drain n1 --ignore-daemonsets {flags}"]
+    assert controller.calls("uncordon") == []
+
+
+def test_the_progress_says_who_is_still_there(controller: Controller) -> None:
+    wait = f"until grep -q 'waits for' {controller.folder}/shown 2>/dev/null; do sleep 0.02; done; "
+    seen: list[str] = []
+
+    class Shown(list[str]):
+        def append(self, text: str) -> None:
+            seen.append(text)
+            if "train-1 (" in text and "front" not in text:
+                (controller.folder / "shown").write_text(text, "utf-8")
+
+    controller.progress = Shown()
+    trouble = controller.drain(f"{PODS}{BUDGET}echo pod/front-5d9c evicted; {wait}{DONE}")
+    assert trouble == ""
+    assert seen[0] == "kubectl drain"
+    assert seen[-1] == "kubectl drain waits for ml/train-0, ml/train-1 (its disruption budget)"
+
+
+def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(controller: Controller) -> None:
+    over = 'error: unable to drain node "n1" due to error: error when waiting for pod "train-0" in namespace "ml"'
+    trouble = controller.drain(
+        f"{PODS}echo pod/front-5d9c evicted; echo '{over} terminating: global timeout reached: 2h0m0s' >&2; exit 1",
+        timeout="2h",
+    )
+    assert trouble == (
+        "after 2 h there are still pods on n1: ml/train-0, ml/train-1; for more time, set timeout: 7d beside "
+        "maintenance.drain.kubectl"
+    )
+    assert controller.calls("uncordon") == ["uncordon n1"]
+
+
+def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kubectl, "patience", 0.1)
+    clock = iter(range(0, 10_000_000, 40))
+    monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: float(next(clock)))
+    trouble = controller.drain(f"{PODS}exec {sys.executable} -c 'import signal; signal.pause()' >&- 2>&-", timeout=60)
+    assert trouble.startswith("after 1 min there are still pods on n1: ")
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("cannot delete Pods with local storage (use --delete-emptydir-data to override): ml/a", "delete_emptydir"),
+        ("cannot delete Pods that declare no controller (use --force to override): ml/a", "force"),
+    ],
+)
+def test_a_refusal_names_the_setting_that_permits_it(controller: Controller, message: str, advice: str) -> None:
+    trouble = controller.drain(f"echo 'error: unable to drain node: {message}, continuing command...' >&2; exit 1")
+    assert trouble.startswith(f"kubectl drain failed: error: unable to drain node: {message}")
+    assert trouble.endswith(f"; maintenance: {{drain: {{kubectl: {{{advice}: true}}}}}} permits that")
+    assert controller.calls("uncordon") == ["uncordon n1"]
+
+
+def test_output_of_any_size_and_kind_stays_bounded() -> None:
+    leaving = Leaving()
+    for n in range(5000):
+        leaving.read(f"evicting pod ns/pod-{n}")
+    leaving.read("evicting pod ns/\x1b[31mred")
+    leaving.read("x" * 100_000)
+    assert len(leaving._pods) == 1000 and "\x1b" not in str(leaving)
+    assert str(leaving).endswith("ns/pod-4, 995 more")
+    assert all(len(line) <= 320 for line in leaving.messages)
+
+
+def test_the_output_of_an_older_kubectl() -> None:
+    leaving = Leaving()
+    refused = 'error when evicting pod "b" (will retry after 5s): it would violate the disruption budget'
+    for line in ('evicting pod "a"', 'evicting pod "b"', refused, "pod/a evicted"):
+        leaving.read(line)
+    assert str(leaving) == "b (its disruption budget)"

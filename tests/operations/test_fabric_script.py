@@ -1,0 +1,59 @@
+"""The script of one end of a test, on this machine: in whose name a Python of the spec runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuready.core import resources
+from gpuready.core.records import Records, unmarked
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
+
+
+def environment(place: Path, torch: str) -> Path:
+    """A virtual environment with a module torch of ours."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "env")], check=True)
+    (site,) = (place / "env/lib").glob("python3*/site-packages")
+    (site / "torch.py").write_text(torch, "utf-8")
+    return place / "env"
+
+
+def answer(python: Path) -> dict[str, tuple[int, str]]:
+    """The records of the all-reduce, with this Python."""
+    script = resources.script(
+        "tools/fabric/fabric", tool=str(python), limit=20, port=18515, device="", number=0, netdev="lo", listens="",
+        torch="import os, sys\nprint(os.getuid(), sys.flags.isolated, sys.argv[1:])\n", before=("A=1",), shell="",
+        arguments=("7",), launcher=(), gloo=False,
+    )  # fmt: skip
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        return Records(unmarked(process.stdout.read())).runs
+
+
+CUDA = """class cuda:
+    is_available = staticmethod(lambda: True)
+class distributed:
+    is_nccl_available = staticmethod(lambda: True)
+"""
+
+
+def test_root_runs_no_python_that_others_can_change(tmp_path: Path) -> None:
+    env = environment(tmp_path, CUDA)
+    (env / "bin").chmod(0o777)
+    found = answer(env / "bin/python")
+    assert list(found) == ["missing"] and "others can change" in found["missing"][1]
+
+
+def test_the_owner_of_an_environment_runs_it(tmp_path: Path) -> None:
+    env = environment(tmp_path, CUDA)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):  # the owner has to reach it
+        folder.chmod(folder.stat().st_mode | 0o011)
+    for each in (env, *env.rglob("*")):
+        os.chown(each, 65534, 65534, follow_symlinks=False)
+    found = answer(env / "bin/python")
+    assert found.get("tool") == (0, "65534 1 ['7']\n"), found

@@ -1,0 +1,103 @@
+"""The plan of a host is made once for each state that was read, and shared by all that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyinfra.api.config import Config
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.operation import add_op
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import State, StateStage
+
+from gpuready.components.memlock.component import Memlock
+from gpuready.core.compare import Plan
+from gpuready.core.component import Disruption, Value
+from gpuready.core.step import Reply
+from gpuready.evaluate import compared, judged
+from gpuready.node import NODE
+from gpuready.operations import node_state as module
+from gpuready.operations.component import component
+from gpuready.operations.node_state import SPEC, forget, host_plan, settled_state
+from gpuready.operations.outcome import outcomes
+from gpuready.operations.step import StepCommand
+from gpuready.report.run import HostRun
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
+
+WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
+STATE = NodeState(systemd=True, capabilities="ffffffffff")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[NodeState]:
+    """The states with which memlock was compared."""
+    states: list[NodeState] = []
+    original = Memlock.expected
+
+    def expected(self: Memlock, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        states.append(state)
+        return original(self, spec, state)
+
+    monkeypatch.setattr(Memlock, "expected", expected)
+    return states
+
+
+def test_plan_and_checks_share_the_comparisons(asked: list[NodeState]) -> None:
+    run, plan = HostRun("n1", state=STATE), Plan(NODE, WANTED, STATE)
+    compared(run, plan, Disruption.restart)
+    judged(run, plan)
+    run.state = STATE.model_copy(update={"active": {"done": True}})  # as after the active checks of verify
+    judged(run, plan)
+    verdicts = {each.check.id: each.verdict.status for each in run.checks}
+    assert verdicts["memlock.config"] == "fail" and "docker.smoke" in verdicts
+    assert len(asked) == 1
+
+
+def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
+    asked: list[NodeState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(self: StepCommand, *_: Any) -> bool:
+        self.reply = Reply(0, "")
+        return True
+
+    monkeypatch.setattr(StepCommand, "execute", execute)
+    monkeypatch.setattr(module, "_run", lambda host, script, patience=0: [])
+    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    order = (Memlock(),)
+    state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
+    state.set_stage(StateStage.Connect)
+    (host,) = state.inventory
+    host.connected = True
+    state.activate_host(host)
+    plan = host_plan(host, settled_state(host), order, original=False)
+    assert plan[order[0]].diff
+    state.set_stage(StateStage.Prepare)
+    add_op(state, component, item=order[0], order=order)
+    state.set_stage(StateStage.Execute)
+    run_ops(state, no_wait=True)
+    assert outcomes(host)["memlock"].changed and outcomes(host)["memlock"].found is plan[order[0]]
+    assert len(asked) == 1
+    assert host_plan(host, plan.state, NODE, original=False).order == NODE
+    forget(host)
+    assert host_plan(host, settled_state(host), order, original=False)[order[0]].diff and len(asked) == 2
+
+
+def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For status; where a wheel is to be installed, other verbs look into its environment with a second one."""
+    sent: list[str] = []
+
+    def look(*_: object) -> NodeState:
+        sent.append("look")
+        return STATE
+
+    monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
+    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    monkeypatch.setattr(module, "look", look)
+    state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
+    (host,) = state.inventory
+    assert module.probed(host).systemd and sent == ["probe"]
+    sent.clear()
+    assert module.node_state(host).systemd and sent == ["probe", "look"]

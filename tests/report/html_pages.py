@@ -1,0 +1,64 @@
+"""Result documents for the tests of the HTML page: as many hosts as wanted, and one in which every text is hostile."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from gpuready.report.html import html
+from gpuready.report.restored import restored
+from gpuready.report.text import printable
+from tests.report.test_results_recorded import recorded
+
+EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e</style></title>javascript:alert(3)"
+#: Keys whose values are texts of nodes; the others are of our own making, and the schema holds them.
+TEXTS = {"summary", "evidence", "remedy", "message", "actual", "expected", "reason", "waits", "source", "key", "name"}
+
+
+def page(document: Any) -> str:
+    """What ``--output html:PATH`` writes of a document."""
+    return printable(html(*restored(copy.deepcopy(document))))
+
+
+def fleet(size: int) -> Any:
+    """An apply of a recorded H200 node, ``size`` times: most changed, some failed, waiting or unreachable."""
+    base = recorded("plan-h200")
+    (node,) = base["hosts"].values()
+    refused = {"kind": "converge", "message": "docker: dockerd did not answer within 60 s", "remedy": "journalctl"}
+    hosts: dict[str, Any] = {}
+    for number in range(1, size + 1):
+        host = copy.deepcopy(node)
+        host |= {"outcome": "changed", "seconds": number / 7, "execs": 3}
+        for check in host["checks"]:
+            check["summary"] += f" ({number})" if check["status"] == "pass" else ""  # as serials and addresses differ
+        for item in host["components"]:
+            item["changed"] = bool(item["diff"])
+        if number % 17 == 5:
+            host |= {"outcome": "failed", "error": refused}
+            next(item for item in host["components"] if item["diff"]).update(error=refused, changed=False)
+        elif number % 29 == 3:
+            lost = {"kind": "unreachable", "message": f"10.0.0.{number}: no route to host", "remedy": "is it up?"}
+            host |= {"outcome": "unreachable", "error": lost, "components": [], "checks": [], "execs": 0}
+        elif number % 31 == 7:
+            host["checks"][3] |= {"status": "fail", "evidence": f"serial {number}", "remedy": "replace it"}
+        hosts[f"gpu{number:03}"] = host
+    return {**base, "verb": "apply", "exit_code": 1, "hosts": hosts, "ended": "2026-11-22T21:00:00Z",
+            "source": "hosts.yaml"}  # fmt: skip
+
+
+def hostile(document: Any) -> Any:
+    """The document with an attack behind each text that a node can choose, and in each host's name."""
+
+    def spoilt(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {f"{name}{EVIL}" if key == "hosts" else name: spoilt(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [f"{each}{EVIL}" if isinstance(each, str) and key in ("hits", "notes") else spoilt(each, key)
+                    for each in value]  # fmt: skip
+        return f"{value}{EVIL}" if isinstance(value, str) and key in TEXTS else value
+
+    found = spoilt(document)
+    for host in found["hosts"].values():
+        for item, plain in zip(host["components"], host["components"], strict=True):
+            item["name"] = plain["name"]
+    return found

@@ -1,0 +1,193 @@
+"""The HTML page: safe whatever a node says, of one file, small for 500 hosts, and readable by anybody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import time
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gpuready.cli.output import Target, deliver
+from gpuready.report.render import FABRIC_FORMATS, render
+from gpuready.report.text import printable
+from tests.report.html_pages import EVIL, fleet, hostile, page
+from tests.report.test_fabric_report import run as fabric_run
+from tests.report.test_report_runs import CODES, host, run, sample
+from tests.report.test_results_recorded import RECORDED, recorded
+
+VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+
+class Reader(HTMLParser):
+    """The page's elements, its scripts and styles, and the text that a reader sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), (tag, attrs)
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.raw:
+            self.raw[self.open[-1]].append(data)
+        else:
+            self.words.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+def shape(read: Reader) -> Counter[tuple[str, ...]]:
+    """The kinds of elements, each with the names of its attributes."""
+    return Counter((tag, *sorted(attrs)) for tag, attrs in read.elements)
+
+
+def hashed(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_only_our_own_style_and_script_run(name: str) -> None:
+    read = Reader(page(recorded(name)))
+    (style,), (script,) = read.raw["style"], read.raw["script"]
+    policy = next(m["content"] for m in read.of("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy == (
+        f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    names = {name for _, attrs in read.elements for name in attrs}
+    assert not {name for name in names if name.startswith("on")} | names & {"style", "src", "action", "srcset"}
+    assert not {"img", "iframe", "object", "embed", "link", "base"} & {tag for tag, _ in read.elements}
+    assert not re.search(r"url\(|@import", style)
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_links_stay_in_the_page_and_lead_somewhere(name: str) -> None:
+    read = Reader(page(recorded(name)))
+    ids = [str(attrs["id"]) for _, attrs in read.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {str(each["href"]) for each in read.of("a")} <= {f"#{id}" for id in ids}
+    used = {str(attrs[key]) for _, attrs in read.elements for key in ("aria-labelledby", "for") if attrs.get(key)}
+    assert {id for value in used for id in value.split()} <= set(ids)
+
+
+@pytest.mark.fault("html-injection")
+@pytest.mark.parametrize("name", ["would-change", "failed", "differs", "fabric", "plan-h200", "pending", "unreachable"])
+def test_nothing_from_a_node_becomes_an_element(name: str) -> None:
+    text = page(hostile(recorded(name)))
+    plain, read = Reader(page(recorded(name))), Reader(text)
+    assert set(shape(read)) <= set(shape(plain)) | {("dt",), ("dd",), ("dl",), ("option",)}
+    assert read.raw["script"] == plain.raw["script"] and read.raw["style"] == plain.raw["style"]
+    assert "alert(1)" in read.text and "\\x1b[2J\\u202e" in read.text
+    assert not {char for char in text if char != "\n" and not char.isprintable()}
+    assert EVIL.split("\x1b")[0] not in text
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
+def test_every_way_out_has_a_page(name: str, code: int) -> None:
+    read = Reader(render(sample(name), code, "html"))
+    assert f"exit code {code}" in read.text
+    for one in sample(name).everyone:
+        assert one.name in read.text or "[" in read.text
+
+
+@pytest.mark.parametrize("name", [*sorted(RECORDED), "fleet"])
+def test_who_cannot_see_it_can_read_it(name: str) -> None:
+    """What can be held without a browser; test_html_browser.py asks axe."""
+    read = Reader(page(fleet(60) if name == "fleet" else recorded(name)))
+    assert [each["lang"] for each in read.of("html")] == ["en"] and len(read.of("h1")) == 1
+    assert [len(read.of(tag)) for tag in ("header", "main", "footer", "nav")] == [1, 1, 1, 1]
+    assert all(each.get("scope") in ("row", "col") for each in read.of("th"))
+    assert all(each.get("tabindex") == "0" and each.get("aria-label") for _, each in read.elements
+               if "wide" in str(each.get("class")).split())  # fmt: skip
+    assert {str(each.get("for")) for each in read.of("label")} == {
+        str(each["id"]) for tag in ("input", "select") for each in read.of(tag)
+    }
+
+
+def test_no_status_is_a_colour_only() -> None:
+    text = page(fleet(12))
+    cells = re.findall(r"<td[^>]*>(?:(?!</td>).)*</td>", text.partition("</table>")[0])
+    assert len(cells) > 30
+    assert all(re.search(r"[A-Za-z]{2}", re.sub(r"<[^>]*>", "", cell)) for cell in cells)
+
+
+def test_what_hosts_share_is_written_once() -> None:
+    found = fleet(12)
+    text = page(found)
+    for one in found["hosts"].values():
+        for check in one["checks"]:
+            check["summary"] = re.sub(r" \([0-9]+\)$", "", check["summary"])
+    alike = Reader(page(found))
+    assert "gpu[001-002,004,006,008-012]" in alike.text and "(9 hosts, alike)" in alike.text
+    assert text.count('<details class="host"') == 12 and len(alike.of("details")) < 20
+
+
+def test_500_hosts_fit_a_few_megabytes_and_seconds() -> None:
+    found = fleet(500)
+    began = time.process_time()
+    text = page(found)
+    spent = time.process_time() - began
+    read = Reader(text)
+    assert len(text.encode()) < 4_000_000
+    assert len(read.elements) < 60_000
+    assert spent < 30, "4 s on an idle machine"
+    assert "gpu499" in text and "exit code 1" in read.text
+
+
+def test_a_fabric_of_500_hosts_is_a_picture_of_the_pairs_that_were_tested() -> None:
+    names = [f"gpu{number:03}" for number in range(500)]
+    text = render(fabric_run(None, "n1", "n2", "n3", *names), 3, "html")
+    assert text.count("<rect") < 1200 and len(text.encode()) < 1_500_000
+
+
+def test_it_has_the_picture_of_the_fabric() -> None:
+    read = Reader(page(recorded("fabric")))
+    (picture,) = [each for each in read.of("svg") if each.get("role") == "img"]
+    assert picture["aria-labelledby"] == "fabric" and "n1 is slow" in read.text
+
+
+def test_a_file_says_when_it_was_made_and_of_what(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    deliver(sample("changed"), [Target("html", path), Target("json", tmp_path / "r.json")])
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["ended"]) and found["source"] == "hosts.yaml"
+    assert f'<time datetime="{found["ended"]}">' in path.read_text()
+    assert path.read_text() == page(found), "the document is all that a page needs"
+
+
+def test_secrets_of_a_live_run_are_masked_as_in_json() -> None:
+    shown = printable(render(sample("failed"), 1, "html"))
+    assert "s3cret" not in shown and "hunter2" not in shown and "https://***@repo/" in shown
+    assert "html" in FABRIC_FORMATS
+
+
+def test_notes_and_reasons_are_there() -> None:
+    noted = run("verify", host("gpu01", notes=("ignored: ansible_pipelining",)))
+    assert "Note: gpu01: ignored: ansible_pipelining" in Reader(render(noted, 0, "html")).text

@@ -1,0 +1,92 @@
+"""gpuready fabric over TCP between two machines: figures, a blocked port, a smaller MTU, and nothing left behind."""
+
+from __future__ import annotations
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.lab import Machine, scale
+from tests.lab.fixtures import MachineFactory
+from tests.system.harness import Gpuready, Inventories, Result
+
+pytestmark = pytest.mark.promise
+
+INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
+
+
+def findings(result: Result, test: str) -> dict[str, dict[str, Any]]:
+    """The findings of a test, by the client's host."""
+    return {each["client"]["host"]: each for each in result.document["fabric"]["findings"] if each["test"] == test}
+
+
+def left(node: Machine) -> str:
+    """What a test could leave behind: its processes and directories."""
+    return node.run("pgrep -l 'iperf3|ping|timeout'; ls -d /run/gpuready-fabric.* 2>/dev/null", check=False).stdout
+
+
+def await_nothing_left(*nodes: Machine) -> None:
+    limit = scale.Limit(20)
+    while found := [text for node in nodes if (text := left(node))]:
+        assert not limit.over(), found
+        time.sleep(0.2)
+
+
+def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> None:
+    with ThreadPoolExecutor() as pool:
+        nodes = list(pool.map(lambda _: machine(), range(2)))
+        list(pool.map(lambda node: node.run(f"{INSTALL} iputils-ping iperf3 </dev/null", timeout=120), nodes))
+    a, b = nodes
+    hosts = inventory(nodes)
+
+    result = gpuready("fabric", "--seconds", "1", inventory=hosts)
+    assert result.code == 0, result.explain()
+    assert result.document["fabric"]["tests"] == ["tcp_connect", "tcp_mtu", "tcp_lat", "tcp_bw", "nccl"]
+    for name in (a.name, b.name):
+        connect, mtu, bandwidth = (findings(result, test)[name] for test in ("tcp_connect", "tcp_mtu", "tcp_bw"))
+        assert (connect["status"], connect["value"]) == ("pass", 3), connect
+        assert (mtu["status"], mtu["value"]) == ("pass", 1500), mtu
+        assert bandwidth["status"] in ("pass", "warn"), bandwidth  # a loaded machine may be slow
+        assert bandwidth["value"] > 0.01 and bandwidth["more"]["one_stream"] > 0.01
+        assert f"{name} {bandwidth['client']['netdev']}: sent " in bandwidth["proof"]
+    (latency,) = findings(result, "tcp_lat").values()
+    assert latency["status"] == "pass" and 0 < latency["value"] < 1e6, latency
+    (nccl,) = findings(result, "nccl").values()
+    assert (nccl["status"], nccl["summary"]) == ("skip", f"{a.name}, {b.name}: no GPU")
+    await_nothing_left(a, b)
+
+    told = gpuready("nccl", inventory=hosts).host(a.name)["nccl"]
+    assert told["variables"] == {"NCCL_SOCKET_IFNAME": f"={latency['server']['netdev']}"}, told
+    assert told["wires"][0]["address"].startswith(f"{a.address}/")
+
+    process = gpuready.start("fabric", "--tests", "tcp_bw", "--seconds", "120", inventory=hosts)
+    limit = scale.Limit(60)
+    while not all("iperf3" in left(node) for node in nodes):
+        assert process.poll() is None and not limit.over()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    gpuready.finish(process, check_json=False)
+    await_nothing_left(a, b)
+
+    b.run("iptables -I INPUT -p tcp --dport 29500 -j DROP")
+    b.run(f"ip link set {latency['client']['netdev']} mtu 1400")
+    broken = gpuready("fabric", "--tests", "tcp_connect,tcp_mtu", inventory=hosts)
+    assert broken.code == 3, broken.explain()
+    connect, mtu = findings(broken, "tcp_connect"), findings(broken, "tcp_mtu")
+    assert connect[a.name]["status"] == "fail"
+    assert "is not reached on port 29500: no answer within 5 s" in connect[a.name]["summary"]
+    assert (connect[b.name]["status"], mtu[b.name]["status"]) == ("pass", "pass")
+    assert mtu[a.name]["status"] == "fail"
+    assert "packets of 1500 bytes" in mtu[a.name]["summary"]
+    assert f"do not reach {b.name}" in mtu[a.name]["summary"]
+    assert "which has an MTU of 1400; 1400 bytes do" in mtu[a.name]["summary"]
+    assert {"fabric.tcp_connect", "fabric.tcp_mtu"} <= broken.checks("fail", host=a.name)
+
+    nothing = gpuready("fabric", "--tests", "write_bw", inventory=hosts)
+    assert nothing.code == 3, nothing.explain()
+    assert nothing.document["fabric"]["findings"] == []
+    assert "fabric.ports" in nothing.checks("unknown", host=a.name)
+    await_nothing_left(a, b)

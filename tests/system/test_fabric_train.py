@@ -1,0 +1,117 @@
+"""gpuready fabric --tests train on three machines over gloo: figures, lost packets, a dead host, and nothing left."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab, Machine, scale
+from tests.system.harness import Gpuready, Inventories, listing
+
+
+@pytest.fixture(scope="module")
+def nodes(lab: Lab) -> Iterator[list[Machine]]:
+    """Three machines with PyTorch."""
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        yield list(pool.map(lambda _: stack.enter_context(lab.machine(with_torch=True)), range(3)))
+
+
+@pytest.fixture(scope="module")
+def hosts(nodes: list[Machine], inventory: Inventories) -> Path:
+    return inventory(nodes, verify={"torch": "/usr/bin/python3"})
+
+
+def train(gpuready: Gpuready, hosts: Path, code: int = 0) -> list[dict[str, Any]]:
+    result = gpuready("fabric", "--tests", "train", "--seconds", "2", inventory=hosts)
+    assert result.code == code, result.explain()
+    found: list[dict[str, Any]] = result.document["fabric"]["findings"]
+    return found
+
+
+def running(node: Machine) -> int:
+    """The processes of a training: timeout, torchrun and the rank."""
+    return int(node.run(r"ps -eo args | grep -c '[-]-nnodes 3\|[-]-checkpoint /nonexistent' || true").stdout)
+
+
+def await_nothing_left(nodes: list[Machine]) -> None:
+    limit = scale.Limit(20)
+    while any(
+        running(node) or node.run("ls -d /run/gpuready-fabric.* /dev/shm/*", check=False).stdout for node in nodes
+    ):
+        assert not limit.over()
+        time.sleep(0.2)
+
+
+def begin(gpuready: Gpuready, hosts: Path, nodes: list[Machine]) -> Any:
+    """Start a training that does not end by itself, and wait for all of its ranks."""
+    process = gpuready.start("fabric", "--tests", "train", "--seconds", "600", inventory=hosts)
+    limit = scale.Limit(60)
+    while any(running(node) < 3 for node in nodes):
+        assert process.poll() is None and not limit.over()
+        time.sleep(0.2)
+    return process
+
+
+def test_three_hosts_train_together_also_if_packets_are_lost(
+    nodes: list[Machine], hosts: Path, gpuready: Gpuready
+) -> None:
+    before = [listing(node) for node in nodes]
+    found = train(gpuready, hosts)
+    assert [each["client"]["host"] for each in found] == [node.name for node in nodes]
+    assert {each["status"] for each in found} <= {"pass", "warn"}, found  # on a loaded machine, a host may be slow
+    assert found[0]["value"] > 10 and "3 ranks, gloo, loss 0." in found[0]["summary"], found
+    assert all("sent " in each["proof"] and 0 < each["more"]["own_ms"] <= each["more"]["step_ms"] for each in found)
+    assert [listing(node) for node in nodes] == before
+    await_nothing_left(nodes)
+
+    *others, lossy = nodes
+    peers = ",".join(node.address for node in others)
+    lossy.run(f"iptables -I OUTPUT -d {peers} -m statistic --mode random --probability 0.2 -j DROP")
+    slow = train(gpuready, hosts)
+    assert {each["status"] for each in slow} <= {"pass", "warn"}, slow
+    lost = int(lossy.run("iptables -nvxL OUTPUT | awk '/DROP/ {n += $1} END {print n}'").stdout)
+    assert lost > 20, lost
+    lossy.run("iptables -F OUTPUT")
+
+
+def test_a_host_without_torch_is_named(nodes: list[Machine], hosts: Path, gpuready: Gpuready) -> None:
+    nodes[1].run("mv /usr/lib/python3/dist-packages/torch /root/torch")
+    found = train(gpuready, hosts, code=3)  # nothing was tested
+    nodes[1].run("mv /root/torch /usr/lib/python3/dist-packages/torch")
+    (summary,) = {each["summary"] for each in found}
+    assert {each["status"] for each in found} == {"skip"}
+    assert summary == f"{nodes[1].name}: /usr/bin/python3 there finds no torch with gloo"
+    await_nothing_left(nodes)
+
+
+def test_an_interrupt_ends_all_ranks(nodes: list[Machine], hosts: Path, gpuready: Gpuready) -> None:
+    process = begin(gpuready, hosts, nodes)
+    process.send_signal(signal.SIGINT)
+    result = gpuready.finish(process)
+    assert result.code == 130, result.explain()
+    await_nothing_left(nodes)
+
+
+@pytest.mark.fault("train-host-dies")
+def test_a_host_that_dies_ends_the_training_and_is_named(nodes: list[Machine], hosts: Path, gpuready: Gpuready) -> None:
+    *others, dying = nodes
+    process = begin(gpuready, hosts, nodes)
+    dying.kill()
+    killed = time.monotonic()
+    result = gpuready.finish(process)
+    assert time.monotonic() - killed < scale.seconds(30)
+    assert result.code == 4, result.explain()
+    found = result.document["fabric"]["findings"]
+    (summary,) = {each["summary"] for each in found}
+    assert {each["status"] for each in found} == {"unknown"}
+    assert re.match(f"the training was ended: {dying.name}: ", summary), summary
+    assert result.host(dying.name)["outcome"] == "unreachable"
+    await_nothing_left(others)

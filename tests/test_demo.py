@@ -1,0 +1,22 @@
+"""The demo shows something where no test machine can run, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import demo
+
+
+def test_without_test_machines_it_verifies_a_recorded_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "available", lambda: "test machines need root")
+    monkeypatch.setattr(demo, "_REPORT", tmp_path / "report.html")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert demo.main() == 0
+    out, err = capfd.readouterr()
+    assert "ready, 23 GPU checks" in out
+    assert "demo: not shown: apply" in err and "test machines need root" in err
+    assert "<title>" in (tmp_path / "report.html").read_text("utf-8")
