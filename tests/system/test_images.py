@@ -191,6 +191,8 @@ until [ -e /run/reading ]; do :; done
 readers=$(pgrep -f '^(sh|timeout) .*/run/gpuready-images'); finds=$(pgrep -f '^/bin/sh /usr/local/sbin/find')
 tail $(printf -- '--pid=%s ' $shell $readers $finds) -s 0.1 -f /dev/null & all=$!
 kill -"$1" $readers $shell $finds
+# A signal that comes again and again, to the group that timeout made, does not stop the cleaning up.
+[ "$1" = KILL ] || for p in $readers; do while kill -"$1" "-$p"; do :; done & done 2>/dev/null
 wait $all
 rm /usr/local/sbin/find /run/brake /run/reading
 """
