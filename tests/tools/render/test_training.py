@@ -89,7 +89,9 @@ def test_the_script_compiles_and_is_short(tmp_path: Path, exits: Exits) -> None:
     out = example(exits)
     compile(out, "ddp.py", "exec")
     assert len(out.splitlines()) <= 120 and max(map(len, out.splitlines())) <= 120
-    assert 'os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING"' in out.partition("import torch\n")[0]
+    before = out.partition("import torch\n")[0]
+    for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"):
+        assert f'os.environ.setdefault("{name}"' in before
     path = tmp_path / "train.py"
     assert example(exits, "-o", str(path)) == "" and path.read_text() == out
     assert "overwrites nothing" in exits(64, "example", "ddp", "-o", str(path)).err
