@@ -14,7 +14,7 @@ from gpuready.engine import Engine, Options, Progress
 from gpuready.gpu.stress import Fleet, Node, summary
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock
-from gpuready.operations.stress import run_stress
+from gpuready.operations.stress import has_torch, run_stress
 from gpuready.report.run import Run
 
 
@@ -44,7 +44,7 @@ class StressEngine(Engine):
         if spec.hardware.without_gpus:
             self._nodes[host.name] = Node(skipped="hardware.gpus: none")
         elif not self._runs[host.name].reason:
-            if spec.verify.torch:
+            if has_torch(spec):
                 lock.hold(host)
             self._nodes[host.name] = run_stress(host, spec, self._seconds)
             lock.release(host)

@@ -69,7 +69,7 @@ def test_two_idle_h200_pass_and_their_figures_are_told() -> None:
     assert statuses(verdicts) == "pass pass pass pass pass"
     assert (
         verdicts["stress.run"].summary
-        == "2 GPUs ran under load without an error (torch 2.11.0+cu130, CUDA 13.0, NCCL 2.28.9)"
+        == "GPUs under load: 2, without an error (torch 2.11.0+cu130, CUDA 13.0, NCCL 2.28.9)"
     )
     assert "bf16 684 to 685 TFLOP/s" in verdicts["stress.compute"].summary
     assert verdicts["stress.copies"].summary == (

@@ -41,7 +41,8 @@ def rendered(place: Path, smi: str, **values: Any) -> str:
     (place / "log").touch()
     (place / "driver").mkdir()
     (place / "driver" / "version").touch()
-    given = {"torch": "/usr/bin/python3", "program": "", "seconds": 1, "limit": 30, "node": "", "ignore": (), **values}
+    given = {"torch": "/usr/bin/python3", "image": "", "ask": (), "program": "", "seconds": 1, "limit": 30, "node": "",
+             "ignore": (), **values}  # fmt: skip
     script = resources.script("stress/stress", **given)
     return script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={tools}:/usr")
 

@@ -34,8 +34,8 @@ _HELP = """Check every node against its spec: differences, and tests of what wor
 @click.option("--passive", is_flag=True, help="Check only what the probe reads; send no second script.")
 @click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),
               help="How deep to check, overriding verify.level in the spec. smoke starts a container of verify.image. "
-              "stress also loads all GPUs of idle nodes with the PyTorch of verify.torch: matrix products, memory, "
-              "copies, all-reduce.")  # fmt: skip
+              "stress also loads all GPUs of idle nodes with the PyTorch of verify.torch, or of verify.image: matrix "
+              "products, memory, copies, all-reduce.")  # fmt: skip
 @click.option("--seconds", type=Number(1, 3600), metavar="SECONDS",
               help=f"Seconds of load for --level stress; all GPUs at once.  [default: {SECONDS}]")  # fmt: skip
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:

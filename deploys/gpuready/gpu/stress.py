@@ -31,7 +31,8 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
 NO_TORCH = (
-    "verify.torch is not set, so no PyTorch can load the GPUs: set it, or add -e verify.torch=/opt/train/bin/python"
+    "neither verify.torch nor verify.image is set, so no PyTorch can load the GPUs: set one, or add "
+    "-e verify.torch=/opt/train/bin/python"
 )
 _REPLACE = "drain the node and run the test again; if the same GPU fails, replace it"
 _SLOW = "compare its clocks, power and temperature under load: nvidia-smi -q -d PERFORMANCE,CLOCK,POWER -i INDEX"
@@ -39,10 +40,11 @@ _SLOW = "compare its clocks, power and temperature under load: nvidia-smi -q -d 
 
 @dataclass
 class Node:
-    """The result of the load on one node. ``skipped``, ``unknown``: why it did not run."""
+    """The result of the load on one node. ``skipped``, ``unknown``: why it did not run. ``fix``: what helps."""
 
     skipped: str = ""
     unknown: str = ""
+    fix: str = ""
     gpus: list[Gpu] = field(default_factory=list)
     xids: str = ""
     uncorrected: dict[str, int] = field(default_factory=dict)
@@ -57,7 +59,8 @@ def node(runs: Mapping[str, tuple[int, str]]) -> Node:
             + ", ".join(runs["busy"][1].split("\n")[:8]).strip(", ")[:400]
         )
     if "refused" in runs:
-        return Node(unknown=runs["refused"][1].strip()[:400])
+        why, _, fix = runs["refused"][1].strip().partition("\n")
+        return Node(unknown=why[:400], fix=fix[:400])
     rc, out = runs.get("stress", (1, "its output is incomplete"))
     before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
     if any(gpu.mig for gpu in cards(before)):
@@ -100,7 +103,7 @@ class Fleet:
 
 def _run(found: Node) -> Verdict:
     if found.unknown:
-        return unknown(found.unknown)
+        return unknown(found.unknown, found.fix)
     if not found.gpus:
         return unknown("nvidia-smi lists no GPU")
     wrong = [f"{gpu}: {what}: {why}" for gpu in found.gpus for what, why in gpu.errors.items()]
@@ -114,7 +117,7 @@ def _run(found: Node) -> Verdict:
         wrong.append(f"{len(lines)} new Xids in the kernel log: {lines[0][:160]}")
     if wrong:
         return fail(_several(wrong), 'drain the node; for an Xid, run gpuready explain "Xid N"', "\n".join(wrong[1:9]))
-    return passed(f"{len(found.gpus)} GPUs ran under load without an error ({found.gpus[0].software})")
+    return passed(f"GPUs under load: {len(found.gpus)}, without an error ({found.gpus[0].software})")
 
 
 def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
@@ -223,8 +226,9 @@ WORDS = {
 }
 RUN = _check(
     "stress.run",
-    "The load test could not run, or failed: something uses the GPUs, verify.torch does not work, a GPU hung or lost "
-    "its context, or the driver reported an error (Xid, uncorrectable memory error) under load.",
+    "The load test could not run, or failed: something uses the GPUs, the PyTorch of verify.torch or verify.image does "
+    "not work, a GPU hung or lost its context, or the driver reported an error (Xid, uncorrectable memory error) under "
+    "load.",
     "nvidia-smi; dmesg | grep -E 'NVRM|Xid'",
     "in use: drain the node first; Xid: gpuready explain 'Xid N'",
 )

@@ -22,7 +22,7 @@ from gpuready.tools.status.record import PATH
 #: Seconds for an exec that only reads images, in addition to the time for each image.
 _SHORT = 60
 #: How the new container asks for all GPUs. A hardened toolkit ignores the variable and reads the mount.
-_ASK = {
+ASK = {
     False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
     True: ("-v", "/dev/null:/var/run/nvidia-container-devices/all"),
 }
@@ -42,7 +42,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
         "torch_smoke": resources.document("probe/torch-smoke.py"),
         "environments": [(one.env, one.name) for one in spec.torch_wheels] if spec.verify.level != "config" else [],
         "wheel_smoke": resources.document("wheels/smoke.py"),
-        "ask": _ASK[spec.toolkit.hardened],
+        "ask": ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
         "pause": sandbox_image(spec, state),
         "slice": pod_slice(state),

@@ -1,4 +1,4 @@
-"""Load the GPUs of one idle node (templates/stress), with progress. Nothing on the node changes."""
+"""Load the GPUs of one idle node (templates/stress), with progress. No setting of the node changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from gpuready.core import resources
 from gpuready.core.ignored_containers import words
 from gpuready.core.records import Records
 from gpuready.gpu.stress import NO_TORCH, Node, node
+from gpuready.operations.active import ASK
 from gpuready.operations.step import show
 from gpuready.operations.transport import Session, count_exec
 from gpuready.spec.model import NodeSpec
 
 #: Seconds in addition to the load: to start torch, to allocate, to compare, and to wait for a GPU that hangs.
 _BESIDE = 300
-#: Seconds for the idle check and nvidia-smi, before and after.
-_AROUND = 150
+#: Seconds for the idle check, nvidia-smi and the container, before and after.
+_AROUND = 300
 
 
 def limit(seconds: int) -> int:
@@ -26,14 +27,21 @@ def limit(seconds: int) -> int:
     return _BESIDE + 8 * seconds
 
 
+def has_torch(spec: NodeSpec) -> bool:
+    """Tell whether the spec names a PyTorch, on the node or in an image."""
+    return bool(spec.verify.torch or spec.verify.image)
+
+
 def run_stress(host: Host, spec: NodeSpec, seconds: int) -> Node:
     """Load the GPUs for about ``seconds``, if nothing uses them. Closing the session ends the load."""
-    if not spec.verify.torch:
+    if not has_torch(spec):
         return Node(unknown=NO_TORCH)
     slurm, *ignored = words(spec)
     script = resources.script(
         "stress/stress",
-        torch=spec.verify.torch,
+        torch=spec.verify.torch or "",
+        image=spec.verify.image or "",
+        ask=ASK[spec.toolkit.hardened],
         program=resources.document("stress/stress.py"),
         seconds=seconds,
         limit=limit(seconds),

@@ -205,9 +205,9 @@ class Verify(Section):
     level: Level = "effective"
     """effective asks the engines, config only reads files, smoke also starts a container."""
     image: Image | None = None
-    """The image of the smoke container; it must be on the node, because it is never pulled."""
+    """The image of the smoke container; without verify.torch, of the load test. It must be on the node: no pull."""
     torch: Path | None = None
-    """The python of a PyTorch environment on the node; as its owner, verify multiplies and reduces on the GPU."""
+    """The python of a PyTorch environment on the node, run as its owner. For the load test, it overrides image."""
     waive: tuple[Waiver, ...] = Field(default=(), strict=False)
     """Failing checks to accept."""
     thresholds: Thresholds = Thresholds.model_construct()
