@@ -686,7 +686,7 @@ def test_no_cdi_spec_makes_a_comparison_crash(text: str, suffix: str) -> None:
     assert found.diff and not found.error
     for check in CATALOGUE:
         if check.component == "cdi":
-            assert check.judge(spec, node).summary
+            assert check.verdict(spec, node).summary
 
 
 CDI_KEPT = "/var/lib/gpuready/backup"

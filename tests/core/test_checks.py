@@ -822,11 +822,11 @@ def test_levels(level: str, run: set[str]) -> None:
 
 
 def test_a_long_error_is_shortened_and_kept_whole_as_evidence() -> None:
-    found = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": NESTED}))
+    found = BY_ID["docker.smoke"].verdict(spec(**SMOKE), state(docker=NVIDIA, active={"smoke": NESTED}))
     assert "debian:13: docker: Error response from daemon: failed to create" in found.summary
     assert found.summary.endswith(CAUSE) and _WHERE not in found.summary and len(found.summary) < 400
     assert found.evidence == str(NESTED["out"]).strip()
-    short = BY_ID["docker.smoke"].judge(spec(**SMOKE), state(docker=NVIDIA, active=answered("smoke", "no", 1)))
+    short = BY_ID["docker.smoke"].verdict(spec(**SMOKE), state(docker=NVIDIA, active=answered("smoke", "no", 1)))
     assert short.evidence == ""
 
 

@@ -82,7 +82,7 @@ def test_the_probe_looks_for_every_mark(mark: str) -> None:
 
 
 def verdict(id: str, node: NodeState, **blocks: Any) -> tuple[str, str]:
-    judged = BY_ID[id].judge(NodeSpec.model_validate(blocks), node)
+    judged = BY_ID[id].verdict(NodeSpec.model_validate(blocks), node)
     return judged.status, f"{judged.summary} {judged.remedy}"
 
 

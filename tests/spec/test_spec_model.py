@@ -9,7 +9,7 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from gpuready.spec.model import TOOLKIT_VERSION, DockerSpec, NodeSpec
+from gpuready.spec.model import TOOLKIT_VERSION, ContainerdSpec, CrioSpec, DockerSpec, NodeSpec
 from gpuready.spec.schema_help import allowed_at, elsewhere, words_at
 from gpuready.spec.sizes import to_bytes
 
@@ -124,8 +124,9 @@ def test_what_is_no_size_is_refused(given: str) -> None:
 
 def test_a_mapping_requires_an_engine() -> None:
     runtimes = NodeSpec.model_validate({"runtimes": {"docker": {"shm_size": "8g"}, "containerd": "absent"}}).runtimes
-    assert runtimes.required_docker == DockerSpec(shm_size="8g")
-    assert runtimes.required_containerd is None and runtimes.required_crio is None
+    assert runtimes.docker_settings == DockerSpec(shm_size="8g")
+    assert [runtimes.requires(engine) for engine in ("docker", "containerd", "crio")] == [True, False, False]
+    assert runtimes.containerd_settings == ContainerdSpec() and runtimes.crio_settings == CrioSpec()
 
 
 def test_words() -> None:

@@ -13,8 +13,9 @@ from enum import IntEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+from gpuready.core.component import NotComparable
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 
 class Level(IntEnum):
@@ -41,7 +42,16 @@ class Verdict:
     remedy: str = ""
 
 
+class EndCheck(Exception):
+    """Raised by a helper of several checks: the check that called it ends with this verdict."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.summary)
+        self.verdict = verdict
+
+
 Judge = Callable[[NodeSpec, NodeState], Verdict]
+"""Returns the verdict. It may also raise EndCheck, or NotComparable (:func:`gpuready.core.need.value`): unknown."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,15 @@ class Check:
         if area == "driver":  # most driver checks judge the node, not the driver component
             return "driver" if what in ("config", "held") else "node"
         return "ldso" if area == "libcuda" else area
+
+    def verdict(self, spec: NodeSpec, state: NodeState) -> Verdict:
+        """Judge the node. The check is unknown if it needs a value that could not be read."""
+        try:
+            return self.judge(spec, state)
+        except EndCheck as e:
+            return e.verdict
+        except NotComparable as e:
+            return unknown(str(e))
 
 
 @dataclass(frozen=True)
@@ -165,7 +184,7 @@ def _one(
     root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
     if root:
         return skip(f"see {root[0]}")
-    verdict = known[check.id] if check.id in known else check.judge(spec, state)
+    verdict = known[check.id] if check.id in known else check.verdict(spec, state)
     if verdict.status == "fail" and not verdict.remedy:
         return replace(verdict, remedy=check.fix)
     return verdict
@@ -181,10 +200,6 @@ def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdic
         return replace(verdict, summary=f"{verdict.summary} (its waiver expired on {last.until})")
     summary = f"waived until {last.until}: {last.reason}; {verdict.summary}"
     return warn(summary, verdict.remedy, verdict.evidence)
-
-
-def unread(value: Unknown) -> Verdict:
-    return unknown(value.unknown)
 
 
 def concerning(checks: Iterable[Check], spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:

@@ -35,7 +35,10 @@ class Disruption(IntEnum):
 
 
 class NotComparable(Exception):
-    """This node cannot reach the state that the spec describes. The message is one sentence that says why."""
+    """This node cannot reach the state that the spec describes. The message is one sentence that says why.
+
+    A component is then blocked, and a check unknown.
+    """
 
 
 def refuse_irregular(path: str, state: NodeState, then: str = "") -> None:

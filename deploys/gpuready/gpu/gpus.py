@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gpuready.core.check import Check, Judge, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
+from gpuready.core import need
+from gpuready.core.check import Check, EndCheck, Judge, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown
 from gpuready.gpu.facts.smi import Gpu, gpus
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -29,14 +30,13 @@ class Finding:
     remedy: str
 
 
-def listed(state: NodeState) -> tuple[Gpu, ...] | Verdict:
-    """Return the GPUs that nvidia-smi lists, or the verdict where there are none to judge."""
+def listed(state: NodeState) -> tuple[Gpu, ...]:
+    """Return the GPUs that nvidia-smi lists. If there are none, the check is skipped."""
     if state.driver.smi is None:
-        return skip("nvidia-smi did not run: no driver is loaded, or nvidia-smi is not in root's PATH")
-    found = gpus(state.driver.smi) if isinstance(state.driver.smi, str) else state.driver.smi
-    if isinstance(found, Unknown):
-        return unknown(found.unknown)
-    return found or skip(_NO_GPU)
+        raise EndCheck(skip("nvidia-smi did not run: no driver is loaded, or nvidia-smi is not in root's PATH"))
+    if not (found := need.value(gpus(need.value(state.driver.smi)))):
+        raise EndCheck(skip(_NO_GPU))
+    return found
 
 
 def each(judge: Callable[[NodeSpec, Gpu], Iterable[Finding] | None], good: str, lacks: str) -> Judge:
@@ -48,8 +48,6 @@ def each(judge: Callable[[NodeSpec, Gpu], Iterable[Finding] | None], good: str, 
 
     def judge_all(spec: NodeSpec, state: NodeState) -> Verdict:
         found = listed(state)
-        if isinstance(found, Verdict):
-            return found
         judged = [(gpu, judge(spec, gpu)) for gpu in found]
         if all(findings is None for _, findings in judged):
             return skip(lacks)
@@ -61,25 +59,14 @@ def each(judge: Callable[[NodeSpec, Gpu], Iterable[Finding] | None], good: str, 
         affected = len({gpu.bus for gpu, _ in worst})
         summary = f"{affected} of {len(found)} GPUs: {first.text}" if len(found) > 1 else first.text
         evidence = "; ".join(f"{gpu.bus}: {finding.text}" for gpu, finding in wrong[:8])
-        return (fail if first.status == "fail" else warn)(summary, first.remedy, evidence)
+        return Verdict(first.status, summary, evidence, first.remedy)
 
     return judge_all
 
 
-def with_driver(judge: Judge) -> Judge:
-    """Skip the check where no nvidia module is loaded."""
-
-    def judge_loaded(spec: NodeSpec, state: NodeState) -> Verdict:
-        return judge(spec, state) if state.driver.loaded else skip("no nvidia module is loaded")
-
-    return judge_loaded
-
-
-def companions(state: NodeState, names: re.Pattern[str]) -> dict[str, str] | Unknown:
+def companions(state: NodeState, names: re.Pattern[str]) -> dict[str, str]:
     """Map each installed package whose whole name matches ``names`` to its version."""
-    if isinstance(state.packages, Unknown):
-        return state.packages
-    return {name: package.version for name, package in state.packages.items() if names.fullmatch(name)}
+    return {name: package.version for name, package in need.value(state.packages).items() if names.fullmatch(name)}
 
 
 def of_version(package: str, driver: str) -> bool:
@@ -121,9 +108,7 @@ def _answers(spec: NodeSpec, state: NodeState) -> Verdict:
         if code is None:
             return unknown(smi.unknown)
         return fail(f"nvidia-smi exits with {code[1]}: {_EXITS.get(int(code[1]), 'it failed')}", evidence=smi.unknown)
-    found = gpus(smi)
-    if isinstance(found, Unknown):
-        return unknown(found.unknown)
+    found = need.value(gpus(smi))
     if not found:
         return unknown(_NO_GPU) if has_gpu(state) else skip(_NO_GPU)
     errors = [f"{gpu.bus}: {path} is {text}" for gpu in found for path, text in gpu.errors.items()]

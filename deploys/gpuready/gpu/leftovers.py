@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.facts.leftovers import Holder
-from gpuready.gpu.gpus import check, companions, of_version, with_driver
+from gpuready.gpu.gpus import check, companions, of_version
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState, Unknown
 from gpuready.state.persistenced import PERSISTENCED, persistence
@@ -18,8 +19,8 @@ from gpuready.state.persistenced import PERSISTENCED, persistence
 _COMPANION = re.compile(r"(nvidia-imex|libnvidia-nscq|libnvsdm)(-[0-9]+)?(:\w+)?")
 
 
-@with_driver
 def _processes(spec: NodeSpec, state: NodeState) -> Verdict:
+    need.driver(state)
     held = state.leftovers
     if held.unread:
         return unknown(held.unread, "the maps of a process in state D cannot be read: look at dmesg")
@@ -47,8 +48,8 @@ def _grouped(holders: tuple[Holder, ...], names: dict[str, str]) -> dict[str, st
     }
 
 
-@with_driver
 def _links(spec: NodeSpec, state: NodeState) -> Verdict:
+    need.driver(state)
     missing = state.leftovers.unlinked
     cgroups = state.docker.cgroup_driver if isinstance(state.docker, Docker) else ""
     if cgroups != "systemd" and state.containerd is None:
@@ -58,12 +59,9 @@ def _links(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed("each device node of the driver has its link in /dev/char")
 
 
-@with_driver
 def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
-    driver = state.driver.loaded
-    if isinstance(state.driver.smi, Unknown):
-        return unread(state.driver.smi)
-    cells = re.findall(r"<gsp_firmware_version>([^<]*)<", state.driver.smi or "")
+    driver = need.driver(state)
+    cells = re.findall(r"<gsp_firmware_version>([^<]*)<", need.value(state.driver.smi) or "")
     runs = {cell.strip() for cell in cells if re.fullmatch(r"[0-9.]+", cell.strip())}
     if not runs:
         return skip("no GPU runs GSP firmware")
@@ -79,22 +77,18 @@ def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"driver and GSP firmware are {driver}")
 
 
-@with_driver
 def _persistenced(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.units, Unknown):
-        return unread(state.units)
+    need.driver(state)
+    need.value(state.units)
     now, enabled = persistence(state), state.unit(PERSISTENCED).enabled
     if enabled not in ("enabled", "static"):
         return skip(f"{PERSISTENCED} is {'not installed' if now == 'not installed' else enabled or 'not enabled'}")
     return passed(f"{PERSISTENCED} is {now}") if now == "active" else warn(f"{PERSISTENCED} is {now}")
 
 
-@with_driver
 def _companions(spec: NodeSpec, state: NodeState) -> Verdict:
-    driver = state.driver.loaded
+    driver = need.driver(state)
     found = companions(state, _COMPANION)
-    if isinstance(found, Unknown):
-        return unread(found)
     if not found:
         return skip("neither IMEX nor NSCQ is installed as a package")
     wrong = [f"{name} {version}" for name, version in sorted(found.items()) if not of_version(version, driver)]
@@ -103,8 +97,8 @@ def _companions(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"of the driver's version: {', '.join(sorted(found))}")
 
 
-@with_driver
 def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
+    need.driver(state)
     missing = state.leftovers.peers
     if missing:
         return warn(f"installed, but not loaded: {', '.join(missing)}")

@@ -7,31 +7,25 @@ cuDeviceGetCount and their error numbers).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from gpuready.core.check import Check, Judge, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread
-from gpuready.gpu.gpus import check, with_driver
+from gpuready.core import need
+from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
+from gpuready.gpu.gpus import check
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import DRIVER_DIRS, library_version
-from gpuready.state.model import Linker, NodeState, Unknown
+from gpuready.state.model import Linker, NodeState
 
 
-def of_linker(judge: Callable[[NodeState, Linker], Verdict]) -> Judge:
-    """Judge the linker of a node that has a GPU or driver libraries, or whose spec names directories."""
-
-    def judge_linker(spec: NodeSpec, state: NodeState) -> Verdict:
-        linker = state.linker
-        if isinstance(linker, Unknown):
-            return unread(linker)
-        if has_gpu(state) or linker.libs or not isinstance(spec.ldso, str):
-            return judge(state, linker)
-        return skip("no NVIDIA driver on this node")
-
-    return judge_linker
+def driver_linker(spec: NodeSpec, state: NodeState) -> Linker:
+    """Return the linker. The check is skipped if there is no GPU, no driver library, and no directory in the spec."""
+    linker = need.value(state.linker)
+    if has_gpu(state) or linker.libs or not isinstance(spec.ldso, str):
+        return linker
+    raise EndCheck(skip("no NVIDIA driver on this node"))
 
 
-@of_linker
-def _ldcache(state: NodeState, linker: Linker) -> Verdict:
+def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
+    linker = driver_linker(spec, state)
     listed = linker.cache.get("libcuda.so.1", ())
     if not listed:
         found = sorted({p.rpartition("/")[0] for p in linker.libs if "/libcuda.so" in p})
@@ -49,17 +43,16 @@ def _ldcache(state: NodeState, linker: Linker) -> Verdict:
     return passed(f"ldconfig -p lists {listed[0]}")
 
 
-@of_linker
-def _loader(state: NodeState, linker: Linker) -> Verdict:
+def _loader(spec: NodeSpec, state: NodeState) -> Verdict:
+    linker = driver_linker(spec, state)
     if not linker.loader:
         return fail("the loader does not find libcuda.so.1", evidence="LD_TRACE_LOADED_OBJECTS lists no libcuda.so.1")
     return passed(f"the loader uses {linker.loader}")
 
 
 def _stub(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.linker, Unknown):
-        return unread(state.linker)
-    bad = [p for paths in state.linker.cache.values() for p in paths if odd(state.linker.libs.get(p, p)) or odd(p)]
+    linker = need.value(state.linker)
+    bad = [p for paths in linker.cache.values() for p in paths if odd(linker.libs.get(p, p)) or odd(p)]
     for path, file in state.glob("/etc/ld.so.conf").items():
         bad += [f"{path}: {line.strip()}" for line in file.text.splitlines() if odd(f"{line.split('#')[0].strip()}/")]
     if bad:
@@ -86,12 +79,9 @@ _MEANS = {
 }
 
 
-@with_driver
 def _init(spec: NodeSpec, state: NodeState) -> Verdict:
-    answer = state.active.get("cuda")
-    if answer is None or "unknown" in answer:
-        return unknown((answer or {}).get("unknown", "cuInit was not called"))
-    out = str(answer.get("out", ""))
+    need.driver(state)
+    out = str(need.answer(state, "cuda", "cuInit was not called").get("out", ""))
     return result_of(out, spec) or unknown(out.strip()[:200] or "no answer")
 
 

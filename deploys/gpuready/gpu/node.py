@@ -5,18 +5,17 @@ Sources: dpkg(1) (a package that is unpacked and not configured), cloud-init's s
 
 from __future__ import annotations
 
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 DRAINED = "/var/lib/gpuready/drained"
 _STATUS = "/run/cloud-init/status.json"
 
 
 def _packages(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages)
-    broken = sorted(name for name, package in state.packages.items() if not package.configured)
+    broken = sorted(name for name, package in need.value(state.packages).items() if not package.configured)
     if broken:
         return fail(f"not configured: {', '.join(broken[:6])}", evidence=f"{len(broken)} packages")
     return passed("the packages of driver, toolkit and container engines are configured")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
+from gpuready.core import need
+from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.facts.links import Links, links, matrix
 from gpuready.gpu.gpus import RESET, ROOTS, check
 from gpuready.gpu.nvswitch import switched
@@ -31,21 +32,19 @@ _P2P_STATES = {
 }
 
 
-def _links(state: NodeState) -> dict[int, Links] | Verdict:
-    answers = [state.active[name] for name in ("nvlink", "nvlink_errors") if name in state.active]
-    if len(answers) < 2:
-        return skip("nvidia-smi is missing, or no driver is loaded")
-    for answer in answers:
-        if "unknown" in answer:
-            return unknown(answer["unknown"])
+def _links(state: NodeState) -> dict[int, Links]:
+    names = ("nvlink", "nvlink_errors")
+    if not set(names) <= set(state.active):
+        raise EndCheck(skip("nvidia-smi is missing, or no driver is loaded"))
+    answers = [need.answer(state, name) for name in names]
     status, counters = (_out(answer) for answer in answers)
     found = links(status, counters)
     if not any(gpu.speed for gpu in found.values()):
         failed = [answer for answer in answers if answer.get("rc")]
         output = _out(failed[0]).strip()[:200] if failed else ""
         if not failed or "not supported" in output.lower():
-            return skip("no GPU has NVLink")
-        return unknown(f"nvidia-smi nvlink: {output or 'no answer'}")
+            raise EndCheck(skip("no GPU has NVLink"))
+        raise EndCheck(unknown(f"nvidia-smi nvlink: {output or 'no answer'}"))
     return found
 
 
@@ -55,8 +54,6 @@ def _out(answer: Mapping[str, Any]) -> str:
 
 def _status(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _links(state)
-    if isinstance(found, Verdict):
-        return found
     linked = {number: gpu for number, gpu in found.items() if gpu.speed}
     down = {number: gpu for number, gpu in linked.items() if gpu.up < len(gpu.speed)}
     evidence = "; ".join(f"GPU {n}: {_down(gpu)}" for n, gpu in list(down.items())[:8])
@@ -86,8 +83,6 @@ def _down(gpu: Links) -> str:
 
 def _errors(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _links(state)
-    if isinstance(found, Verdict):
-        return found
     if not _out(state.active["nvlink_errors"]).strip():
         return skip("nvidia-smi prints no NVLink error counters")
     most = {name: limit("nvlink_errors", spec.verify.thresholds, name) for name in {g.name for g in found.values()}}
@@ -110,11 +105,9 @@ _WATCH = "check again later (nvidia-smi nvlink -re resets the counters): a count
 
 
 def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
-    answer = state.active.get("p2p")
-    if answer is None:
+    if "p2p" not in state.active:
         return skip("there is one GPU, nvidia-smi is missing, or no driver is loaded")
-    if "unknown" in answer:
-        return unknown(answer["unknown"])
+    answer = need.answer(state, "p2p")
     found = matrix(_out(answer))
     if not found:
         return unknown(f"nvidia-smi topo -p2p r: {_out(answer).strip()[:200] or 'no answer'}")
@@ -124,8 +117,11 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
     (one, two), why = next(iter(broken.items()))
     summary = f"GPU {one} cannot access the memory of GPU {two}: {_P2P_STATES.get(why, why)}"
     evidence = f"{len(broken)} of {len(found)} pairs"
-    joined = _links(state)
-    if isinstance(joined, dict) and all(n in joined and joined[n].up for pair in broken for n in pair):
+    try:
+        joined = _links(state)
+    except EndCheck:  # without NVLink
+        joined = {}
+    if all(n in joined and joined[n].up for pair in broken for n in pair):
         return fail(summary, evidence=evidence)
     return passed(f"{summary}; no NVLink connects them", evidence)
 

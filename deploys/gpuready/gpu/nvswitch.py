@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Verdict, fail, gpu_count, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import EndCheck, Verdict, fail, gpu_count, passed, skip, unknown, warn
+from gpuready.core.component import NotComparable
 from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import ROOTS, check, companions, listed, of_version
 from gpuready.spec.model import NodeSpec
@@ -22,10 +24,12 @@ _BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeo
 
 def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
     """Return the GPUs that are part of a fabric."""
-    found = listed(state)
-    if isinstance(found, Verdict):
-        return Unknown(unknown=found.summary) if found.status == "unknown" else []
-    return [gpu for gpu in found if gpu.fabric_state is not None]
+    try:
+        return [gpu for gpu in listed(state) if gpu.fabric_state is not None]
+    except NotComparable as e:
+        return Unknown(unknown=str(e))
+    except EndCheck:  # no GPU
+        return []
 
 
 def switched(spec: NodeSpec, state: NodeState) -> bool:
@@ -40,8 +44,8 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
     want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, _in_a_fabric(state)
     if want == "auto" and not switches and not members:
         return skip("no NVSwitch")
-    if isinstance(members, Unknown) and not switches:
-        return unread(members)
+    if not switches:
+        need.value(members)
     seen = f"{len(switches)} on the PCI bus" if switches else "the GPUs are part of a fabric"
     there = bool(switches or members)
     if want is True and not there:
@@ -58,8 +62,6 @@ def _version(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no NVSwitch on the PCI bus")
     driver = state.driver.loaded
     found = companions(state, _PACKAGE)
-    if isinstance(found, Unknown):
-        return unread(found)
     if not found:
         return unknown("no fabric manager package is installed", "if it is installed another way: nv-fabricmanager -v")
     if any(of_version(version, driver) for version in found.values()):
@@ -72,22 +74,19 @@ def _state(spec: NodeSpec, state: NodeState) -> Verdict:
     switches, members = state.driver.pci_switches, _in_a_fabric(state)
     if not switches and not members:
         return skip("no NVSwitch")
-    if switches and isinstance(state.units, Unknown):
-        return unread(state.units)
-    unit = None if isinstance(state.units, Unknown) else state.units.get(UNIT)
+    unit = need.value(state.units).get(UNIT) if switches else None
     if switches and state.systemd and (unit is None or unit.active != "active"):
         return fail(f"{UNIT} is {unit.active if unit else 'not installed'}")
-    if isinstance(members, Unknown):
-        return unread(members)
-    wrong = [(gpu, why) for gpu in members if (why := _why(gpu))]
+    gpus = need.value(members)
+    wrong = [(gpu, why) for gpu in gpus if (why := _why(gpu))]
     if wrong:
         evidence = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
-        return fail(f"{len(wrong)} of {len(members)} GPUs: {wrong[0][1]}", evidence=evidence)
-    degraded = [f"{gpu.bus}: {name} {value}" for gpu in members for name, value in gpu.fabric_health.items()
+        return fail(f"{len(wrong)} of {len(gpus)} GPUs: {wrong[0][1]}", evidence=evidence)
+    degraded = [f"{gpu.bus}: {name} {value}" for gpu in gpus for name, value in gpu.fabric_health.items()
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
     if degraded:
         return warn(f"the fabric is degraded: {degraded[0]}", "drain the node, reset all GPUs", "; ".join(degraded[:8]))
-    return passed(f"the fabric is complete for {gpu_count(len(members))}" if members else f"{UNIT} is active")
+    return passed(f"the fabric is complete for {gpu_count(len(gpus))}" if gpus else f"{UNIT} is active")
 
 
 def _why(gpu: Gpu) -> str:

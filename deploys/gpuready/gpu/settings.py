@@ -74,8 +74,6 @@ def _mig(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
 
 def _uniform(spec: NodeSpec, state: NodeState) -> Verdict:
     found = listed(state)
-    if isinstance(found, Verdict):
-        return found
     if len(found) < 2:
         return skip("there is only one GPU")
     names = {gpu.name for gpu in found}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.core import need
 from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
@@ -34,11 +35,8 @@ def _python(spec: NodeSpec, state: NodeState) -> Verdict:
 def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.verify.torch:
         return skip(_NOT_NAMED)
-    if not state.driver.loaded:
-        return skip("no nvidia module is loaded")
-    answer = state.active.get("torch")
-    if answer is None or "unknown" in answer:
-        return unknown((answer or {}).get("unknown", "not checked"))
+    need.driver(state)
+    answer = need.answer(state, "torch")
     out = str(answer.get("out", "")).strip()
     try:
         report = read_json(out.rpartition("\n")[2])

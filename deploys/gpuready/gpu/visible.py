@@ -6,23 +6,21 @@ The quoted messages are Triton's own (libcuda_dirs, see triton.py). The containe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from gpuready.core.check import Check, Judge, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu import triton
-from gpuready.gpu.gpus import with_driver
-from gpuready.gpu.libcuda import odd, of_linker, result_of
+from gpuready.gpu.libcuda import driver_linker, odd, result_of
 from gpuready.gpu.triton import Sight
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
-from gpuready.state.model import Linker, NodeState, Unknown
+from gpuready.state.model import Linker, NodeState
 
 _LINKS = "Triton 2.x and the first 3.x releases link with -lcuda, but there is no libcuda.so beside it"
 
 
-@of_linker
-def _host(state: NodeState, linker: Linker) -> Verdict:
-    sight = _sight(linker)
+def _host(spec: NodeSpec, state: NodeState) -> Verdict:
+    sight = _sight(driver_linker(spec, state))
     if not triton.triton3(sight):
         return fail("Triton finds no libcuda.so.1 with ldconfig -p", evidence=", ".join(sight.listed("libcuda.so")))
     if not (linked := triton.triton2(sight)):
@@ -36,9 +34,7 @@ def _sight(linker: Linker) -> Sight:
 
 
 def _copies(spec: NodeSpec, state: NodeState) -> Verdict:
-    linker = state.linker
-    if isinstance(linker, Unknown):
-        return unread(linker)
+    linker = need.value(state.linker)
     loaded = state.driver.loaded
     several = triton.copies(_sight(linker))
     files = {path: real for path, real in linker.libs.items() if "/libcuda.so." in path}
@@ -56,21 +52,17 @@ def _copies(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed("the driver's libcuda is the only one") if files else skip("no libcuda on this node")
 
 
-def _of_container(judge: Callable[[NodeSpec, str], Verdict]) -> Judge:
-    """Judge the output of the smoke test's container; skip the check where no container ran or no module is loaded."""
-
-    @with_driver
-    def judge_output(spec: NodeSpec, state: NodeState) -> Verdict:
-        answer = state.active.get("smoke")
-        if answer is None or answer.get("rc") or "unknown" in answer:
-            return skip("no container ran (docker.smoke)")
-        return judge(spec, str(answer.get("out", "")))
-
-    return judge_output
+def _printed(state: NodeState) -> str:
+    """Return the output of the smoke test's container. Without it or a driver, the check is skipped."""
+    need.driver(state)
+    answer = state.active.get("smoke")
+    if answer is None or answer.get("rc") or "unknown" in answer:
+        raise EndCheck(skip("no container ran (docker.smoke)"))
+    return str(answer.get("out", ""))
 
 
-@_of_container
-def _inside(spec: NodeSpec, out: str) -> Verdict:
+def _inside(spec: NodeSpec, state: NodeState) -> Verdict:
+    out = _printed(state)
     if (result := result_of(out, spec)) is None:
         lost = re.search(r"^.*error while loading shared libraries.*$", out, re.M)
         if lost:
@@ -83,9 +75,8 @@ def _inside(spec: NodeSpec, out: str) -> Verdict:
     return result
 
 
-@_of_container
-def _inside_triton(spec: NodeSpec, out: str) -> Verdict:
-    sight = sight_in(out)
+def _inside_triton(spec: NodeSpec, state: NodeState) -> Verdict:
+    sight = sight_in(_printed(state))
     if sight.cache is None and not sight.env.get("TRITON_LIBCUDA_PATH"):
         return skip(f"{spec.verify.image} has no ldconfig, so it does not contain Triton")
     if bad := [path for path in sight.listed("libcuda.so") if odd(sight.files.get(path, path)) == "stubs"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuready.core.check import Verdict, fail, passed, skip, unread, warn
+from gpuready.core import need
+from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, warn
 from gpuready.gpu.facts.kernel_log import Event, KernelLog
 from gpuready.gpu.gpus import check
 from gpuready.gpu.thresholds import Action, xid_action
@@ -16,21 +17,17 @@ _SYSLOG = 1 << 34
 _SEVERITY = {"fail": 0, "warn": 1, "pass": 2}
 
 
-def _log(state: NodeState) -> KernelLog | Verdict:
+def _log(state: NodeState) -> KernelLog:
     log = state.driver.log
     if log is None:
-        return skip("no nvidia module is loaded")
-    if isinstance(log, Unknown):
-        if state.capabilities and not int(state.capabilities, 16) & _SYSLOG:
-            return skip("this container may not read the host's kernel log (no CAP_SYSLOG)")
-        return unread(log)
-    return log
+        raise EndCheck(skip("no nvidia module is loaded"))
+    if isinstance(log, Unknown) and state.capabilities and not int(state.capabilities, 16) & _SYSLOG:
+        raise EndCheck(skip("this container may not read the host's kernel log (no CAP_SYSLOG)"))
+    return need.value(log)
 
 
 def _xids(spec: NodeSpec, state: NodeState) -> Verdict:
     log = _log(state)
-    if isinstance(log, Verdict):
-        return log
     xids = [(event, _asks(event)) for event in log.events if not event.switch]
     xids.sort(key=lambda xid: _SEVERITY[xid[1][0]])
     if not xids:
@@ -55,8 +52,6 @@ def _asks(event: Event) -> tuple[str, Action]:
 
 def _switches(spec: NodeSpec, state: NodeState) -> Verdict:
     log = _log(state)
-    if isinstance(log, Verdict):
-        return log
     sxids = sorted((event for event in log.events if event.switch), key=lambda event: event.nonfatal)
     if not sxids:
         return passed(f"no SXid{_reach(log)}")

@@ -82,19 +82,20 @@ def tcp_links(server: str, of_server: Wires, client: str, of_client: Wires) -> l
     """Return the links over TCP: interfaces in one network, else by order; or one link that says what is missing."""
     sides = ((server, of_server), (client, of_client))
     if problems := [f"{host}: {found.problem}" for host, found in sides if found.problem]:
-        ends = [_wire_end(host, found.wires[0]) if found.wires else End(host, "tcp", 0) for host, found in sides]
+        ends = [wire_end(host, found.wires[0]) if found.wires else End(host, "tcp", 0) for host, found in sides]
         return [Link(ends[0], ends[1], "; ".join(problems))]
     facing = list(of_client.wires)
     made = []
     for mine in of_server.wires:
         same = [wire for wire in facing if wire.address.network == mine.address.network] or facing
         if same:
-            made.append(Link(_wire_end(server, mine), _wire_end(client, same[0])))
+            made.append(Link(wire_end(server, mine), wire_end(client, same[0])))
             facing.remove(same[0])
     return made
 
 
-def _wire_end(host: str, wire: Wire) -> End:
+def wire_end(host: str, wire: Wire) -> End:
+    """Return the interface as an end of a link over TCP."""
     return End(host, wire.netdev, 0, wire.netdev, str(wire.address.ip), None, wire.line_gbps, wire.mtu)
 
 

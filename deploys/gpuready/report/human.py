@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gpuready.core.check import DECIDE, UNDECIDED
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.hosts import CHOOSE
-from gpuready.report import compat_report, containers, fabric, facts, nccl, status
+from gpuready.report import compat_report, fabric, facts, nccl, status
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
@@ -26,7 +26,7 @@ from gpuready.report.brief import MOST_HOSTS, summary_lines
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.page import labelled, page, problem
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, count, lines, one_line
+from gpuready.report.text import Painter, count, grouped, lines, one_line
 
 CLASSES = {
     "none": "nothing is disturbed",
@@ -65,7 +65,7 @@ def answer_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
     elif run.verb == "nccl":
         yield from nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
     elif run.verb == "docker-args":
-        yield from containers.lines({h.name: h.docker_args for h in run.hosts if h.docker_args is not None}, paint)
+        yield from _docker_args(run, paint)
     elif run.verb == "status":
         yield status.table(run, paint)
     elif run.verb == "compat":
@@ -73,6 +73,17 @@ def answer_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
     elif run.fabric is not None:
         yield from fabric.blocks(run, paint)
     yield attached_lines(run, paint)
+
+
+def _docker_args(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """One line for all hosts that share it, and why each option."""
+    answers = ((host.docker_args, host.name) for host in run.hosts if host.docker_args is not None)
+    for arguments, names in grouped(answers).items():
+        yield [
+            f"{paint('bold', 'docker run')} on {hostlist(names)}",
+            f"    {' '.join(map(str, arguments))}",
+            *(f"      {each}: {each.why}" for each in arguments),
+        ]
 
 
 def _headline(run: Run) -> str:

@@ -444,16 +444,8 @@ def _change(change: Difference) -> dict[str, Any]:
 
 
 def _check(judged: Judged) -> dict[str, Any]:
-    verdict = judged.verdict
-    return {
-        "id": judged.check.id,
-        "level": judged.check.level.name,
-        "gpu": judged.check.gpu,
-        "status": verdict.status,
-        "summary": verdict.summary,
-        "evidence": verdict.evidence,
-        "remedy": verdict.remedy,
-    }
+    check = judged.check
+    return {"id": check.id, "level": check.level.name, "gpu": check.gpu, **asdict(judged.verdict)}
 
 
 def _answer(answer: Prediction) -> dict[str, Any]:

@@ -22,20 +22,23 @@ class Runtimes(Section):
     podman: Literal["auto", "absent"] = "auto"
     """Podman."""
 
-    # The settings of an engine that the spec requires, else None.
+    def requires(self, engine: Literal["docker", "containerd", "crio"]) -> bool:
+        return not isinstance(getattr(self, engine), str)
+
+    # The settings of an engine: the defaults if the spec does not name it.
 
     @property
-    def required_docker(self) -> DockerSpec | None:
-        return self.docker if isinstance(self.docker, DockerSpec) else None
+    def docker_settings(self) -> DockerSpec:
+        return self.docker if isinstance(self.docker, DockerSpec) else DockerSpec.model_construct()
 
     @property
-    def required_containerd(self) -> ContainerdSpec | None:
-        return self.containerd if isinstance(self.containerd, ContainerdSpec) else None
+    def containerd_settings(self) -> ContainerdSpec:
+        return self.containerd if isinstance(self.containerd, ContainerdSpec) else ContainerdSpec.model_construct()
 
     @property
-    def required_crio(self) -> CrioSpec | None:
-        return self.crio if isinstance(self.crio, CrioSpec) else None
+    def crio_settings(self) -> CrioSpec:
+        return self.crio if isinstance(self.crio, CrioSpec) else CrioSpec.model_construct()
 
     @property
     def installs_docker(self) -> bool:
-        return self.required_docker is not None and self.required_docker.install == "distro"
+        return self.docker_settings.install == "distro"

@@ -283,14 +283,14 @@ def test_other_wheels_import_every_module_of_their_record(tmp_path: Path) -> Non
     told = smoke("apex", tmp_path)
     assert told["imported"]["error"].startswith("apex: RuntimeError: x") and str(told["imported"]).count("what it was")
     spec = NodeSpec.model_validate({"torch_wheels": [{"wheel": "apex-0.1-py3-none-any.whl", "env": "/opt/train"}]})
-    judged = BY_ID["wheels.works"].judge(spec, wheel_verdicts.node(out=json.dumps(told)))
+    judged = BY_ID["wheels.works"].verdict(spec, wheel_verdicts.node(out=json.dumps(told)))
     assert judged.status == "fail" and judged.summary.startswith("apex in /opt/train cannot be imported: apex: Runt")
     assert judged.summary.endswith("xxx what it was") and len(judged.summary) == 400
 
 
 def test_what_is_missing_can_be_pasted_into_a_shell() -> None:
     node = wheel_verdicts.node(missing=["sympy>=1.13 (it is 1.2)", "filelock"])
-    judged = BY_ID["wheels.works"].judge(NodeSpec.model_validate(wheel_verdicts.NAMED), node)
+    judged = BY_ID["wheels.works"].verdict(NodeSpec.model_validate(wheel_verdicts.NAMED), node)
     assert judged.remedy == "install them: /opt/train/bin/python -m pip install 'sympy>=1.13' filelock"
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
-from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core import need, owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state import docker_daemon
 from gpuready.state.cdi_unit import UNIT, target
@@ -63,8 +63,7 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("there is no CDI spec of nvidia.com/gpu")
     told = [line for s in found for line in _wrong(s, state)]
     if not told:
-        if isinstance(state.driver.smi, Unknown):
-            return unread(state.driver.smi)
+        need.value(state.driver.smi)
         if state.driver.loaded:
             return passed(f"matches the driver: {', '.join(s.path for s in found)}")
         return passed("all its files exist")
@@ -109,9 +108,7 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
 def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.podman == "absent":
         return skip("runtimes.podman: absent")
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages)
-    podman = state.packages.get("podman")
+    podman = need.value(state.packages).get("podman")
     if podman is None:
         return skip("no podman on this node")
     if not state.driver.loaded:
@@ -132,15 +129,14 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
 def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent" or state.docker is None:
         return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
-    if isinstance(state.docker, Unknown):
-        return unread(state.docker)
+    docker = need.value(state.docker)
     if docker_daemon.engine_version(state) < docker_daemon.CDI_SINCE:
-        return skip(f"Docker {state.docker.version} does not support CDI devices; 25.0 or newer does")
-    if state.docker.cdi_spec_dirs:
-        lost = _elsewhere(state, "Docker", state.docker.cdi_spec_dirs)
+        return skip(f"Docker {docker.version} does not support CDI devices; 25.0 or newer does")
+    if docker.cdi_spec_dirs:
+        lost = _elsewhere(state, "Docker", docker.cdi_spec_dirs)
         if lost:
             return warn(lost)
-        return passed(f"docker run --device {KIND}=all, specs from {', '.join(state.docker.cdi_spec_dirs)}")
+        return passed(f"docker run --device {KIND}=all, specs from {', '.join(docker.cdi_spec_dirs)}")
     features = docker_daemon.read(state).get("features")
     if isinstance(features, dict) and features.get("cdi") is True:
         return warn(
@@ -158,12 +154,11 @@ def _crio(spec: NodeSpec, state: NodeState) -> Verdict:
     return _pods(state, "CRI-O", state.crio if spec.runtimes.crio != "absent" else None)
 
 
-def _pods(state: NodeState, engine: str, running: Cri | Unknown | None) -> Verdict:
+def _pods(state: NodeState, engine: str, answer: Cri | Unknown | None) -> Verdict:
     """Judge where a CRI engine looks for CDI specs, by its own answer."""
+    running = need.value(answer)
     if running is None:
         return skip(f"{engine} was not asked")
-    if isinstance(running, Unknown):
-        return unread(running)
     if running.enable_cdi is False:
         return passed(f"CDI devices are off in {engine}")
     lost = _elsewhere(state, engine, running.cdi_spec_dirs)

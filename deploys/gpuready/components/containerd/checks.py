@@ -8,12 +8,11 @@ from __future__ import annotations
 from gpuready.components.containerd import files
 from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerd.files import UNIT
-from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
-from gpuready.core.component import NotComparable
+from gpuready.core import need, owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.smoke import gpus_seen, not_run
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 
 def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -21,10 +20,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     applies = component.applies(spec, state)
     if not applies.yes:
         return skip(applies.reason)
-    try:
-        found, actual = files.readable(state), component.actual(spec, state)
-    except NotComparable as e:
-        return unknown(str(e))
+    found, actual = files.readable(state), component.actual(spec, state)
     whose = owners.observed("runtime", spec, state, "containerd")
     remedy = f"change it there: {whose}" if whose else ""
     if "nvidia" not in found.runtimes:
@@ -36,9 +32,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(told, remedy)
     if state.unit(UNIT).active != "active":
         return skip(f"{whose}, and {UNIT} does not run") if whose else unknown(f"{UNIT} does not run")
-    running = actual[RUNNING]
-    if isinstance(running, Unknown):
-        return unread(running)
+    running = need.value(actual[RUNNING])
     if running != TAKEN_OVER:
         told = f"containerd runs with an older configuration: {running}"
         return warn(told, remedy) if whose else fail(told)
@@ -62,11 +56,9 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
     found = files.known(state)
     if whose and (found is None or "nvidia" not in found.runtimes):
         return skip(f"{whose}, and containerd has no runtime nvidia")
-    answer = state.active.get("pod")
-    if answer is None:
+    if "pod" not in state.active:
         return skip("there is no crictl on the node to start a pod with")
-    if "unknown" in answer:
-        return unknown(answer["unknown"])
+    answer = need.answer(state, "pod")
     out = answer.get("out", "").strip()
     if answer.get("rc"):
         return not_run(f"a pod of {spec.verify.image} under the runtime nvidia", answer["rc"], out)

@@ -42,7 +42,7 @@ class Containerd(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.containerd == "absent":
             return Applies(False, "runtimes.containerd: absent")
-        if spec.runtimes.required_containerd is not None:
+        if spec.runtimes.requires("containerd"):
             return Applies(True, "the spec names containerd")
         why = refusals.missing(state)
         if why:

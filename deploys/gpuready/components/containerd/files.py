@@ -14,10 +14,10 @@ from posixpath import dirname, join, normpath
 from typing import Any
 
 from gpuready.components.containerd.state import Effective, effective, section
-from gpuready.core import ledger, toml_document
+from gpuready.core import ledger, need, toml_document
 from gpuready.core.component import NotComparable, Value
 from gpuready.core.toml_document import Path, TomlError
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 CONFIG = "/etc/containerd/config.toml"
 UNIT = "containerd.service"
@@ -29,10 +29,9 @@ _ALWAYS = {"sandbox_mode": "podsandbox", "sandboxer": "podsandbox"}
 
 def readable(state: NodeState) -> Effective:
     """Return the effective configuration. Raises NotComparable if it could not be read."""
-    if isinstance(state.containerd, Unknown):
-        raise NotComparable(state.containerd.unknown)
+    dump = need.value(state.containerd) or ""
     try:
-        return effective(state.containerd or "")
+        return effective(dump)
     except ValueError as e:
         raise NotComparable(str(e)) from None
 

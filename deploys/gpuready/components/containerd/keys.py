@@ -16,7 +16,7 @@ from gpuready.components.containerd.state import SECTIONS, Effective
 from gpuready.core import toml_document
 from gpuready.core.component import Value
 from gpuready.core.errors import ConvergeError
-from gpuready.spec.model import ContainerdSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri
 from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
 
@@ -59,7 +59,7 @@ def below(want: Mapping[str, Value]) -> dict[str, Value]:
 
 def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
     """Return the expected keys. ``first``: the default runtime before gpuready's first change."""
-    asked = spec.runtimes.required_containerd or ContainerdSpec()
+    asked = spec.runtimes.containerd_settings
     like = base(found, first)
     want: dict[str, Value] = {
         f"{NVIDIA}runtime_type": like.get("runtime_type") or f"{_RUNC}v2",

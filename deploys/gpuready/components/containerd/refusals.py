@@ -12,9 +12,9 @@ from typing import Any
 from gpuready.components.containerd import files
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import SECTIONS, Effective
-from gpuready.core import toml_document
+from gpuready.core import need, toml_document
 from gpuready.core.component import NotComparable, refuse_irregular
-from gpuready.spec.model import ContainerdSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 #: Products with their own containerd: mark on the node -> name, and the file that it writes at each start.
@@ -32,8 +32,7 @@ def refuse(spec: NodeSpec, state: NodeState) -> Effective:
     if why:
         raise NotComparable(f"the spec names containerd, but {why}; set runtimes: {{containerd: auto}}")
     for what in (state.units, state.tools, state.containerd):
-        if isinstance(what, Unknown):
-            raise NotComparable(what.unknown)
+        need.value(what)
     refuse_irregular(CONFIG, state)
     found = files.readable(state)
     _refuse_command(state)
@@ -56,8 +55,7 @@ def refuse(spec: NodeSpec, state: NodeState) -> Effective:
     document = files.read(state, CONFIG)
     if found.version >= 3 and files.version(document, found) < 2:
         raise NotComparable(_version_one(document))
-    asked = spec.runtimes.containerd
-    if isinstance(asked, ContainerdSpec) and asked.cdi != "auto" and "enable_cdi" not in found.cri:
+    if spec.runtimes.containerd_settings.cdi != "auto" and "enable_cdi" not in found.cri:
         raise NotComparable(
             "this containerd does not support enable_cdi (1.7 does); remove runtimes.containerd.cdi from the spec"
         )

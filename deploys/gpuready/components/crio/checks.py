@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from gpuready.components.crio.component import Crio, low_level
-from gpuready.core.check import Check, Level, Verdict, passed, skip, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, passed, skip, warn
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 from gpuready.state.toolkit_config import CONFIG
 
 
 def _low_level(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.tools, Unknown):
-        return unread(state.tools)
+    need.value(state.tools)
     applies = Crio().applies(spec, state)
     if not applies.yes:
         return skip(applies.reason)

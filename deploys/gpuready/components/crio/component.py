@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
-from gpuready.core import ledger, nvidia_ctk, toml_document
+from gpuready.core import ledger, need, nvidia_ctk, toml_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
-from gpuready.spec.model import CrioSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
 from gpuready.state.model import File, NodeState, Unknown
 from gpuready.state.toolkit_config import RUNTIME_PATH
@@ -50,7 +50,7 @@ class Crio(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.crio == "absent":
             return Applies(False, "runtimes.crio: absent")
-        if spec.runtimes.required_crio is not None:
+        if spec.runtimes.requires("crio"):
             return Applies(True, "the spec names CRI-O")
         return Applies(True, "CRI-O is on this node") if _there(state) else Applies(False, "no CRI-O on this node")
 
@@ -61,7 +61,7 @@ class Crio(Component):
         monitor = found.base()[1].get("monitor_path")
         if monitor:  # the runtime's own value takes precedence
             want[_MONITOR] = (found.nvidia or {}).get("monitor_path") or str(monitor)
-        asked = spec.runtimes.required_crio or CrioSpec()
+        asked = spec.runtimes.crio_settings
         if asked.default_runtime:
             want[_DEFAULT] = "nvidia"
         elif "default_runtime" in asked.model_fields_set and found.default == "nvidia":
@@ -245,8 +245,7 @@ def _content(state: NodeState, found: Effective, want: Mapping[str, Value], stag
 
 def _refuse(spec: NodeSpec, state: NodeState) -> None:
     for what in (state.units, state.tools):
-        if isinstance(what, Unknown):
-            raise NotComparable(what.unknown)
+        need.value(what)
     if not _there(state):
         raise NotComparable("the spec names CRI-O, but it is not installed; set runtimes: {crio: auto}")
     refuse_irregular(DROP_IN, state)
@@ -257,8 +256,7 @@ def _refuse(spec: NodeSpec, state: NodeState) -> None:
     for where, word in words:
         if _FLAG.search(word):
             raise NotComparable(f"{where} starts CRI-O with {word}; gpuready manages only {files.MAIN} and crio.conf.d")
-    asked = spec.runtimes.crio
-    if isinstance(asked, CrioSpec) and asked.default_runtime and not low_level(state):
+    if spec.runtimes.crio_settings.default_runtime and not low_level(state):
         raise NotComparable(
             "default_runtime: nvidia-container-runtime finds neither runc nor crun on PATH, so no pod would start; "
             + _NAME_IT

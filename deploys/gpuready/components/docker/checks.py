@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread
+from gpuready.core import need, owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.core.smoke import gpus_seen, not_run
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -12,26 +12,22 @@ from gpuready.state.model import NodeState, Unknown
 def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent":
         return skip("runtimes.docker: absent")
-    if state.docker is None:
-        named = spec.runtimes.required_docker is not None
+    engine = need.value(state.docker)
+    if engine is None:
         installed = "dockerd" in state.commands
-        if not installed and not named:
+        if not installed and not spec.runtimes.requires("docker"):
             return skip("no Docker on this node")
         return unknown("Docker does not run" if installed else "the spec names Docker, but it is not installed")
-    if isinstance(state.docker, Unknown):
-        return unread(state.docker)
     whose = owners.observed("runtime", spec, state, "docker")
-    if "nvidia" not in state.docker.runtimes:
+    if "nvidia" not in engine.runtimes:
         if whose:
             return skip(f"{whose}, and Docker has no runtime nvidia")
-        return fail(f"docker info lists {', '.join(sorted(state.docker.runtimes))}, not nvidia")
-    docker = spec.runtimes.required_docker
-    wants = docker is not None and docker.default_runtime
-    if wants and state.docker.default_runtime != "nvidia":
+        return fail(f"docker info lists {', '.join(sorted(engine.runtimes))}, not nvidia")
+    if spec.runtimes.docker_settings.default_runtime and engine.default_runtime != "nvidia":
         remedy = f"change it there: {whose}" if whose else ""
-        return fail(f"the default runtime is {state.docker.default_runtime}, but the spec says nvidia", remedy)
-    extra = ", the default" if state.docker.default_runtime == "nvidia" else ""
-    return passed(f"docker info lists nvidia ({state.docker.runtimes['nvidia']}{extra})")
+        return fail(f"the default runtime is {engine.default_runtime}, but the spec says nvidia", remedy)
+    extra = ", the default" if engine.default_runtime == "nvidia" else ""
+    return passed(f"docker info lists nvidia ({engine.runtimes['nvidia']}{extra})")
 
 
 def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -42,9 +38,7 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
     whose = owners.observed("runtime", spec, state, "docker")
     if whose and not isinstance(state.docker, Unknown) and "nvidia" not in state.docker.runtimes:
         return skip(f"{whose}, and Docker has no runtime nvidia")
-    answer = state.active.get("smoke")
-    if answer is None or "unknown" in answer:
-        return unknown((answer or {}).get("unknown", "no container was started"))
+    answer = need.answer(state, "smoke", "no container was started")
     out = answer.get("out", "").strip()
     if answer.get("rc"):
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""

@@ -19,7 +19,7 @@ from gpuready.core import ignored_containers, json_document
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
 from gpuready.core.json_document import DaemonJsonError, Document
 from gpuready.core.step import Steps
-from gpuready.spec.model import DockerSpec, NodeSpec
+from gpuready.spec.model import NodeSpec
 from gpuready.spec.sizes import to_bytes
 from gpuready.state import docker_daemon
 from gpuready.state.containers import all_containers, gpu_containers
@@ -48,12 +48,12 @@ class Docker(Component):
             return Applies(True, "Docker is on the node")
         if spec.runtimes.installs_docker:
             return Applies(False, "no Docker yet: engine installs it")
-        if spec.runtimes.required_docker is not None:
+        if spec.runtimes.requires("docker"):
             return Applies(True, "the spec names Docker")
         return Applies(False, "no Docker on this node")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        document = _refuse(state)
+        document = _document(state)
         want = _wanted(spec, state, document)
         clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in daemon.flags(state)]
         if clash:
@@ -124,7 +124,7 @@ class Docker(Component):
         return tuple(notes)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        document, file = _refuse(state), state.files.get(CONFIG)
+        document, file = _document(state), state.files.get(CONFIG)
         data = file.data if file else b""
         running = {c.key.removeprefix(_RUNS): c.expected for c in diff if c.key.startswith(_RUNS)}
         configured = {c.key.removeprefix(_FILE): c.expected for c in diff if not c.key.startswith(_RUNS)}
@@ -137,8 +137,8 @@ def _removes_runtime(diff: tuple[Change, ...]) -> bool:
     return any(c.key == f"{_FILE}{PATH}" and c.expected is None for c in diff)
 
 
-def _refuse(state: NodeState) -> Document:
-    """Return the user's document. Raises NotComparable if gpuready cannot manage this Docker."""
+def _document(state: NodeState) -> Document:
+    """Return the user's daemon.json. Raises NotComparable if gpuready cannot manage this Docker, or not this file."""
     if "docker_snap" in state.marks:
         raise NotComparable(
             "Docker is a snap here: it reads no /etc/docker/daemon.json; use docker-ce or docker.io, or set runtimes: "
@@ -167,6 +167,7 @@ def _refuse(state: NodeState) -> Document:
     file = state.files.get(CONFIG)
     try:
         document = json_document.read(file.data if file else b"")
+        # Only a trial: it fails if "runtimes" or "features" is not an object.
         json_document.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
         raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
@@ -183,7 +184,7 @@ def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) 
 
 def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, str | bool]:
     """Return gpuready's keys of daemon.json with their values, which are also those of the running engine."""
-    docker = spec.runtimes.required_docker or DockerSpec()
+    docker = spec.runtimes.docker_settings
     want: dict[str, str | bool] = {PATH: RUNTIME}
     if docker.default_runtime:
         want[DEFAULT] = "nvidia"

@@ -1,8 +1,8 @@
-"""The transaction on daemon.json and dockerd: what is installed, what is loaded, and each way back.
+"""The transaction on daemon.json and dockerd: merge gpuready's keys, install, load, and roll back if that fails.
 
 When dockerd reloads, it keeps the value of a key that is missing from the file. So the file first names what a removed
 key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the user's own document takes its place.
-The ways back work alike.
+The rollback works alike (``_undo``): templates/docker/install.sh.j2 does it on the node.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.core import ignored_containers, ledger
+from gpuready.core import ignored_containers, ledger, need
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
@@ -91,8 +91,7 @@ class EngineRemove(Script):
 
 
 def _refuse(state: NodeState) -> None:
-    if isinstance(state.packages, Unknown):
-        raise NotComparable(state.packages.unknown)
+    need.value(state.packages)
     if "apt-get" not in state.have:
         raise NotComparable(
             "runtimes.docker.install: only with apt so far; install Docker by hand and leave the key out"

@@ -7,9 +7,10 @@ Sources: dkms(8), modinfo(8), kernel_lockdown(7), update-initramfs(8), the drive
 from __future__ import annotations
 
 from gpuready.components.driver import next_boot, packages
-from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 
 def _no_module_expected(state: NodeState) -> Verdict | None:
@@ -40,9 +41,7 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
             return fail(f"the next boot fails to load the driver: {said}", fix, failed)
         return warn(f"{said}, but the node may boot an entry other than the first", fix, failed)
     found = {kernel: module for kernel in kernels if (module := state.boots.module(kernel))}
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages)
-    libraries = {packages.version(p) for p in packages.members(state.packages).values()} - {""}
+    libraries = {packages.version(p) for p in packages.members(need.value(state.packages)).values()} - {""}
     wrong = {k: m.version for k, m in found.items() if libraries and m.version not in libraries}
     if wrong:
         said = ", ".join(f"{version} for {kernel}" for kernel, version in wrong.items())

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core.check import Check, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 
 def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -24,16 +25,13 @@ def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _match(spec: NodeSpec, state: NodeState) -> Verdict:
-    loaded = state.driver.loaded
-    if not loaded:
-        return skip("no nvidia module is loaded")
-    if isinstance(state.linker, Unknown):
-        return unread(state.linker)
+    loaded = need.driver(state)
+    linker = need.value(state.linker)
     wrong = [
         f"{soname} -> {path} is {version}"
         for soname in ("libcuda.so.1", "libnvidia-ml.so.1")
-        for path in state.linker.cache.get(soname, ())[:1]
-        if (version := library_version(state.linker.libs.get(path, path))) and version != loaded
+        for path in linker.cache.get(soname, ())[:1]
+        if (version := library_version(linker.libs.get(path, path))) and version != loaded
     ]
     if wrong:
         return fail(f"the module is {loaded}, but libraries have another version", evidence="; ".join(wrong))
@@ -47,8 +45,7 @@ def _match(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not state.driver.loaded:
-        return skip("no nvidia module is loaded")
+    need.driver(state)
     missing = [node for node in ("/dev/nvidiactl", "/dev/nvidia-uvm") if node not in state.driver.nodes]
     numbered = len(state.driver.gpu_nodes)
     if numbered < len(state.driver.gpus):
@@ -63,10 +60,8 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _count(spec: NodeSpec, state: NodeState) -> Verdict:
-    want = spec.hardware.expected_gpus
-    if isinstance(state.driver.smi, Unknown):
-        return unread(state.driver.smi)
-    seen = len(re.findall(r"<gpu id=", state.driver.smi)) if state.driver.smi else len(state.driver.gpus)
+    want, smi = spec.hardware.expected_gpus, need.value(state.driver.smi)
+    seen = len(re.findall(r"<gpu id=", smi)) if smi else len(state.driver.gpus)
     if want is None:
         if seen:
             return warn(f"{seen} seen, but the spec does not say how many to expect", f"set hardware: {{gpus: {seen}}}")
@@ -84,9 +79,7 @@ def _model(spec: NodeSpec, state: NodeState) -> Verdict:
     want = spec.hardware.model
     if want is None:
         return skip("hardware.model is not set")
-    if isinstance(state.driver.smi, Unknown):
-        return unread(state.driver.smi)
-    seen = re.findall(r"<product_name>([^<]*)</product_name>", state.driver.smi or "")
+    seen = re.findall(r"<product_name>([^<]*)</product_name>", need.value(state.driver.smi) or "")
     if not seen:
         return unknown("nvidia-smi lists no GPU", "see driver.loaded and gpu.count")
     wrong = sorted({name for name in seen if want.lower() not in name.lower()})

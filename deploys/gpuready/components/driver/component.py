@@ -16,12 +16,12 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuready.components.driver import holds, install, packages, recipes
-from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core import ignored_containers, ledger, need, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Reply, Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
-from gpuready.state.model import NodeState, Package, Unknown
+from gpuready.state.model import NodeState, Package
 
 #: apt reads it after the file of unattended-upgrades, and adds its list to the one there.
 UNATTENDED = "/etc/apt/apt.conf.d/99gpuready-driver"
@@ -47,8 +47,7 @@ class Driver(Component):
         return Applies(True, f"driver.policy: {policy}")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if isinstance(state.packages, Unknown):
-            raise NotComparable(state.packages.unknown)
+        need.value(state.packages)
         holds.refuse(state)
         apt = holds.by_apt(state)
         if spec.driver.policy == "install" and not apt:

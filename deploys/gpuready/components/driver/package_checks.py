@@ -6,7 +6,8 @@ Sources: dpkg's Maintainer and rpm's Vendor, nvidia-installer's README, unattend
 from __future__ import annotations
 
 from gpuready.components.driver import holds, packages
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Package, Unknown
 
@@ -14,8 +15,8 @@ _RUNFILE = "NVIDIA's .run installer"
 
 
 def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.packages, Unknown) and state.have:
-        return unread(state.packages)
+    if state.have:
+        need.value(state.packages)
     found = packages.owners(state)
     said = "; ".join(f"{owner.name} ({owner.evidence})" for owner in found)
     if len(found) > 1:
@@ -34,17 +35,17 @@ def _way_out(names: list[str]) -> str:
     return "keep one: purge the packages (apt-get purge, dnf remove), or unmount what covers them"
 
 
-def _members(state: NodeState) -> dict[str, Package] | Verdict:
-    """Return the driver's packages, or a verdict if there are none to check."""
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages) if state.have else skip("no packages on this node")
-    return packages.members(state.packages) or skip("no packages of the driver")
+def _members(state: NodeState) -> dict[str, Package]:
+    """Return the driver's packages. If there are none, the check is skipped."""
+    if isinstance(state.packages, Unknown) and not state.have:
+        raise EndCheck(skip("no packages on this node"))
+    if not (found := packages.members(need.value(state.packages))):
+        raise EndCheck(skip("no packages of the driver"))
+    return found
 
 
 def _set(spec: NodeSpec, state: NodeState) -> Verdict:
     members = _members(state)
-    if isinstance(members, Verdict):
-        return members
     versions: dict[str, list[str]] = {}
     for name, package in members.items():
         versions.setdefault(packages.version(package), []).append(name)
@@ -61,8 +62,6 @@ def _set(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     members = _members(state)
-    if isinstance(members, Verdict):
-        return members
     loose = [name for name, package in members.items() if not holds.held(name, package, state)]
     if not loose:
         return passed(f"all {len(members)} packages of the driver are held")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuready.components.gate.component import SCRIPT
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -13,9 +14,7 @@ _ROOTS = ("driver.loaded", "driver.match", "libcuda.ldcache", "gpu.answers", "gp
 def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.gate:
         return skip("gate: off")
-    answer = state.active.get("gate")
-    if answer is None or "unknown" in answer:
-        return unknown((answer or {}).get("unknown", "not checked"))
+    answer = need.answer(state, "gate")
     line, code = " ".join(str(answer.get("out", "")).split())[:400], answer.get("rc")
     if code != 0:
         return fail(line or f"{SCRIPT} exits with {code} and prints nothing")

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core import ignored_containers, ledger, need, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
-from gpuready.state.model import NodeState, Unit, Unknown
+from gpuready.state.model import NodeState, Unit
 
 #: Its name sorts last, so that it takes precedence over other files.
 LIMITS = "/etc/security/limits.d/zz-gpuready-memlock.conf"
@@ -58,8 +58,7 @@ class Memlock(Component):
         return Applies(False, f"auto: {'no RDMA port here' if _may(state) else _MAY_NOT}")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if isinstance(state.units, Unknown):
-            raise NotComparable(state.units.unknown)
+        need.value(state.units)
         if not _may(state):
             raise NotComparable(f"{_MAY_NOT}; give it on the host of this node, or say memlock: unmanaged")
         want: dict[str, Value] = {"memlock.login.users": "unlimited", "memlock.login.root": "unlimited"}

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 from gpuready.components.monitoring.component import INTERVAL, SOCKET, TIMER, WRITER, listens
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, unread, warn
+from gpuready.core import need
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 _OFF = "monitoring.rdma_exporter: off"
 
@@ -19,8 +20,7 @@ def _exporter(spec: NodeSpec, state: NodeState) -> Verdict:
     mode = spec.monitoring.rdma_exporter
     if mode == "off":
         return skip(_OFF)
-    if isinstance(state.units, Unknown):
-        return unread(state.units)
+    need.value(state.units)
     name = SOCKET if mode == "service" else TIMER
     started = state.unit(name)
     if started.active != "active":

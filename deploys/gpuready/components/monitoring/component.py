@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuready.components.monitoring.spec import address
-from gpuready.core import ignored_containers, ledger, resources
+from gpuready.core import ignored_containers, ledger, need, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.containers import gpu_containers
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 NAME = "gpuready-rdma-exporter"
 SCRIPT = f"/usr/local/lib/{NAME}"
@@ -50,8 +50,7 @@ class Monitoring(Component):
             raise NotComparable(
                 "systemd does not run on this node, so it cannot start the exporter; set rdma_exporter: off"
             )
-        if isinstance(state.units, Unknown):
-            raise NotComparable(state.units.unknown)
+        need.value(state.units)
         return _expected(spec)
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core import owners
+from gpuready.core import need, owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -13,9 +13,7 @@ from gpuready.state.model import NodeState
 def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     if whose := owners.observed("toolkit", spec, state):
         return skip(whose)
-    answer = state.active.get("apt")
-    if answer is None or "unknown" in answer:
-        return unknown((answer or {}).get("unknown", "apt was not asked"))
+    answer = need.answer(state, "apt", "apt was not asked")
     out = answer.get("out", "")
     if answer.get("rc") in (124, 137):  # timeout(1)
         return unknown(f"apt-cache policy: {' '.join(out.split())[-200:]}")

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 
-from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unread, warn
+from gpuready.core import need, owners
+from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.core.versions import leading, numbers
 from gpuready.spec.model import TOOLKIT_FLOOR, NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.state.model import NodeState
 
 
 def _version(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.tools, Unknown):
-        return unread(state.tools)
-    whose = owners.observed("toolkit", spec, state)
-    tool = state.tools.get("nvidia-ctk") or (state.tools.get(owners.OPERATOR_CTK) if whose else None)
+    tools, whose = need.value(state.tools), owners.observed("toolkit", spec, state)
+    tool = tools.get("nvidia-ctk") or (tools.get(owners.OPERATOR_CTK) if whose else None)
     if tool is None:
         return fail(
             "there is no nvidia-ctk on root's PATH" + (f" or at {owners.OPERATOR_CTK}; {whose}" if whose else "")
@@ -31,9 +29,7 @@ def _version(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
-    if isinstance(state.packages, Unknown):
-        return unread(state.packages)
-    package = state.packages.get("nvidia-container-toolkit")
+    package = need.value(state.packages).get("nvidia-container-toolkit")
     whose = owners.observed("toolkit", spec, state)
     operators = state.commands.get(owners.OPERATOR_CTK) if whose else None
     version = operators.version_line if operators else package.version if package else ""

@@ -5,11 +5,10 @@ Sources: the toolkit's api/config/v1, NVIDIA's security bulletins (CVE-2025-2326
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gpuready.core import toml_document
-from gpuready.core.check import Check, Judge, Level, Verdict, fail, passed, skip, warn
+from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, warn
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
@@ -26,32 +25,29 @@ _ESCAPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def _with_document(judge: Callable[[Document], Verdict]) -> Judge:
-    """Make a check's function of one that judges the parsed config.toml."""
-
-    def judged(spec: NodeSpec, state: NodeState) -> Verdict:
-        if CONFIG not in state.files:
-            return skip(f"there is no {CONFIG}")
-        try:
-            document = toml_document.read(state.files[CONFIG].text)
-        except TomlError as e:
-            return fail(f"{CONFIG}: {e}", "fix it by hand; meanwhile the toolkit uses its defaults")
-        return judge(document)
-
-    return judged
+def _document(state: NodeState) -> Document:
+    """Return the parsed config.toml. Without one, the check is skipped; one that cannot be parsed fails it."""
+    if CONFIG not in state.files:
+        raise EndCheck(skip(f"there is no {CONFIG}"))
+    try:
+        return toml_document.read(state.files[CONFIG].text)
+    except TomlError as e:
+        raise EndCheck(fail(f"{CONFIG}: {e}", "fix it by hand; meanwhile the toolkit uses its defaults")) from None
 
 
-def _readable(document: Document) -> Verdict:
+def _readable(spec: NodeSpec, state: NodeState) -> Verdict:
+    _document(state)
     return passed(f"{CONFIG} can be read")
 
 
-def _cgroups(document: Document) -> Verdict:
-    if toolkit_config.given(document, "nvidia-container-cli.no-cgroups") is True:
+def _cgroups(spec: NodeSpec, state: NodeState) -> Verdict:
+    if toolkit_config.given(_document(state), "nvidia-container-cli.no-cgroups") is True:
         return fail("no-cgroups is true, and this is no rootless host")
     return passed("no-cgroups is not set")
 
 
-def _escape(document: Document) -> Verdict:
+def _escape(spec: NodeSpec, state: NodeState) -> Verdict:
+    document = _document(state)
     told = [f"{k} = {v}: {why}" for k, (v, why) in _ESCAPES.items() if toolkit_config.given(document, k) == v]
     if told:
         return warn("settings with which a container can get out", evidence="; ".join(told))
@@ -66,7 +62,7 @@ CHECKS = (
         "configured at its next upgrade.",
         f"nvidia-ctk config --config-file={CONFIG}",
         "fix it by hand, or move it away and run nvidia-ctk config --in-place",
-        _with_document(_readable),
+        _readable,
     ),
     Check(
         "config.cgroups",
@@ -75,7 +71,7 @@ CHECKS = (
         "it: 'Failed to initialize NVML: Unknown Error' right at its start.",
         f"grep -n no-cgroups {CONFIG}",
         "nvidia-ctk config --set nvidia-container-cli.no-cgroups=false --in-place; rootless engines get GPUs by CDI",
-        _with_document(_cgroups),
+        _cgroups,
         after=("config.readable",),
     ),
     Check(
@@ -84,7 +80,7 @@ CHECKS = (
         "A setting brings back what a security fix took away.",
         f"nvidia-ctk config --config-file={CONFIG} | grep -E 'allow-|cuda-compat-mode'",
         "take the setting out of config.toml; it holds for new containers at once",
-        _with_document(_escape),
+        _escape,
         after=("config.readable",),
     ),
 )

@@ -5,6 +5,7 @@ Sources: :mod:`gpuready.tools.compat` (NVIDIA's CUDA Compatibility guide, the co
 
 from __future__ import annotations
 
+from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.core.versions import numbers
 from gpuready.cuda.facts import ImageFacts
@@ -28,8 +29,7 @@ def image_facts(images: tuple[ImageSpec, ...], state: NodeState) -> dict[str, Im
 def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.images:
         return skip("the spec names no images")
-    if not state.driver.loaded:
-        return skip("no nvidia module is loaded")
+    need.driver(state)
     found = answers(*hosts_of(state), image_facts(named(spec.images), state))
     verdicts = "; ".join(f"{one.image}: {one.word}" for one in found)
     wrong = [one for one in found if one.found is not None and not one.runs]

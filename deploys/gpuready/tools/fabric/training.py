@@ -20,7 +20,7 @@ from gpuready.core.errors import brief
 from gpuready.core.host_list import hostlist
 from gpuready.gpu.stress_figures import least
 from gpuready.network import torch
-from gpuready.network.links import End
+from gpuready.network.links import End, wire_end
 from gpuready.network.nccl_settings import Settings, cluster
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -123,8 +123,7 @@ def planned(
 def _end(host: str, settled: Settings, gloo: bool) -> End:
     """Return the interface for TCP, or the first port of the fabric."""
     if settled.wires:
-        wire = settled.wires[0]
-        return End(host, wire.netdev, 0, wire.netdev, str(wire.address.ip), None, wire.line_gbps, wire.mtu)
+        return wire_end(host, settled.wires[0])
     port = next((each for each in settled.fabric if each.netdev or not gloo), None)
     if port is None:
         return End(host, "tcp", 0)

@@ -19,14 +19,14 @@ CHART = "v26.7.0"
 
 def values(spec: NodeSpec) -> dict[str, Any]:
     """Return the values for nodes with this spec."""
-    owners, containerd = spec.owners, spec.runtimes.required_containerd
+    owners = spec.owners
     driver: dict[str, Any] = {"enabled": owners.driver == "operator"}
     if driver["enabled"] and spec.hardware.rdma.ports:
         driver["rdma"] = {"enabled": True}
     return {
         "driver": driver,
         "toolkit": {"enabled": owners.toolkit == "operator"},
-        "cdi": {"enabled": containerd is None or containerd.cdi is not False},
+        "cdi": {"enabled": spec.runtimes.containerd_settings.cdi is not False},
         "operator": {"runtimeClass": "nvidia"},
     }
 

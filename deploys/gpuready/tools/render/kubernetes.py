@@ -137,8 +137,7 @@ def _notes(found: Settings, state: NodeState, roce: Sequence[Chosen]) -> list[st
 
 
 def _quantity(spec: NodeSpec, gpus: int) -> str:
-    docker = spec.runtimes.required_docker
-    given = docker.shm_size if docker is not None else None
+    given = spec.runtimes.docker_settings.shm_size
     size = max(LEAST_SHM_GIB, gpus) << 30 if given is None else to_bytes(given)
     unit, shift = next((unit, shift) for unit, shift in _UNITS if not size % (1 << shift))
     return f"{size >> shift}{unit}"

@@ -74,9 +74,9 @@ def _has_cdi(docker: Docker, state: NodeState) -> bool:
 
 def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
     """Return the size in the spec, else one that suffices for PyTorch's workers."""
-    docker = spec.runtimes.required_docker
-    if docker is not None and docker.shm_size is not None:
-        return Argument((f"--shm-size={docker.shm_size}",), "runtimes.docker.shm_size in the spec")
+    given = spec.runtimes.docker_settings.shm_size
+    if given is not None:
+        return Argument((f"--shm-size={given}",), "runtimes.docker.shm_size in the spec")
     return Argument(
         (f"--shm-size={max(LEAST_SHM_GIB, gpus)}g",),
         "PyTorch's workers and NCCL use shared memory; Docker's default is 64 MiB",

@@ -1,0 +1,34 @@
+"""What a check or a component needs to know of a node: returned, or the check or comparison ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from gpuready.core.check import EndCheck, skip, unknown
+from gpuready.core.component import NotComparable
+from gpuready.state.model import NodeState, Unknown
+
+T = TypeVar("T")
+
+
+def value(found: T | Unknown) -> T:
+    """Return the value. If it could not be read, a check is unknown and a component blocked, with the reason."""
+    if isinstance(found, Unknown):
+        raise NotComparable(found.unknown)
+    return found
+
+
+def answer(state: NodeState, question: str, otherwise: str = "not checked") -> Mapping[str, Any]:
+    """Return what the second exec printed for a question. Without it, the check is unknown (``otherwise``: why)."""
+    found: Mapping[str, Any] = state.active.get(question) or {"unknown": otherwise}
+    if "unknown" in found:
+        raise EndCheck(unknown(found["unknown"]))
+    return found
+
+
+def driver(state: NodeState) -> str:
+    """Return the version of the loaded driver. Without one, the check is skipped."""
+    if not state.driver.loaded:
+        raise EndCheck(skip("no nvidia module is loaded"))
+    return state.driver.loaded
