@@ -1,7 +1,8 @@
 """The engine: connect, probe, compare, and run pyinfra's operations only on hosts with a difference.
 
 Only this module uses pyinfra's State, Inventory, run_ops and pyinfra_cli. Success is read from each component's outcome
-and not from pyinfra, which with no_wait exits 0 even if an operation failed.
+and not from pyinfra, which with no_wait exits 0 even if an operation failed. Components and checks are imported once a
+host answers. A signal does not cut these imports in two: it waits for the event loop (operations/interrupts.py).
 """
 
 from __future__ import annotations
@@ -35,13 +36,11 @@ from gpuready.core.errors import EngineError, GpureadyError, UnreachableError
 from gpuready.core.rollout import Member, Rollout
 from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.inventory.hosts import HostEntry
-from gpuready.node import BACK, NODE
-from gpuready.operations import component, lock, ssh
-from gpuready.operations.active import read_images, run_active
+from gpuready.operations import lock, ssh
 from gpuready.operations.connection import explain, forget_host_keys, host_data
-from gpuready.operations.door import converge, withdraw
 from gpuready.operations.interrupts import signals_to_main
 from gpuready.operations.node_state import (
+    ALLOWED,
     PROBE_TIMEOUT,
     SELECTED,
     SPEC,
@@ -109,7 +108,7 @@ class Engine:
                     SPEC: entry.spec,
                     SELECTED: options.selected,
                     PROBE_TIMEOUT: options.probe_timeout,
-                    component.ALLOWED: options.allowed,
+                    ALLOWED: options.allowed,
                 },
             )
             for entry in entries
@@ -239,6 +238,8 @@ class Engine:
         self._look(host)
         asked = self.options.verb == "compat" or not run.reason
         if asked and not self.options.passive and run.state is not None:
+            from gpuready.operations.active import read_images, run_active
+
             self.progress(host.name, "check")
             ask = read_images if self.options.verb == "compat" else run_active
             run.state = ask(host, run.state, self.entries[host.name].spec)
@@ -246,6 +247,8 @@ class Engine:
 
     def _plan(self, host: Host) -> Plan:
         """Return the host's plan. It is made from a new probe if the state is not known or was changed."""
+        from gpuready.node import BACK, NODE
+
         back = self.options.back
         return host_plan(host, self._read(host), BACK if back else NODE, original=back)
 
@@ -276,6 +279,8 @@ class Engine:
 
     def _prepare(self, hosts: list[Host]) -> None:
         """Register the operations of all hosts with pyinfra, once. Each batch then selects its hosts."""
+        from gpuready.operations.door import converge, withdraw
+
         self.state.active_hosts = set(hosts)
         self.state.set_stage(StateStage.Prepare)
         load_func(self.state, withdraw if self.options.back else converge)
@@ -320,6 +325,8 @@ class Engine:
         failed = next((c.error for c in run.components if c.error is not None), None)
         touched = [item for item in run.components if (o := done.get(item.found.name)) is not None and o.touched]
         if touched and not isinstance(failed, UnreachableError):
+            from gpuready.operations.active import run_active
+
             self.progress(host.name, "check")
             forget(host)
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from datetime import date
 
-from gpuready.catalogue import CATALOGUE
 from gpuready.core import ledger
 from gpuready.core.check import concerning, run_checks
 from gpuready.core.compare import Plan
@@ -53,6 +52,8 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
 
 def judged(run: HostRun, plan: Plan) -> None:
     """Fill in the checks of ``run.state``. ``remove`` has none, because they would ask for what it removes."""
+    from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
+
     assert run.state is not None
     if not plan.original and run.outcome != "skipped":
         run.checks = list(

@@ -72,7 +72,7 @@ def _read_spec() -> None:
         return
     given = located(host.data.get("gpuready"), Where(f"host.data.gpuready of {host.name}"))
     try:
-        spec = build(given, today=date.today(), allow_exec=False, check_ids=BY_ID)
+        spec = build(given, today=date.today(), allow_exec=False, check_ids=lambda: BY_ID)
     except SpecErrors as e:
         raise PyinfraError(str(e)) from None
     setattr(host.data, SPEC, spec)

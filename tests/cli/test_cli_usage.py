@@ -235,6 +235,48 @@ def test_plan_loads_no_model_of_the_result(inventory: Path) -> None:
     )
 
 
+def test_what_a_run_loads_before_it_connects(inventory: Path) -> None:
+    """The first connection is Python's audit event. Of components, only what the spec and the state are made of."""
+    code = (
+        "import sys\n"
+        "def connects(event, args):\n"
+        "    if event == 'socket.connect' and args[1] == ('127.0.0.1', 1):\n"
+        "        print('CONNECTS', *sys.modules, file=sys.stderr)\n"
+        "sys.addaudithook(connects)\n"
+        "from gpuready.cli.main import run\nrun(sys.argv[1:])\n"
+    )
+    argv = [sys.executable, "-c", code, "plan", "-i", str(inventory)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    (loaded,) = [set(line.split()) for line in done.stderr.splitlines() if line.startswith("CONNECTS")]
+    assert "paramiko" in loaded
+    assert not {f"gpuready.{name}" for name in ("node", "catalogue", "cuda.predict", "report.human")} & loaded
+    parts = [name.split(".") for name in loaded if name.startswith("gpuready.components.")]
+    assert {part[3] for part in parts if part[3:]} == {"spec", "state"}
+
+
+def test_no_garbage_is_collected_while_a_text_is_printed() -> None:
+    """A collection looks at all that was imported: a sixth of the time of plan, most of it at the exit."""
+    assert _garbage("explain") == "0 collections, frozen True, collects False"
+
+
+def test_a_run_over_hosts_collects_garbage(inventory: Path) -> None:
+    assert _garbage("plan", "-i", str(inventory)).endswith("frozen True, collects True")
+
+
+def _garbage(*argv: str) -> str:
+    code = (
+        "import atexit, gc, sys\n"
+        "from gpuready.cli.main import main\n"
+        "def count(): return sum(each['collections'] for each in gc.get_stats())\n"
+        "def tell(): print(f'{count() - before} collections, frozen {gc.get_freeze_count() > 9999}', end=', ')\n"
+        "atexit.register(lambda: print(f'collects {gc.isenabled()}'))\n"
+        "atexit.register(tell)\n"
+        "before = count()\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[-1]
+
+
 def test_what_help_says_without_loading_it_is_so() -> None:
     assert tuple(item.name for item in Disruption) == options.DISRUPTIONS
     assert probe.TIMEOUT == options.PROBE_TIMEOUT

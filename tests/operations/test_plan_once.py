@@ -95,7 +95,7 @@ def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
-    monkeypatch.setattr(module, "look", look)
+    monkeypatch.setattr("gpuready.operations.environments.look", look)
     state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
     (host,) = state.inventory
     assert module.probed(host).systemd and sent == ["probe"]

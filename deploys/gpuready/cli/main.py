@@ -7,6 +7,7 @@ document and exit code 130.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -16,8 +17,15 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run ``gpuready`` with the arguments of this process, and exit."""
-    sys.exit(run(sys.argv[1:]))
+    """Run ``gpuready`` with the arguments of this process, and exit.
+
+    The garbage collector rests while modules are imported, because they stay: see :func:`loaded`. It rests at the exit,
+    too, when the process returns its whole memory anyway.
+    """
+    gc.disable()
+    code = run(sys.argv[1:])
+    gc.freeze()
+    sys.exit(code)
 
 
 def run(argv: list[str]) -> int:
@@ -36,6 +44,13 @@ def run(argv: list[str]) -> int:
         from gpuready.cli.failure import interrupted
 
         return interrupted(argv)
+
+
+def loaded() -> None:
+    """Collect garbage from now on, for work that may take long, but not among what is imported."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _open_all() -> None:

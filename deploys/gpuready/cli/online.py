@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuready.cli.become import with_password
-from gpuready.cli.main import held
+from gpuready.cli.main import held, loaded
 from gpuready.cli.progress import reporting
 from gpuready.cli.request import Request
 from gpuready.report.run import HostRun, Run
@@ -36,6 +36,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
             execute = using()
             from gpuready import engine
 
+        loaded()
         _quiet_interrupts()
         logging.basicConfig(level=logging.ERROR, format="%(message)s")
         with reporting(names, wanted.color, wanted.verbose) as (reporter, observer):
@@ -64,7 +65,9 @@ def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = Fa
     """Compare and judge the recorded states in the file ``state``, or connect if it is None."""
     if state is None:
         return online(wanted, passive=passive)
-    from gpuready.cli.offline import offline
+    with held():
+        import gpuready.catalogue  # noqa: F401  (the checks, which evaluate imports when it judges)
+        from gpuready.cli.offline import offline
 
     return offline(wanted, state)
 

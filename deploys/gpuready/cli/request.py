@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.catalogue import BY_ID
 from gpuready.cli.output import Target, deliver, targets, tell_skipped
 from gpuready.core.component import Disruption
 from gpuready.core.errors import UsageError, did_you_mean
@@ -95,12 +94,24 @@ def request(
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
     found = load(
-        inventory, limit=limit, allow_exec=allow_exec, ansible=ansible, check_ids=BY_ID, extra=extra, secrets=secrets
+        inventory,
+        limit=limit,
+        allow_exec=allow_exec,
+        ansible=ansible,
+        check_ids=_check_ids,
+        extra=extra,
+        secrets=secrets,
     )
     return Request(
         verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, Disruption[allow_disruption],
         batch, max_fail, **reach,
     )  # fmt: skip
+
+
+def _check_ids() -> Collection[str]:
+    from gpuready.catalogue import BY_ID
+
+    return BY_ID
 
 
 def selection(only: Sequence[str], skip: Sequence[str]) -> frozenset[str] | None:

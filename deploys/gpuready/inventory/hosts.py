@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -104,7 +104,7 @@ def load(
     allow_exec: bool = False,
     ansible: bool = False,
     today: datetime.date | None = None,
-    check_ids: Collection[str] | None = None,
+    check_ids: Callable[[], Collection[str]] | None = None,
     extra: Located | None = None,
     secrets: bool = True,
 ) -> Hosts:
@@ -113,7 +113,7 @@ def load(
     ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`).
     ``limit`` are Ansible patterns. ``allow_exec`` permits executable inventories, ``cmd:`` secrets and ssh options that
     run commands. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
-    ``until`` date has passed. A waiver must name one of ``check_ids`` (None: any name). Without ``secrets``, sudo's
+    ``until`` date has passed. A waiver must name one of ``check_ids()`` (None: any name). Without ``secrets``, sudo's
     password is not read; a note says if it is not available. Raises :class:`SpecErrors` with all errors of the chosen
     hosts, :class:`NothingChosen`, or :class:`InventoryError` if a source is unreadable or empty, or nothing matches.
     """
@@ -187,7 +187,7 @@ class _HostLoader:
     files: ConfigFiles
     allow_exec: bool
     today: datetime.date | None
-    check_ids: Collection[str] | None
+    check_ids: Callable[[], Collection[str]] | None
     extra: Located | None
     secrets: bool
     errors: list[SpecError] = field(default_factory=list)

@@ -19,11 +19,9 @@ from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.core.permission import permission, permissions, users
 from gpuready.operations import drain
 from gpuready.operations.failed import Failed
-from gpuready.operations.node_state import SELECTED, forget, host_plan, node_state, settled_state
+from gpuready.operations.node_state import ALLOWED, SELECTED, forget, host_plan, node_state, settled_state
 from gpuready.operations.outcome import ComponentOutcome, outcomes
 from gpuready.operations.step import Pending, StepCommand
-
-ALLOWED = "gpuready_allowed"
 
 
 @operation()

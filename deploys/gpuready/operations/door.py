@@ -30,7 +30,7 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     An error ends the program with its message.
     """
     try:
-        found = load([str(inventory)], check_ids=BY_ID)
+        found = load([str(inventory)], check_ids=lambda: BY_ID)
     except GpureadyError as e:
         sys.exit(printable(f"{e}"))
     run = Run("converge")

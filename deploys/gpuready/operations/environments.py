@@ -7,10 +7,11 @@ all recorded wheels are as they were, there is no second exec.
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 
 from pyinfra.api.host import Host
 
-from gpuready.components.wheels.component import asked
+from gpuready.components.wheels.component import Wheels, asked
 from gpuready.components.wheels.state import environment
 from gpuready.core import resources
 from gpuready.core.records import ProbeError, Records
@@ -22,9 +23,12 @@ from gpuready.state.model import NodeState
 TIMEOUT = 120
 
 
-def look(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
-    """Return the state with ``environments``. If no environment needs inspection, no exec runs."""
-    wanted = asked(spec, state)
+def look(host: Host, state: NodeState, spec: NodeSpec, selected: Set[str] | None) -> NodeState:
+    """Return the state with ``environments``. If no environment needs inspection, no exec runs.
+
+    ``selected``: the names of the components of this run (None: all).
+    """
+    wanted = asked(spec, state) if selected is None or Wheels.name in selected else ()
     if not wanted:
         return state
     script = resources.script(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pyinfra.api.host import Host
 
-from gpuready.components.wheels.component import Wheels
 from gpuready.core.compare import Plan
 from gpuready.core.component import Component
-from gpuready.operations.environments import look
 from gpuready.operations.step import show
 from gpuready.operations.transport import run_script
 from gpuready.spec.model import NodeSpec
@@ -16,9 +14,10 @@ from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 from gpuready.state.readiness import unsettled
 
-#: The keys of a host's data for its spec and the selected components (None: all).
+#: The keys of a host's data for its spec, the selected components (None: all) and the permitted disruption.
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
+ALLOWED = "gpuready_allowed"
 #: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.state.probe.TIMEOUT`.
 PROBE_TIMEOUT = "gpuready_probe_timeout"
 _KEY, _SETTLED, _PLAN = "gpuready.state", "gpuready.settled", "gpuready.plan"
@@ -56,9 +55,11 @@ def _run(host: Host, name: str, script: str, patience: int = 0) -> list[str]:
 
 
 def _keep(host: Host, state: NodeState) -> NodeState:
-    spec, selected = host.data.get(SPEC), host.data.get(SELECTED)
-    if isinstance(spec, NodeSpec) and (selected is None or Wheels.name in selected):
-        state = look(host, state, spec)
+    spec = host.data.get(SPEC)
+    if isinstance(spec, NodeSpec):
+        from gpuready.operations.environments import look  # it needs a component, and that the tables of CUDA
+
+        state = look(host, state, spec, host.data.get(SELECTED))
     host.connector_data[_KEY] = state
     return state
 

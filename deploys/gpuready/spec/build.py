@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,13 @@ _VARS_DIRECTORIES = ("group_vars", "host_vars")
 
 
 def build(
-    tree: Located, *, today: datetime.date | None, allow_exec: bool, check_ids: Collection[str] | None = None
+    tree: Located,
+    *,
+    today: datetime.date | None,
+    allow_exec: bool,
+    check_ids: Callable[[], Collection[str]] | None = None,
 ) -> NodeSpec:
-    """The spec; :class:`SpecErrors` with all errors. A waiver must name one of ``check_ids`` (None: any name)."""
+    """The spec; :class:`SpecErrors` with all errors. A waiver must name one of ``check_ids()`` (None: any name)."""
     if errors := list(_unusable(tree)):
         raise SpecErrors(errors)
     tree = _with_absolute_paths(tree)
@@ -166,12 +170,14 @@ def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterato
         yield SpecError(problem, where=place.where, given=reference, allowed="http(s)://[USER:PASSWORD@]HOST:PORT")
 
 
-def _unknown_checks(spec: NodeSpec, tree: Located, check_ids: Collection[str] | None) -> Iterator[SpecError]:
+def _unknown_checks(
+    spec: NodeSpec, tree: Located, check_ids: Callable[[], Collection[str]] | None
+) -> Iterator[SpecError]:
     """Waivers of unknown checks: a misspelt one would go unnoticed until the check fails."""
     for number, waiver in enumerate(spec.verify.waive):
         place = value_at(tree, ("verify", "waive", number, "check"))
-        if check_ids is not None and place is not None and waiver.check not in check_ids:
-            near = difflib.get_close_matches(waiver.check, sorted(check_ids), 1)
+        if check_ids is not None and place is not None and waiver.check not in check_ids():
+            near = difflib.get_close_matches(waiver.check, sorted(check_ids()), 1)
             problem = f"verify.waive[{number}].check: no such check"
             allowed = "the id of a check; gpuready explain lists them"
             yield SpecError(problem, where=place.where, given=waiver.check, allowed=allowed, near="".join(near))
