@@ -15,7 +15,7 @@ import yaml
 
 from gpuready.cli.app import run
 from gpuready.network import torch
-from gpuready.state.model import Driver, File, NodeState
+from gpuready.state.model import Driver, File, NodeState, Unknown
 from gpuready.state.network import NetDevice, Network
 from tests.command import VALIDATOR, Exits, Said, write_states
 from tests.network.gid_tables import sysfs
@@ -55,6 +55,12 @@ def cli(tmp_path: Path, exits: Exits) -> Cli:
         return exits(code, "nccl", "-i", str(inventory), "--state", str(recorded), *args)
 
     return _cli
+
+
+def test_a_network_that_was_not_read_is_the_only_reason(cli: Cli) -> None:
+    out = cli(3, {"n1": NodeState(network=Unknown(unknown="no ip(8) on this node"))}).out
+    assert "FAILED  n1: the network of the node could not be read (no ip(8) on this node)\n" in out
+    assert "RDMA" not in out and "TCP" not in out
 
 
 def test_hosts_that_agree_are_told_once(cli: Cli) -> None:

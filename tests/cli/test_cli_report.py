@@ -15,10 +15,13 @@ from gpuready.core.check import passed
 from gpuready.core.compare import Comparison
 from gpuready.report.render import FABRIC_FORMATS, render
 from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.state.model import NodeState
+from tests.command import write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, host, sample
 from tests.report.test_report_runs import run as made
 from tests.report.test_results_recorded import RECORDED
 
+ROOT = Path(__file__).parents[2]
 DATA = RECORDED["failed"]
 SAME_DOCKER = Comparison("docker", True, "Docker is on the node")
 
@@ -41,10 +44,40 @@ def written(path: Path, of: Run, code: int = 0) -> Path:
 
 @pytest.mark.parametrize("form", FABRIC_FORMATS)
 @pytest.mark.parametrize("name", sorted(RECORDED))
-def test_every_document_shows_in_every_format(name: str, form: str, told: Any) -> None:
+def test_every_document_shows_in_each_format_that_fits(name: str, form: str, told: Any) -> None:
     code, out, err = told(RECORDED[name], "--output", form)
+    if form in ("csv", "svg") and name != "fabric":
+        assert (code, out) == (64, "") and f"--output {form} does not fit " in err and "one of human, json," in err
+        return
     assert (code, err) == (0, "")
     assert out or form == "github"
+
+
+@pytest.mark.parametrize("verb", ["inventory", "status"])
+def test_a_listing_has_no_report_for_ci(verb: str, told: Any, tmp_path: Path) -> None:
+    listing = written(tmp_path / "a.json", made(verb, host("a")))
+    assert told(listing, "--output", "json")[0] == 0
+    code, _, err = told(listing, "--output", "junit")
+    assert code == 64 and f"a result of {verb}\n  fix:     one of human, json, jsonl\n" in err
+
+
+@pytest.mark.parametrize("verb", ["plan", "verify", "nccl", "compat"])
+def test_it_counts_hosts_as_the_run_did(
+    verb: str, told: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One host with GPUs, one that may not be a GPU node, and one that gpuready does not manage."""
+    recorded = NodeState.model_validate_json((ROOT / "tests/data/h200-mounted-driver/state.json").read_bytes())
+    states = write_states(tmp_path / "states.json", {"gpu": recorded, "plain": NodeState()})
+    hosts = {"gpu": {"gpuready": {}}, "plain": {"gpuready": {}}, "other": {}}
+    (tmp_path / "hosts.yaml").write_text(json.dumps({"all": {"hosts": hosts}}))
+    argv = [verb, "-i", str(tmp_path / "hosts.yaml"), "--state", states, "--output", f"json:{tmp_path / 'r.json'}"]
+    run([*argv, "--output", "human", *(["--image-cuda", "12.4.1"] if verb == "compat" else [])])
+    shown = capsys.readouterr().out.splitlines()
+    assert "2 hosts" in shown[0] and "2 probed" in shown[0]
+    again = told(tmp_path / "r.json")[1].splitlines()
+    assert (again[0], again[-1]) == (shown[0], shown[-1])
+    both = told(tmp_path / "r.json", tmp_path / "r.json")[1]
+    assert both.count(", 2 hosts, exit ") == 2 and both.endswith("no change on 2 hosts\n")
 
 
 def test_it_says_what_the_run_itself_said(told: Any) -> None:
@@ -109,12 +142,12 @@ def test_what_changed(told: Any, tmp_path: Path) -> None:
     a, b = written(tmp_path / "a.json", before, 3), written(tmp_path / "b.json", after, 3)
     code, out, err = told(a, b)
     assert (code, err) == (0, "")
-    assert "appeared  new\n" in out and "vanished  gone\n" in out
+    assert "only in after: new\n" in out and "only in before: gone\n" in out
     assert "  differs -> ok on gpu01\n" in out and "  CHECKS FAILED -> differs on gpu02\n" in out
     assert "  toolkit: differs -> as wanted on gpu01\n" in out and "  docker: as wanted -> differs on gpu02\n" in out
     assert "  docker.live-restore: as wanted -> false (expected true) on gpu02\n" in out
     assert "1 check has the same status in other words" in out
-    assert out.splitlines()[-1] == "2 hosts changed, 1 appeared, 1 vanished, 0 as before"
+    assert out.splitlines()[-1] == "2 hosts changed, 1 only in before, 1 only in after, 0 unchanged"
     found = json.loads(told(a, b, "--output", "json")[1])
     assert (found["schema"], found["appeared"], found["vanished"]) == ("gpuready/changes/1", ["new"], ["gone"])
     assert {"kind": "summary", "name": "gpu.count", "before": "8 GPUs seen", "after": "7 GPUs seen", "detail": ""} in (
@@ -126,10 +159,11 @@ def test_the_same_run_has_no_change(told: Any) -> None:
     assert told(RECORDED["plan-h200"], RECORDED["plan-h200"])[1].splitlines()[-1] == "no change on 1 host"
 
 
-def test_a_plan_and_a_verify_of_the_same_node_agree(told: Any, tmp_path: Path) -> None:
+def test_runs_of_different_commands_are_not_compared(told: Any, tmp_path: Path) -> None:
     plan = written(tmp_path / "p.json", made("plan", host("a", "would_change", ComponentRun(DOCKER))))
     verify = written(tmp_path / "v.json", made("verify", host("a", "would_change", ComponentRun(DOCKER))), 3)
-    assert told(plan, verify)[1].splitlines()[-1] == "no change on 1 host"
+    code, out, err = told(plan, verify)
+    assert (code, out) == (64, "") and f"{plan} is a result of plan, and {verify} of verify: " in err
 
 
 def test_what_a_run_did_not_look_at_did_not_change(told: Any, tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ REBOOT = {"reboot": "drained", "drain": "slurm"}
 ALL, SOME, LESS = DIFF, DIFF[:1], ()
 CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[Change, ...], str]] = {
     "idle, and it is": (Engine(), {}, FREE, Disruption.restart, ALL, ""),
-    "idle, and it is not": (Engine(), {}, BUSY, Disruption.restart, SOME, "until idle: class restart would"),
+    "idle, and it is not": (Engine(), {}, BUSY, Disruption.restart, SOME, "until idle: this change (class restart)"),
     "never": (Engine(), {"restart": "never"}, FREE, Disruption.reboot, SOME, "maintenance.restart is never"),
     "never is about restarts": (Recreating(), {"restart": "never"}, FREE, Disruption.restart, ALL, ""),
-    "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "until idle: class rec"),
+    "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "change (class recreate)"),
     "drained moves work away": (Engine(), DRAINED, BUSY, Disruption.restart, ALL, ""),
     "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "use --allow-disruption restart"),
     "a reboot takes two words": (
@@ -84,11 +84,11 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
     ),
     "a reboot with both": (Rebooting(), {"reboot": "idle"}, FREE, Disruption.reboot, ALL, ""),
     "a reboot, and busy": (
-        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot would affect train",
+        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "(class reboot) would affect train",
     ),
     "a reboot after draining": (Rebooting(), REBOOT, BUSY, Disruption.reboot, ALL, ""),
     "restart: drained drains for no reboot": (
-        Rebooting(), {**DRAINED, "reboot": "idle"}, BUSY, Disruption.reboot, SOME, "until idle: class reboot",
+        Rebooting(), {**DRAINED, "reboot": "idle"}, BUSY, Disruption.reboot, SOME, "change (class reboot) would",
     ),
     "allowed is the limit": (Engine(), {}, FREE, Disruption.none, LESS, "class reload, and --allow-disruption is none"),
     "the image does not count": (

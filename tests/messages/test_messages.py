@@ -15,6 +15,7 @@ from gpuready.gpu.thresholds import load
 from gpuready.messages import codes
 from gpuready.messages.find import MOST, TABLE, find, nearest, normal, plain
 from gpuready.messages.words import words
+from tests.command import Exits
 from tests.lab import scale
 
 DATA = Path(__file__).parents[1] / "data" / "messages"
@@ -63,6 +64,14 @@ def test_a_text_of_others_is_not_known(text: str, capsys: pytest.CaptureFixture[
     near = nearest(text)
     assert all(message.title[:30] in told.err for message in near) and len(near) <= 3
     assert ("Nearest known messages:" in told.err) == bool(near)
+
+
+def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
+    out = exits(0, "explain", "unhandled system error, NCCL version 2.20.5\nLast error:\nzorg failed to flarb").out
+    assert "if it has one, gpuready does not know it: run all ranks with NCCL_DEBUG=WARN" in " ".join(out.split())
+    alone, several = (exits(64, "explain", text).err for text in ("zorg failed to flarb", "soup\nzorg failed to flarb"))
+    assert "first error alone" not in alone and "give a word such as nccl" in alone
+    assert "give the line of the first error alone, or a word such as nccl" in several
 
 
 def test_what_is_near_is_named_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

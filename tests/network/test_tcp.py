@@ -104,7 +104,7 @@ def test_the_spec_decides() -> None:
     assert none.startswith("no active interface matches nccl.subnets (10.9.0.0/16) (the node has eno1 192.0.2.1/24")
     (down,) = chosen(state("eth0!down ena 10.0.0.1/24"), interfaces=["eth0"])
     assert "eth0 10.0.0.1/24 (down)" in down
-    assert chosen(NodeState()) == ["the network interfaces of the node could not be read"]
+    assert chosen(NodeState()) == ["the network of the node could not be read"]
 
 
 def settled(*states: NodeState, **spec: Any) -> list[dict[str, str] | str]:

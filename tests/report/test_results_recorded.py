@@ -35,7 +35,9 @@ def test_a_run_gives_the_recorded_document_still(name: str) -> None:
 
 
 def _without_texts(result: Any) -> Any:
-    """The document without what a check says in words."""
+    """The document without what a check says in words, and without the error's remedy."""
+    if result["error"]:
+        result["error"]["remedy"] = ""
     for host in result["hosts"].values():
         for check in host["checks"]:
             check |= {"summary": "", "remedy": ""}

@@ -110,7 +110,9 @@ def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     plan = node.gpuready("plan", inventory=node.where())
     found = plan.component("toolkit")
     assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
-    assert found["waits"].startswith("until idle: class recreate would affect train (busybox:lab)"), plan.explain()
+    assert found["waits"].startswith("until idle: this change (class recreate) would affect train (busybox:lab)"), (
+        plan.explain()
+    )
     shown = node.gpuready("plan", inventory=node.where(), check_json=False).stdout
     assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
     node.waits(node.apply(), "train (busybox:lab)")

@@ -67,7 +67,7 @@ def test_a_scheduler_can_ask_the_gate(node: Machine, gpuready: Gpuready, invento
 def test_cloud_init_takes_the_user_data(node: Machine, gpuready: Gpuready, tmp_path: Path) -> None:
     where = tmp_path / "hosts.yaml"
     where.write_text("all: {hosts: {gpu01: {gpuready: {gate: on, hardware: {gpus: 8}, ldso: off}}}}\n")
-    text = gpuready("render", "cloud-init", inventory=where, check_json=False).stdout
+    text = gpuready("render", "cloud-init", "--package", "gpuready", inventory=where, check_json=False).stdout
     schema = json.loads(node.run(SCHEMA).stdout)
     found = yaml.safe_load(text)
     assert not list(Draft4Validator(schema).iter_errors(found))

@@ -77,9 +77,11 @@ def test_what_stands_in_the_way_is_asked_on_the_node(node: Node) -> None:
     assert "has no nvidia module" in problem(node.apply(*CONSENT, reboot="idle"))
     node.sh("umount /proc/driver; systemd-run -q --unit=terminal script -qc 'sleep 1000000' /dev/null")
     until(lambda: "pts/1" in node.sh("ls -d /dev/pts/* | tr '\\n' ' '"))
-    node.waits(node.apply(*CONSENT, reboot="idle"), "until idle: class reboot", "root at terminal pts/")
+    node.waits(node.apply(*CONSENT, reboot="idle"), "until idle: this change (class reboot)", "root at terminal pts/")
     node.sh("systemctl stop terminal; docker run -d --name train busybox:lab sleep 1000000")
-    node.waits(node.apply(*CONSENT, reboot="idle"), "until idle: class reboot would affect train (busybox:lab)")
+    node.waits(
+        node.apply(*CONSENT, reboot="idle"), "until idle: this change (class reboot) would affect train (busybox:lab)"
+    )
     drain = {"before": "true", "after": "touch /var/tmp/back"}
     # Drained for, and still there: asked on the node, and the work is let back.
     node.waits(node.apply(*CONSENT, reboot="drained", drain=drain), "until idle", "container train (busybox:lab)")

@@ -168,7 +168,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(
     assert hit.startswith("python (pid ") and hit.endswith(f") in {ENV}"), plan.explain()
     result = gpuready("apply", "--yes", "--only", "wheels", inventory=where)
     assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
-    assert f"until idle: class recreate would affect {hit}" in result.component("wheels")["waits"]
+    assert f"until idle: this change (class recreate) would affect {hit}" in result.component("wheels")["waits"]
     assert received(node) - before < MIB // 4 and word(node) == there
     # Asked again just before the step, for whoever began meanwhile.
     values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}

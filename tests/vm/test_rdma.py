@@ -118,7 +118,9 @@ def test_beside_a_container_the_switch_waits_and_without_it_it_is_done(node: Nod
     node.waits(result, "permission to reboot", "maintenance: {reboot: idle}", "--allow-disruption reboot")
     assert (node.mode(), node.sh(f"tail -n 1 {CONF}")) == ("N", "options ib_core netns_mode=1")
     node.waits(
-        node.run("apply", *CONSENT, mode="shared", reboot="idle"), "until idle: class reboot", "train (busybox:lab)"
+        node.run("apply", *CONSENT, mode="shared", reboot="idle"),
+        "until idle: this change (class reboot)",
+        "train (busybox:lab)",
     )
     node.sh("docker rm -f train >/dev/null")
     result = node.run("apply", mode="shared")

@@ -19,14 +19,14 @@ _HELP = """Print a PyTorch training script for several nodes (DistributedDataPar
   gpuready example ddp -o ddp.py                            the script, into a file
   gpuready example ddp --launch hosts -i hosts.yaml         the torchrun line of each host
   gpuready example ddp --launch env                         for operators that set RANK, WORLD_SIZE, MASTER_ADDR
-  gpuready example ddp --launch slurm -i hosts.yaml         a batch script, for sbatch
+  gpuready example ddp --launch slurm -i hosts.yaml         a batch script, for sbatch; -o ddp.sbatch writes a file
   gpuready example ddp --launch kubernetes -i hosts.yaml    a PyTorchJob and the script, for kubectl apply
   gpuready example ddp --launch runai -i hosts.yaml         runai training pytorch submit
 
 -i gives the number of nodes, GPUs and the image; --state gives NCCL's settings. Without them, it prints placeholders.
 The training resumes from its checkpoint when a rank was lost. Without GPUs, it uses gloo.
 """
-#: The name of the script, unless -o gives one; and the number of nodes without an inventory.
+#: The name of the script in each launch; and the number of nodes without an inventory.
 _NAME, _NODES = "ddp.py", 2
 
 
@@ -35,9 +35,9 @@ _NAME, _NODES = "ddp.py", 2
 @hosts
 @STATE
 @click.option("-o", "--file", metavar="FILE", shell_complete=files,
-              help="Write the script to FILE; it must not exist.")  # fmt: skip
+              help="Write to FILE, which must not exist: the script, or with --launch what launches it.")  # fmt: skip
 @click.option("--launch", type=click.Choice(["hosts", "env", "slurm", "kubernetes", "runai"]),
-              help="Print what launches the training.")  # fmt: skip
+              help=f"Print what launches the training, instead of the script. It starts {_NAME}.")  # fmt: skip
 @RDMA_RESOURCE
 def command(
     what: str, file: str | None, launch: str | None, state: str | None, rdma_resource: str, **given: Any
@@ -51,33 +51,31 @@ def command(
 
     if launch is None and (given["inventory"] or state is not None):
         raise UsageError("the script is the same for all hosts", remedy="--launch FORM, or leave -i and --state out")
-    program = Path(file).name if file else _NAME
+    if launch == "hosts" and file:
+        raise UsageError("--launch hosts prints a report, not a file", remedy=f"-o {file} without --launch: the script")
     found = request("example ddp", **given) if given["inventory"] or launch == "hosts" or state is not None else None
-    code = 0
     if launch == "hosts":
         from gpuready.cli.nccl import launched
         from gpuready.tools.fabric.launch import Job
 
         assert found is not None
-        run = launched(found, state, Job((program,)))
-        code = found.deliver(run)
-    elif launch:
-        write_stdout(_form(launch, found, state, program, rdma_resource))
-    elif not file:
-        write_stdout(training.script())
-    if file:
-        path = Path(file).expanduser()
-        exists = UsageError(f"{path} exists, and example overwrites nothing", remedy="another name: -o FILE")
-        write_new(path, training.script(), exists)
-        say(f"wrote {file}; next: gpuready example ddp --launch FORM (gpuready example --help)", err=True)
-    return code
+        return found.deliver(launched(found, state, Job((_NAME,))))
+    text = _form(launch, found, state, rdma_resource) if launch else training.script()
+    if not file:
+        write_stdout(text)
+        return 0
+    path = Path(file).expanduser()
+    exists = UsageError(f"{path} exists, and example overwrites nothing", remedy="another name: -o FILE")
+    write_new(path, text, exists)
+    say(f"wrote {file}" if launch else f"wrote {file}; next: gpuready example ddp --launch FORM", err=True)
+    return 0
 
 
 #: What is a placeholder in each form, if nothing says it; in a PyTorchJob, comments name it.
 _SHOWN = {"env": ("gpus",), "slurm": ("gpus",), "runai": ("image", "gpus", "network")}
 
 
-def _form(launch: str, found: Request | None, state: str | None, program: str, resource: str) -> str:
+def _form(launch: str, found: Request | None, state: str | None, resource: str) -> str:
     from gpuready.cli.sink import say
     from gpuready.cli.workload import agreed
     from gpuready.tools.render import kubernetes, training
@@ -91,12 +89,12 @@ def _form(launch: str, found: Request | None, state: str | None, program: str, r
     for note in notes if launch != "kubernetes" else ():
         say(f"note: replace {note}", err=True)
     if launch == "slurm":
-        return training.slurm(wanted, nodes, program)
+        return training.slurm(wanted, nodes, _NAME)
     if launch == "env":
-        return training.plain(wanted, program)
+        return training.plain(wanted, _NAME)
     if launch == "runai":
-        return training.runai(wanted, nodes, program, resource)
+        return training.runai(wanted, nodes, _NAME, resource)
     head = kubernetes.head("example ddp", wanted, resource) + [f"Replace: {note}." for note in notes]
     head += ["RuntimeClass nvidia and the networks rdma-N are those of gpuready render k8s: apply them first."]
     head += ["The checkpoint outlives the container, but not the pod: put a volume in place of the emptyDir."]
-    return kubernetes.document(head, training.pytorch_job(wanted, nodes, program, resource))
+    return kubernetes.document(head, training.pytorch_job(wanted, nodes, _NAME, resource))

@@ -114,10 +114,11 @@ def _explained(name: str) -> _Answer:
     hint = did_you_mean(key, [*BY_ID, *_COMPONENTS]) if len(key) < 40 else ""
     shown = " ".join(name.split())
     shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
+    shorter = "the line of the first error alone, or " if "\n" in name.strip() else ""
     near = [f"  {message.title}" for message in nearest(name)]
     raise UsageError(
         "\n".join([f"not known: {shown!r}{hint}", *(["Nearest known messages:", *near] if near else [])]),
-        remedy="give the line of the first error alone, or a word such as nccl; gpuready explain lists all checks;\n"
+        remedy=f"give {shorter}a word such as nccl; gpuready explain lists all checks;\n"
         "to have a message added, open an issue with the whole line and what caused it",
     )
 

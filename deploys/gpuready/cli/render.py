@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -47,10 +48,13 @@ NCCL's settings come from the states that gpuready probe recorded. Without --sta
   gpuready render k8s
   gpuready render k8s -i hosts.yaml --state states.json
 """
-_CLOUD_INIT = """User-data of cloud-init for one host. The node converges itself at its first boot.
+_CLOUD_INIT = f"""User-data of cloud-init for one host. The node converges itself at its first boot.
+
+pip installs what --package says, as root. In a clone, python -m pip wheel --no-deps -w dist . builds a wheel.
 
 \b
-  gpuready render cloud-init -i hosts.yaml --limit gpu01 > user-data
+  gpuready render cloud-init -i hosts.yaml --limit gpu01 \\
+      --package https://files.example.com/gpuready-{__version__}-py3-none-any.whl > user-data
 """
 _GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, on one VM with GPUs.
 
@@ -118,8 +122,12 @@ def _gpu_operator(**given: Any) -> None:
 
 @command.command("cloud-init", cls=Verb, help=_CLOUD_INIT)
 @hosts
-@click.option("--package", metavar="REQUIREMENT", default=f"gpuready=={__version__}",
-              help="What pip installs, such as the URL of a wheel. Default: this release.")  # fmt: skip
+@click.option(
+    "--package",
+    metavar="REQUIREMENT",
+    required=True,
+    help=f"What pip installs on the node: the URL of a wheel, or gpuready=={__version__} if your index has it.",
+)
 def _cloud_init(package: str, **given: Any) -> None:
     entry = _one("cloud-init", given)
     if keys := cloud_init.local_files(entry.spec):
@@ -142,13 +150,16 @@ def _cloud_init(package: str, **given: Any) -> None:
 def _gcp_batch(
     machine_type: str, accelerator: str, boot_image: str, system: str, script: tuple[str, ...], **given: Any
 ) -> None:
-    entry = _one("gcp-batch", given)
+    words = {
+        "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
+        "a script": ("-- train.py", script),
+    }
+    entry = _one("gcp-batch", given, _missing(words))
     spec = entry.spec
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
     gpus, repo = spec.hardware.expected_gpus, spec.toolkit.repo
     lacking = {
-        "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
-        "a script": ("-- train.py", script),
+        **words,
         "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
         "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", gpus),
         "a URL of the toolkit's key": ("toolkit: {repo: {key: https://...}}", system == "cos" or "://" in repo.key),
@@ -157,7 +168,7 @@ def _gcp_batch(
             accelerator or not machine_type or gcp_batch.has_gpus(machine_type),
         ),
     }
-    if missing := {what: remedy for what, (remedy, there) in lacking.items() if not there}:
+    if missing := _missing(lacking):
         raise UsageError(
             f"{entry.name} ({entry.source}): the Batch job needs {'; '.join(missing)}",
             remedy="; ".join(missing.values()),
@@ -180,10 +191,16 @@ def _chosen(target: str, given: dict[str, Any]) -> tuple[HostEntry, ...]:
     return found.entries
 
 
-def _one(target: str, given: dict[str, Any]) -> HostEntry:
-    """Return the one host that is chosen. Raises UsageError for several."""
-    entries = request(f"render {target}", **given).entries
+def _missing(needed: Mapping[str, tuple[str, object]]) -> dict[str, str]:
+    """Return what is missing, each with its remedy."""
+    return {what: remedy for what, (remedy, there) in needed.items() if not there}
+
+
+def _one(target: str, given: dict[str, Any], also: Mapping[str, str] = MappingProxyType({})) -> HostEntry:
+    """Return the one host that is chosen. Raises UsageError for several. ``also``: what else is missing."""
+    entries = request(f"render {target}", **given).entries if given["inventory"] or not also else ()
     if len(entries) != 1:
-        message = f"{target} needs exactly one host, but {len(entries)} are chosen"
-        raise UsageError(message, remedy="choose one with --limit")
+        choose = "choose one with --limit" if entries else "-i INVENTORY"
+        missing = {f"exactly one host, but {len(entries)} are chosen": choose, **also}
+        raise UsageError(f"{target} needs {'; '.join(missing)}", remedy="; ".join(missing.values()))
     return entries[0]

@@ -12,15 +12,16 @@ from gpuready.cli.complete import files
 from gpuready.cli.options import COLOR, Verb, output
 from gpuready.cli.output import targets, use_color, write
 from gpuready.core.errors import UsageError
-from gpuready.report.render import FABRIC_FORMATS, render
+from gpuready.report.render import FABRIC_FORMATS, formats, render
 
 if TYPE_CHECKING:
     from gpuready.report.run import Run
 
 _HELP = """Show a result document in any format, or what changed between two. Does not connect.
 
-Any command writes a result document with --output json:PATH. A file named - is stdin. The exit code is 0 if the
-documents can be read, even if they report failures.
+Any command writes a result document with --output json:PATH. A file named - is stdin. The formats csv and svg are for
+results of fabric. Two documents must be of the same command. The exit code is 0 if the documents can be read, even if
+they report failures.
 
 \b
   gpuready report result.json
@@ -44,10 +45,23 @@ def command(document: str, after: str | None, output: tuple[str, ...], color: st
     on = use_color(color, sys.stdout)
     run, code = _read(document)
     if after is None:
+        for each in wanted:
+            if each.form not in (fitting := formats(run.verb)):
+                raise UsageError(
+                    f"--output {each.form} does not fit {document}, a result of {run.verb or 'no command'}",
+                    remedy=f"one of {', '.join(fitting)}",
+                )
         return write([(each, render(run, code, each.form, color=on and each.path is None)) for each in wanted], 0)
     from gpuready.report import changes
 
-    found = changes.changes((run, code), _read(after))
+    other, its_code = _read(after)
+    if run.verb != other.verb:
+        verbs = [each.verb or "no command" for each in (run, other)]
+        raise UsageError(
+            f"{document} is a result of {verbs[0]}, and {after} of {verbs[1]}: report compares runs of one command",
+            remedy=f"two results of {verbs[0]}, or two of {verbs[1]}",
+        )
+    found = changes.changes((run, code), (other, its_code))
     return write([
         (each, changes.human(found, color=on and each.path is None) if each.form == "human"
          else json.dumps(changes.document(found), indent=2) + "\n")

@@ -14,6 +14,9 @@ from gpuready.state.model import NodeState
 from gpuready.tools.fabric.launch import NcclError
 from gpuready.tools.render.kubernetes import Workload, workload
 
+#: Parts of a workload and the keys of the spec that set them.
+_KEYS = {"image": "verify.image", "gpus": "hardware.gpus"}
+
 
 def agreed(entries: Sequence[HostEntry], path: str | None) -> tuple[Workload, list[NodeState]]:
     """Return what a pod needs, and the states that were read. ``path``: the recorded states; None for placeholders.
@@ -26,7 +29,7 @@ def agreed(entries: Sequence[HostEntry], path: str | None) -> tuple[Workload, li
     if path is not None and (lacking := [entry.name for entry in entries if entry.name not in states]):
         raise UsageError(f"{path} has no state of {', '.join(lacking)}", remedy="--limit, or record it: gpuready probe")
     made = {entry.name: _of(entry, states.get(entry.name)) for entry in entries}
-    check_agreement({name: asdict(each) for name, each in made.items()})
+    check_agreement({name: _named(each) for name, each in made.items()})
     return next(iter(made.values())), list(states.values())
 
 
@@ -37,6 +40,13 @@ def _of(entry: HostEntry, state: NodeState | None) -> Workload:
         raise NcclError(f"{entry.name}: {e}", remedy="gpuready explain nccl.ports") from None
 
 
+def _named(each: Workload) -> dict[str, Any]:
+    """Return the parts of a workload by what the user can change. A placeholder is not the same as an equal value."""
+    parts = asdict(each)
+    lacks = parts.pop("placeholders")
+    return {_KEYS.get(name, name): (value, lacks.get(name)) for name, value in parts.items()}
+
+
 def check_agreement(made: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise UsageError if two hosts need different things: an object is for all of them."""
     (first, wanted), *others = made.items()
@@ -44,5 +54,5 @@ def check_agreement(made: Mapping[str, Mapping[str, Any]]) -> None:
         if different := [key for key, value in each.items() if value != wanted[key]]:
             raise UsageError(
                 f"{first} and {name} differ in {', '.join(different)}, and one object is for all hosts",
-                remedy="choose hosts that agree: --limit PATTERN",
+                remedy="make them agree in the spec, or choose hosts that agree: --limit PATTERN",
             )

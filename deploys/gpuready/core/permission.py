@@ -81,7 +81,7 @@ def _pending(disruption: Disruption, hits: tuple[str, ...], spec: NodeSpec, allo
     if disruption == Disruption.restart and spec.maintenance.restart == "never":
         return "for permission: maintenance.restart is never; set it to idle or drained"
     if hits and disruption >= Disruption.recreate and _policy(disruption, spec) != "drained":
-        return f"until idle: class {disruption.name} would affect {', '.join(hits)}; run again afterwards"
+        return f"until idle: this change (class {disruption.name}) would affect {', '.join(hits)}; run again afterwards"
     return ""
 
 

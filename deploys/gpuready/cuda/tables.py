@@ -170,6 +170,13 @@ def gpu(name: str, brand: str = "") -> Gpu:
     return Gpu(name, kind, brands, made.get("name", ""), made.get("capability", ""))
 
 
+def possible() -> tuple[tuple[str, Gpu], ...]:
+    """Return what an unknown GPU may be, each with its name in a sentence: of a kind, or of an architecture."""
+    architectures = dict.fromkeys(rule["name"] for rule in _load("gpus")["architectures"])
+    kinds = [(kind, Gpu("", kind)) for kind in KINDS if kind != "unknown"]
+    return (*kinds, *((name, Gpu("", "unknown", architecture=name)) for name in architectures))
+
+
 @dataclass(frozen=True)
 class Device:
     """A GPU by its PCI device id. ``model`` is what to call it; it and ``architecture`` are empty if unknown.

@@ -211,6 +211,15 @@ MESSAGES = (
         "--output=/etc/cdi/nvidia.yaml writes it again",
     ),
     Message(
+        "Error: stat nvidia.com/gpu=all: no such file or directory (podman)",
+        r"\bstat nvidia\.com/gpu=\S{1,60} no such file or directory",
+        "NVIDIA/nvidia-container-toolkit#63",
+        ("cdi.podman",),
+        "This podman takes the name of a CDI device for a path: podman before 4.1 does not know CDI.",
+        "install podman 4.1 or newer, or use the nvidia runtime: podman run --runtime=nvidia -e "
+        "NVIDIA_VISIBLE_DEVICES=all",
+    ),
+    Message(
         "failed to stat CDI host device: no such file or directory",
         r"failed to stat cdi host device",
         "NVIDIA/nvidia-container-toolkit#885",

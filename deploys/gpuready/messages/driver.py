@@ -81,6 +81,17 @@ MESSAGES = (
         ("gpu.answers", "driver.firmware", "driver.match"),
         "The driver cannot start a GPU: firmware of another version, a GPU that hangs, or a driver that does not fit it.",
         "read the NVRM lines before it; install the firmware of the driver's version; reboot, or power-cycle the node",
+        also=(r"cannot initialize gsp firmware rm", r"failed to wait for gfw_boot"),
+    ),
+    Message(
+        "NVRM: No NVIDIA graphics adapter found!",
+        r"nvrm: no nvidia (?:graphics adapter|gpu) found",
+        "ValveSoftware/SteamOS#209",
+        ("gpu.count", "driver.loaded"),
+        "The nvidia module found no GPU that it can drive: the machine has none, a virtual machine was not given one, the "
+        "GPU fell off the bus, or this driver no longer supports it (the NVRM lines before it say so).",
+        "lspci -d 10de: lists the GPUs; if one is missing, check the instance type or the passthrough, or power-cycle "
+        "the node; if it is listed, install a driver that supports it",
     ),
     Message(
         "nvidia: Direct firmware load for nvidia/X/gsp_ga10x.bin failed with error -2",

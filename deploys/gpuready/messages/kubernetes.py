@@ -205,4 +205,21 @@ MESSAGES = (
         "The device plugin's container sees the GPU, but may not read its MIG instances.",
         "set NVIDIA_MIG_MONITOR_DEVICES=all in the device plugin's container, which must run privileged",
     ),
+    Message(
+        "dcgm-exporter: Cannot init NVML library; err: ERROR_LIBRARY_NOT_FOUND",
+        r"cannot init nvml library; err: error_library_not_found",
+        "NVIDIA/dcgm-exporter#612",
+        ("containerd.runtime", "docker.runtime"),
+        "The container of dcgm-exporter has no libnvidia-ml: the nvidia runtime did not start it.",
+        "set runtimeClassName: nvidia for its pod; in Docker, start it with --gpus all",
+    ),
+    Message(
+        "Error watching fields: This request is serviced by a module of DCGM that is not currently loaded",
+        r"serviced by a module of dcgm that is not currently loaded",
+        "NVIDIA/gpu-monitoring-tools#141",
+        ("gpu.model",),
+        "dcgm-exporter asks for profiling metrics, which only data-center GPUs have. Before 2.1.2 it asked on every GPU "
+        "and ended.",
+        "install dcgm-exporter 2.1.2 or newer; else remove the DCGM_FI_PROF_ fields from its list of counters",
+    ),
 )

@@ -8,8 +8,8 @@ from gpuready.messages.entry import Message
 _NCCL = "docs.nvidia.com/deeplearning/nccl/user-guide (troubleshooting)"
 _RESULTS = "docs.nvidia.com/deeplearning/nccl/user-guide (ncclResult_t)"
 _LAST_ERROR = (
-    "pass the line after 'Last error:' to gpuready explain; if there is none, run all ranks with NCCL_DEBUG=WARN and "
-    "pass the first WARN line of each"
+    "if the text has no line after 'Last error:', add that line; if it has one, gpuready does not know it: run all "
+    "ranks with NCCL_DEBUG=WARN, and pass the first WARN line of each rank to gpuready explain"
 )
 
 MESSAGES = (
@@ -59,7 +59,7 @@ MESSAGES = (
         "The container sees the RDMA device in sysfs, but not its device node.",
         "start the container with --device=/dev/infiniband (gpuready docker-args prints the options), or in exclusive "
         "mode gpuready rdma attach",
-        also=(r"net/ib ?: unable to open device",),
+        also=(r"net/ib ?: unable to open device", r"ibv_open_device\([^)]{0,30}\) failed: no such file"),
     ),
     Message(
         "NET/IB : No device found",

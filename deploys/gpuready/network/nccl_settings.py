@@ -19,6 +19,7 @@ from gpuready.network.ports import ports
 from gpuready.network.tcp import Wire, Wires, choose_wires, plugin_notes, settings_for
 from gpuready.spec.model import Nccl, NodeSpec
 from gpuready.state.model import NodeState
+from gpuready.state.network import Network
 
 Range = IPv4Network | IPv6Network
 _MOST_DEVICES = 32
@@ -82,7 +83,7 @@ def cluster(states: Mapping[str, NodeState], specs: Mapping[str, NodeSpec]) -> d
     wires = choose_wires({name: states[name] for name in over_tcp}, nccl)
     for name in over_tcp:
         made = _over_tcp(wires[name], states[name], nccl[name])
-        if nccl[name].transport != "tcp":
+        if nccl[name].transport != "tcp" and isinstance(states[name].network, Network):
             why = "; ".join(found[name].problems)
             made = replace(
                 made,

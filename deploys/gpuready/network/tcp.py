@@ -111,7 +111,8 @@ def _hardware(name: str, network: Network) -> bool:
 def _chosen(name: str, found: Mapping[str, list[Wire]], state: NodeState, nccl: Nccl) -> Wires:
     wires = found[name]
     if not isinstance(state.network, Network):
-        return Wires(problem="the network interfaces of the node could not be read")
+        why = f" ({state.network.unknown})" if state.network else ""
+        return Wires(problem=f"the network of the node could not be read{why}")
     if not wires:
         return Wires(problem=_nothing(state.network, nccl))
     if nccl.interfaces:

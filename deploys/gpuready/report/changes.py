@@ -34,9 +34,6 @@ _GOOD = ("pass", "ok", "as wanted", "changed", "does not apply", "NATIVE", "MINO
 _BAD = ("fail", "unknown", "FAILED", "UNREACHABLE", "NOT ATTEMPTED", "CHECKS FAILED", "CHECKS UNKNOWN", "failed",
         "blocked", "differs", "UNKNOWN")  # fmt: skip
 
-#: What a plan calls a difference, and what verify calls it.
-_SAME = ("would change", "differs")
-
 
 @dataclass(frozen=True)
 class Changed:
@@ -76,7 +73,7 @@ def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
 
 
 def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Changed]:
-    if (a := _outcome(old, mine)) != (b := _outcome(new, yours)):
+    if (a := host_word(old, mine)) != (b := host_word(new, yours)):
         yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason or ""))
     for kind, before, after in (
         ("component", _components(old, mine), _components(new, yours)),
@@ -112,15 +109,11 @@ def _drift(mine: HostRun, yours: HostRun) -> Iterator[Changed]:
 Seen = dict[str, tuple[str, str]]
 
 
-def _outcome(run: Run, host: HostRun) -> str:
-    return host_word(run, host).replace(*_SAME)
-
-
 def _components(run: Run, host: HostRun) -> Seen:
     found: Seen = {}
     for item in host.components:
         fine = "as wanted" if item.found.applies else "does not apply"
-        word = blocks.status_text(run, host, item).replace(*_SAME) or fine
+        word = blocks.status_text(run, host, item) or fine
         found[item.found.name] = (word, str(item.error or item.found.error or ""))
     return found
 
@@ -147,7 +140,7 @@ def document(found: Changes) -> dict[str, Any]:
         "schema": SCHEMA,
         **{
             name: {"verb": run.verb or None, "ended": run.ended or None, "source": run.probed or None,
-                   "exit_code": code, "hosts": len(run.everyone)}
+                   "exit_code": code, "hosts": len(run.hosts)}
             for name, run, code in runs
         },
         "appeared": found.appeared,
@@ -172,8 +165,8 @@ def human(found: Changes, *, color: bool = False) -> str:
     paint = Painter(color)
     parts = [[f"{name}: {_run(run, code)}" for name, run, code in
               zip(("before", "after"), (found.before, found.after), found.codes, strict=True)]]  # fmt: skip
-    moved = (("appeared", found.appeared), ("vanished", found.vanished))
-    parts.append([f"{paint('yellow', word)}  {hostlist(names)}" for word, names in moved if names])
+    moved = (("only in before", found.vanished), ("only in after", found.appeared))
+    parts.append([f"{paint('yellow', word)}: {hostlist(names)}" for word, names in moved if names])
     shared = grouped((each, name) for name, changed in found.hosts.items() for each in changed)
     for kind, title in _TITLES.items():
         mine = sorted((item for item in shared.items() if item[0].kind == kind), key=lambda item: _rank(item[0]))
@@ -192,7 +185,7 @@ def _run(run: Run, code: int) -> str:
         f"of {run.shown_source}" if run.probed else "",
         f"at {run.ended}" if run.ended else "",
     ]
-    return f"{' '.join(filter(None, words))}, {count(len(run.everyone), 'host')}, exit {code}"
+    return f"{' '.join(filter(None, words))}, {count(len(run.hosts), 'host')}, exit {code}"
 
 
 def _rank(each: Changed) -> int:
@@ -214,8 +207,8 @@ def _line(each: Changed, names: list[str], paint: Painter) -> str:
 
 
 def _ending(found: Changes) -> str:
-    same = len(found.after.everyone) - len(found.appeared) - len(found.hosts)
+    same = sum(host.name not in {*found.appeared, *found.hosts} for host in found.after.hosts)
     if not (found.hosts or found.appeared or found.vanished):
         return f"no change on {count(same, 'host')}"
-    return f"{count(len(found.hosts), 'host')} changed, {len(found.appeared)} appeared, " \
-        f"{len(found.vanished)} vanished, {same} as before"  # fmt: skip
+    return f"{count(len(found.hosts), 'host')} changed, {len(found.vanished)} only in before, " \
+        f"{len(found.appeared)} only in after, {same} unchanged"  # fmt: skip

@@ -90,7 +90,7 @@ def _headline(run: Run) -> str:
     source = f" of {run.shown_source}" if run.probed else ""
     if run.attaching:
         return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
-    looked = sum(host.state is not None or bool(host.components or host.checks) for host in run.hosts)
+    looked = sum(host.probed for host in run.hosts)
     return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
 
 

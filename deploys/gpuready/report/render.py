@@ -18,6 +18,11 @@ FABRIC_FORMATS = (*FORMATS, "csv", "svg")
 LISTING_FORMATS = ("human", "json", "jsonl")
 
 
+def formats(verb: str) -> tuple[str, ...]:
+    """Return the formats that can show a run of this verb."""
+    return FABRIC_FORMATS if verb == "fabric" else LISTING_FORMATS if verb in ("inventory", "status") else FORMATS
+
+
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
     if form == "human" and run.answer is not None:

@@ -69,14 +69,13 @@ def restored(document: object) -> tuple[Run, int]:
 
 def _run(found: result.Result) -> Run:
     error = found.error
-    interrupted = error is not None and error.kind == "interrupted"
     hosts = [_host(name, host) for name, host in found.hosts.items()]
-    unchosen = [host for host in hosts if host.outcome == "skipped" and not host.execs]
+    unchosen = [host for host in hosts if host.outcome == "skipped" and not host.execs and not host.probed]
     return Run(
         found.verb or "",
         [host for host in hosts if host not in unchosen],
-        RecordedError(error) if error is not None and not interrupted else None,
-        interrupted,
+        RecordedError(error) if error is not None else None,
+        error is not None and error.kind == "interrupted",
         found.seconds,
         found.source or "",
         [tuple(batch) for batch in found.batches],

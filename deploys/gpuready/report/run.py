@@ -38,7 +38,7 @@ VERBS = (
 INTERRUPTED = {
     "kind": "interrupted",
     "message": "interrupted; a step that had begun on a node ends there by itself",
-    "remedy": "run it again: what is done is not done twice",
+    "remedy": "run the same command again: it does only what is left",
 }
 
 
@@ -86,6 +86,15 @@ class HostRun:
     stress: tuple[Gpu, ...] | None = None
     reboot: dict[str, str | float] | None = None
     status: Status | None = None
+
+    @property
+    def probed(self) -> bool:
+        """Whether the node was read. A restored run has no states, but what was made of them."""
+        from gpuready.core.check import UNDECIDED
+
+        made = (self.nccl, self.docker_args, self.status)
+        found = self.components or self.checks or self.answers or any(each is not None for each in made)
+        return self.state is not None or bool(found) or self.reason == UNDECIDED
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""

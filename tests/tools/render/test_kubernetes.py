@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from gpuready.cli.app import run
 from gpuready.state.model import NodeState
 from gpuready.state.network import NetDevice, Network
+from gpuready.tools.render.kubernetes import GPUS
 from tests.command import Exits, write_states
 from tests.network.gid_tables import sysfs
 
@@ -196,6 +197,13 @@ def test_a_node_without_rdma_gets_a_pod_without_it(render: Render) -> None:
 def test_hosts_that_differ_get_no_common_pod(render: Render) -> None:
     code, out, err = render("k8s", states={"gpu01": node(1), "gpu02": node(2, "mlx5_7")})
     assert (code, out) == (64, "") and "gpu01 and gpu02 differ in variables" in err and "--limit" in err
+
+
+def test_a_placeholder_differs_from_the_same_value_by_the_key_of_the_spec(tmp_path: Path, exits: Exits) -> None:
+    hosts = {"gpu01": {"gpuready": {"hardware": {"gpus": GPUS}}}, "gpu02": {"gpuready": {}}}
+    (tmp_path / "hosts.yaml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    told = exits(64, "render", "k8s", "-i", str(tmp_path / "hosts.yaml")).err
+    assert "gpu01 and gpu02 differ in hardware.gpus, " in told and "make them agree in the spec" in told
 
 
 def test_a_host_without_settings_is_an_error(render: Render) -> None:

@@ -169,9 +169,13 @@ def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["cloud-init", "--limit", "gpu03"], "toolkit.repo.key: files or variables of this machine"),
-        (["cloud-init", "--limit", "gpu04"], "toolkit.repo.proxy: files or variables of this machine"),
-        (["cloud-init"], "needs exactly one host, but 4 are chosen"),
+        (["cloud-init", "--limit", "gpu01"], "Missing parameter: package"),
+        (["cloud-init", "--package", "x", "--limit", "gpu03"], "toolkit.repo.key: files or variables of this machine"),
+        (
+            ["cloud-init", "--package", "x", "--limit", "gpu04"],
+            "toolkit.repo.proxy: files or variables of this machine",
+        ),
+        (["cloud-init", "--package", "x"], "needs exactly one host, but 4 are chosen"),
         (["slurm"], "-i"),
         (["prometheus", "--package", "x"], "--package"),
     ],

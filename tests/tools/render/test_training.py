@@ -97,10 +97,24 @@ def test_the_script_compiles_and_is_short(tmp_path: Path, exits: Exits) -> None:
     assert "overwrites nothing" in exits(64, "example", "ddp", "-o", str(path)).err
 
 
-def test_hosts_get_the_lines_of_nccl(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
-    out = example(exits, "-o", str(tmp_path / "train.py"), "--launch", "hosts", *hosts)
-    told = exits(0, "nccl", "--launch", *hosts, "--", "train.py").out
-    lines = re.findall(r".*torchrun --nnodes 2 .*train\.py", told)
+@pytest.mark.parametrize("form", ["env", "slurm", "kubernetes", "runai"])
+def test_a_launch_goes_into_the_file(form: str, tmp_path: Path, exits: Exits) -> None:
+    path = tmp_path / "launch"
+    assert example(exits, "--launch", form, "-o", str(path)) == ""
+    assert path.read_text() == example(exits, "--launch", form)
+    assert "overwrites nothing" in exits(64, "example", "ddp", "--launch", form, "-o", str(path)).err
+
+
+def test_the_lines_of_hosts_go_into_no_file(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
+    path = tmp_path / "launch"
+    assert "prints a report" in exits(64, "example", "ddp", "--launch", "hosts", "-o", str(path), *hosts).err
+    assert not path.exists()
+
+
+def test_hosts_get_the_lines_of_nccl(hosts: list[str], exits: Exits) -> None:
+    out = example(exits, "--launch", "hosts", *hosts)
+    told = exits(0, "nccl", "--launch", *hosts, "--", "ddp.py").out
+    lines = re.findall(r".*torchrun --nnodes 2 .*ddp\.py", told)
     assert len(lines) == 2 and all(line in out for line in lines)
 
 

@@ -223,10 +223,16 @@ def test_a_boot_image_of_ones_own(inventory: str, exits: Exits) -> None:
         (("--machine-type", "a4x-highgpu-4g", "--", "y"), "other", "/hosts.json:"),
         (("--machine-type", "n1-standard-8", "--", "y"), "h200", "needs GPUs (this machine type has none)"),
         (("--machine-type", "c4a-standard-8", "--", "y"), "h200", "--accelerator, such as nvidia-tesla-t4"),
-        (("--machine-type", "x", "--", "y"), "all", "2 are chosen"),
+        (("--machine-type", "x", "--", "y"), "all", "2 are chosen\n"),
+        ((), "all", "2 are chosen; a machine type; a script\n"),
     ],
 )
 def test_what_a_job_lacks_is_said_at_once(
     inventory: str, words: tuple[str, ...], limit: str, said: str, exits: Exits
 ) -> None:
     assert said in exits(64, "render", "gcp-batch", "-i", inventory, "--limit", limit, *words).err
+
+
+def test_a_job_without_anything_lacks_a_host_too(exits: Exits) -> None:
+    fix = "-i INVENTORY; --machine-type, such as a3-highgpu-8g; -- train.py\n"
+    assert fix in exits(64, "render", "gcp-batch").err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image, ImageFacts
 from gpuready.cuda.predict import VERDICTS, Prediction, predict
 from gpuready.tools.compat.fixes import Fix, fixes
@@ -60,7 +61,19 @@ def answer(hosts: Sequence[Host], image: Image, name: str = "") -> Answer:
     """Answer for the worst of a node's GPU models, because a container gets all of them. ``hosts``: one a model."""
     worst = max(hosts, key=lambda host: _badness(predict(host, image)))
     found = predict(worst, image)
+    if not worst.gpu.name and (others := _on_others(worst, image, found)):
+        text = f"the GPU is unknown (--gpu NAME), and the answer differs for some: {others}"
+        found = replace(found, certain=False, notes=(*found.notes, text))
     return Answer(name, found, tuple(fix for fix in fixes(worst, image, found) if _helps(fix, hosts)))
+
+
+def _on_others(host: Host, image: Image, found: Prediction) -> str:
+    """List the GPUs with another verdict: ``NO_CODE for Volta, Pascal``."""
+    verdicts: dict[str, list[str]] = {}
+    for name, gpu in tables.possible():
+        verdicts.setdefault(predict(replace(host, gpu=gpu), image).verdict, []).append(name)
+    verdicts.pop(found.verdict, None)
+    return "; ".join(f"{verdict} for {', '.join(names)}" for verdict, names in verdicts.items())
 
 
 def _badness(found: Prediction) -> tuple[bool, bool, int]:
