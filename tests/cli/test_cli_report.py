@@ -46,7 +46,7 @@ def written(path: Path, of: Run, code: int = 0) -> Path:
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_every_document_shows_in_each_format_that_fits(name: str, form: str, told: Any) -> None:
     code, out, err = told(RECORDED[name], "--output", form)
-    if form in ("csv", "svg") and name != "fabric":
+    if form in ("csv", "svg") and json.loads(RECORDED[name].read_text())["verb"] != "fabric":
         assert (code, out) == (64, "") and f"--output {form} does not fit " in err and "one of human, json," in err
         return
     assert (code, err) == (0, "")
