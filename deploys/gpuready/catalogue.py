@@ -18,6 +18,7 @@ from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
 from gpuready.core.config_checks import config_checks
 from gpuready.gpu import (
+    diag,
     gpus,
     leftovers,
     libcuda,
@@ -71,5 +72,5 @@ CATALOGUE = (
 """Every check of this release."""
 
 
-BY_ID = {check.id: check for check in (*CATALOGUE, *stress.CHECKS, *fabric.CHECKS)}
+BY_ID = {check.id: check for check in (*CATALOGUE, *stress.CHECKS, diag.DIAG, *fabric.CHECKS)}
 """All checks by id, with those under load (``verify --level stress``) and of pairs of hosts (``gpuready fabric``)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.containerd.component import Containerd
 from gpuready.components.crio.component import Crio
+from gpuready.components.dcgm.component import Dcgm
 from gpuready.components.devices.component import Devices
 from gpuready.components.docker.component import Docker
 from gpuready.components.docker_package.component import Engine
@@ -44,6 +45,7 @@ NODE: tuple[Component, ...] = (
     Docker(),
     Containerd(),
     Crio(),
+    Dcgm(),
     Monitoring(),
     Wheels(),
     Reconverge(),

@@ -11,9 +11,11 @@ from datetime import date
 from pyinfra.api.host import Host
 
 from gpuready.engine import Engine, Options, Progress
+from gpuready.gpu.diag import Diagnosis, judge
 from gpuready.gpu.stress import Fleet, Node, summary
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock
+from gpuready.operations.diag import run_diag
 from gpuready.operations.stress import has_torch, run_stress
 from gpuready.report.run import Run
 
@@ -25,6 +27,7 @@ class StressEngine(Engine):
         super().__init__(entries, options, progress)
         self._seconds = seconds
         self._nodes: dict[str, Node] = {}
+        self._diagnosed: dict[str, Diagnosis] = {}
 
     def verify(self) -> Run:
         """Verify and load each host, then compare all of them."""
@@ -36,7 +39,9 @@ class StressEngine(Engine):
                 if run.name in self._nodes:
                     run.stress = tuple(self._nodes[run.name].gpus)
                     run.notes += filter(None, [summary(self._nodes[run.name])])
-                    run.checks += fleet.judge(run.name, self.entries[run.name].spec, date.today())
+                    spec = self.entries[run.name].spec
+                    run.checks += fleet.judge(run.name, spec, date.today())
+                    run.checks.append(judge(run.name, spec, self._diagnosed.get(run.name), date.today()))
 
     def _examine(self, host: Host) -> None:
         super()._examine(host)
@@ -44,7 +49,12 @@ class StressEngine(Engine):
         if spec.hardware.without_gpus:
             self._nodes[host.name] = Node(skipped="hardware.gpus: none")
         elif not self._runs[host.name].reason:
-            if has_torch(spec):
+            if has_torch(spec) or spec.dcgm.diag:
                 lock.hold(host)
-            self._nodes[host.name] = run_stress(host, spec, self._seconds)
+            if has_torch(spec) or not spec.dcgm.diag:
+                self._nodes[host.name] = run_stress(host, spec, self._seconds)
+            else:
+                self._nodes[host.name] = Node(skipped="the spec names no PyTorch; dcgm.diag tests the GPUs instead")
+            if spec.dcgm.diag:
+                self._diagnosed[host.name] = run_diag(host, spec, spec.dcgm.diag)
             lock.release(host)

@@ -20,6 +20,8 @@ from gpuready.components.containerd.state import effective
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import UNIT as CRIO
 from gpuready.components.crio.component import CrioInstall
+from gpuready.components.dcgm.component import SERVICE as DCGM
+from gpuready.components.dcgm.component import DcgmInstall
 from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import NEXT, OURS
 from gpuready.components.docker.shm_size import LOADED
@@ -212,6 +214,7 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
     effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels, "devices": _nodes, "reconverge": _enabled}
+    effects |= {"dcgm": _dcgm}
     return effects[component.name](state, closed) if component.name in effects else state
 
 
@@ -419,6 +422,16 @@ def _docker_io(state: NodeState, closed: Closed) -> NodeState:
     return state.model_copy(
         update={"packages": packages, "tools": {**tools, "dockerd": Tool(path="/usr/sbin/dockerd")}}
     )
+
+
+def _dcgm(state: NodeState, closed: Closed) -> NodeState:
+    """apt-get installs DCGM; systemctl enables and starts its service."""
+    package, packages, units = closed.args(DcgmInstall).package, state.packages, state.units
+    assert not isinstance(packages, Unknown) and not isinstance(units, Unknown)
+    if package:
+        packages = {**packages, package: Package(version="1:4.5.2-1", arch="amd64")}
+    started = Unit(load="loaded", active="active", enabled="enabled")
+    return state.model_copy(update={"packages": packages, "units": {**units, DCGM: started}})
 
 
 def _rdma(state: NodeState, closed: Closed) -> NodeState:

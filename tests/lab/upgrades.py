@@ -1,4 +1,4 @@
-"""An update that waits: empty packages of higher versions, in a repository on the machine itself.
+"""Packages that wait in a repository on the machine itself: empty ones of higher versions, or stand-ins with files.
 
 What is installed may well be real; what an upgrade would bring is empty and says so, because only its version counts.
 """
@@ -6,7 +6,7 @@ What is installed may well be real; what an upgrade would bring is empty and say
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.lab.host import architecture, run_root, sh
@@ -20,20 +20,34 @@ Architecture: {architecture}
 Maintainer: gpuready lab <lab@localhost>
 Section: utils
 Priority: optional
-Description: empty stand-in for a newer package of this name
- Made for gpuready's test machines: it contains nothing.
+{relations}Description: stand-in for a package of this name
+ Made for gpuready's test machines: it contains nothing that is real.
 """
 
 
-def offer(machine: Machine, versions: Iterable[tuple[str, str]]) -> None:
-    """A repository of these packages (name, version) becomes one of apt's sources; its lists are read."""
+def offer(
+    machine: Machine,
+    versions: Iterable[tuple[str, str]],
+    relations: Mapping[str, str] = {},
+    files: Mapping[str, Mapping[str, str]] = {},
+) -> None:
+    """A repository of these packages (name, version) becomes one of apt's sources; its lists are read.
+
+    ``relations``: lines of a package's control file, such as Depends. ``files``: those of a package, by path.
+    """
     with tempfile.TemporaryDirectory(prefix="upgrades-", dir=run_root()) as scratch:
         flat = Path(scratch, "flat")
         flat.mkdir()
         for name, version in versions:
             control = Path(scratch, f"{name}_{version}", "DEBIAN/control")
             control.parent.mkdir(parents=True)
-            control.write_text(_CONTROL.format(name=name, version=version, architecture=architecture()), "utf-8")
+            fields = {"name": name, "version": version, "architecture": architecture()}
+            control.write_text(_CONTROL.format(**fields, relations=relations.get(name, "")), "utf-8")
+            for path, text in files.get(name, {}).items():
+                file = control.parents[1] / path.lstrip("/")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, "utf-8")
+                file.chmod(0o755 if text.startswith("#!") else 0o644)
             sh("dpkg-deb", "--root-owner-group", "-Znone", "--build", control.parent.parent, flat)
         (flat / "Packages").write_text(sh("apt-ftparchive", "packages", ".", cwd=flat), "utf-8")
         head = [word for key in ("Origin", "Label") for word in ("-o", f"APT::FTPArchive::Release::{key}={ORIGIN}")]

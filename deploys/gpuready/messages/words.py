@@ -97,6 +97,7 @@ _WORDS = {
     "stress.memory": "GPU memory keeps what is written, and is fast enough",
     "stress.copies": "copies to and between GPUs are right and fast enough",
     "stress.reduce": "the sum over all GPUs of the node is right and fast enough",
+    "dcgm.diag": "DCGM's diagnostic finds no fault in a GPU",
     "gate.ready": "the gate lets GPU jobs start",
     "fabric.ports": "the ports of the pair can be tested",
     "fabric.rping": "the connection manager reaches the other port",

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from gpuready.components.containerd.spec import ContainerdSpec
 from gpuready.components.crio.spec import CrioSpec
+from gpuready.components.dcgm.spec import Dcgm
 from gpuready.components.docker.spec import DockerSpec
 from gpuready.components.driver.spec import Driver
 from gpuready.components.monitoring.spec import Monitoring
@@ -237,6 +238,8 @@ class NodeSpec(Section):
     """NCCL."""
     monitoring: Monitoring = Monitoring.model_construct()
     """What the node reports to a monitoring system."""
+    dcgm: Dcgm = Dcgm.model_construct()
+    """NVIDIA's Data Center GPU Manager (DCGM)."""
     reconverge: Reconverge = Reconverge.model_construct()
     """Actions after a driver update."""
     gate: bool = False

@@ -1,0 +1,137 @@
+"""NVIDIA's Data Center GPU Manager (DCGM), on request: its packages and its service nvidia-dcgm.
+
+The packages come from NVIDIA's CUDA repository, which must be one of apt's sources. The diagnostic's plugins are built
+for one CUDA major. The driver and the oldest GPU decide which one: a driver of CUDA 13 runs a V100, but CUDA 13 has no
+code for it. A package's script may run ``systemctl daemon-reload``, so an installation is class *recreate*. ``remove``
+purges what gpuready installed, and stops or disables the service if it was so before.
+Sources: NVIDIA's DCGM documentation, "Install DCGM"; config-files/systemd/nvidia-dcgm.service.in in NVIDIA/DCGM;
+components/install_dcgm.sh in Azure/azhpc-images, which installs the plugins of CUDA 12 for a V100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuready.core import ignored_containers, ledger
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.step import Script, Step, Steps
+from gpuready.core.versions import numbers
+from gpuready.cuda import tables
+from gpuready.cuda.host import gpus_of
+from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
+from gpuready.state.model import NodeState, Unknown
+
+SERVICE = "nvidia-dcgm.service"
+#: What was there before: ``dcgm.enabled`` and ``dcgm.active``, if the service was; and the packages that came.
+RECORD = f"{ledger.KEPT}/dcgm.installed"
+_PREFIX, _PLUGINS = "datacenter-gpu-manager", "datacenter-gpu-manager-4-cuda"
+_ENABLED, _ACTIVE, _INSTALLED = "dcgm.enabled", "dcgm.active", "installed"
+_NO_SOURCE = (
+    "add NVIDIA's CUDA repository to apt's sources (its package cuda-keyring does that), or leave out dcgm.install"
+)
+
+
+class Dcgm(Component):
+    """NVIDIA's Data Center GPU Manager (DCGM), installed on request, with its service."""
+
+    name = "dcgm"
+
+    def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
+        if not spec.dcgm.install:
+            return Applies(False, "dcgm.install: false")
+        if not state.driver.loaded:
+            return Applies(False, "no NVIDIA driver is loaded")
+        return Applies(True, "the spec asks for DCGM")
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if not state.systemd:
+            raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "
+                                "dcgm.install")  # fmt: skip
+        if "apt-get" not in state.have:
+            raise NotComparable("dcgm.install: only with apt so far; install DCGM by hand and leave the key out")
+        for part in (state.packages, state.units):
+            if isinstance(part, Unknown):
+                raise NotComparable(part.unknown)
+        if not _plugins(state):
+            raise NotComparable(f"driver {state.driver.loaded} is too old for DCGM 4: leave out dcgm.install")
+        return {f"dcgm.{_plugins(state)}": _INSTALLED, _ENABLED: True, _ACTIVE: True}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        service = state.unit(SERVICE)
+        found: dict[str, Value] = {_ENABLED: service.enabled == "enabled", _ACTIVE: service.active == "active"}
+        if isinstance(state.units, Unknown):
+            found = dict.fromkeys(found, state.units)
+        if isinstance(state.packages, Unknown):
+            return found | {f"dcgm.{name}": state.packages for name in _came(state)}
+        dcgm = {name: package for name, package in state.packages.items() if name.startswith(_PREFIX)}
+        return found | {
+            f"dcgm.{name}": _INSTALLED if package.configured else "not configured" for name, package in dcgm.items()
+        }
+
+    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+        if RECORD not in state.files:
+            return {}
+        stops = {key: False for key in (_ENABLED, _ACTIVE) if key not in _before(state)}
+        return {f"dcgm.{name}": None for name in _came(state)} | stops
+
+    def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return self.in_vain(spec, state) if spec.dcgm.install else ()
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        return Disruption.recreate if _packages(diff) else Disruption.none
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        return gpu_containers(state) if _packages(diff) else ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        work, packages = ignored_containers.words(spec), _packages(diff)
+        if any(c.expected in (None, False) for c in diff):
+            remove = DcgmRemove(_ENABLED in _before(state), _ACTIVE in _before(state), work)
+            yield Step("dcgm", remove, timeout=1800, summary="purge DCGM" if packages else "stop nvidia-dcgm")
+            return
+        summary = f"install {packages[0]}" if packages else "start nvidia-dcgm"
+        install = DcgmInstall("".join(packages), work)
+        yield Step("dcgm", install, timeout=1800, summary=summary, fixes=(("apt has no", _NO_SOURCE),))
+
+
+@dataclass(frozen=True)
+class DcgmInstall(Script):
+    """Install ``package`` with its dependencies, unless it is empty; enable and start the service."""
+
+    template = "dcgm/install"
+    package: str
+    work: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DcgmRemove(Script):
+    """Purge the packages that came with gpuready, and leave the service as it was."""
+
+    template = "dcgm/remove"
+    enabled: bool
+    active: bool
+    work: tuple[str, ...]
+
+
+def _packages(diff: tuple[Change, ...]) -> tuple[str, ...]:
+    return tuple(c.key.removeprefix("dcgm.") for c in diff if c.key not in (_ENABLED, _ACTIVE))
+
+
+def _before(state: NodeState) -> list[str]:
+    """Return the words of the record: keys of the service that were true, and names of packages."""
+    return state.text(RECORD).split()
+
+
+def _came(state: NodeState) -> tuple[str, ...]:
+    return tuple(name for name in _before(state) if name.startswith(_PREFIX))
+
+
+def _plugins(state: NodeState) -> str:
+    """Return the package with the diagnostic's plugins for this driver and these GPUs; empty for an old driver."""
+    try:
+        major = tables.newest_cuda(numbers(state.driver.loaded))[0]
+    except (KeyError, ValueError):
+        return ""
+    return f"{_PLUGINS}{min(major, *(gpu.newest_toolkit for gpu in gpus_of(state)))}"

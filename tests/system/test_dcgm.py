@@ -1,0 +1,114 @@
+"""DCGM from apt to a verdict, and back, on a machine where stand-ins bear the names of NVIDIA's packages.
+
+They are no DCGM: ``dcgmi`` prints documents of the shape that DCGM 4 prints, ``nvidia-smi`` prints rows of two H200,
+and the module is the lab's stand-in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gpu.test_diag import CARDS, ECC, SECOND, UUIDS, discovery, four
+from tests.gpu.test_diag import test as tested
+from tests.lab import Lab, Machine
+from tests.lab.module import load
+from tests.lab.upgrades import offer
+from tests.system.faults import problem
+from tests.system.harness import Gpuready, Inventories, Result
+
+CORE, PLUGINS, CLOSED = (f"datacenter-gpu-manager-4-{name}" for name in ("core", "cuda12", "proprietary-cuda12"))
+VERSION = "1:4.5.2-1"
+DCGMI = """#!/bin/sh
+systemctl -q is-active nvidia-dcgm || { echo 'Error: unable to establish a connection to the specified host'; exit 1; }
+case $* in
+  'discovery -l') cat /usr/share/dcgm/gpus ;;
+  'diag -r 1 -j') cat /usr/share/dcgm/diag; exit 226 ;;
+  *) exit 9 ;;
+esac
+"""
+UNIT = """[Service]
+ExecStart=/usr/bin/nv-hostengine -n
+[Install]
+WantedBy=multi-user.target
+"""
+FAULT = {"error_category": 3, "error_id": 49, "error_severity": 2, "warning": ECC}
+FILES = {
+    CORE: {
+        "/usr/bin/dcgmi": DCGMI,
+        "/usr/bin/nv-hostengine": "#!/bin/sh\nexec sleep infinity\n",
+        "/usr/lib/systemd/system/nvidia-dcgm.service": UNIT,
+        "/usr/share/dcgm/gpus": discovery(*UUIDS),
+        "/usr/share/dcgm/diag": json.dumps(four(tested("memory", "Pass", "Fail", warnings=[FAULT]))),
+    }
+}
+RELATIONS = {PLUGINS: f"Depends: {CORE} (= {VERSION})\nRecommends: {CLOSED} (= {VERSION})\n"}
+SHOWN = "dpkg-query -W -f '${Package} ${db:Status-Abbrev}\\n' 'datacenter*' 2>/dev/null"
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab) -> Iterator[Machine]:
+    with lab.machine() as machine:
+        load(machine, "550.163.01")
+        smi = f"case $* in *compute-apps*) ;; *--query-gpu*) cat <<'END'\n{CARDS}END\n;; *) exit 9 ;; esac\n"
+        (machine.root / "usr/local/bin/nvidia-smi").write_text(f"#!/bin/sh\n{smi}", "utf-8")
+        machine.run("chmod 755 /usr/local/bin/nvidia-smi")
+        yield machine
+
+
+@pytest.mark.promise
+def test_dcgm_is_installed_tests_the_gpus_and_goes_again(
+    node: Machine, gpuready: Gpuready, inventory: Inventories
+) -> None:
+    spec = inventory(node, hardware={"gpus": 2}, ldso="off", dcgm={"install": True, "diag": 1})
+
+    def run(verb: str, *words: str) -> Result:
+        return gpuready(verb, *words, inventory=spec)
+
+    def apply(verb: str = "apply") -> Result:
+        return run(verb, "--yes", "--only", "dcgm")
+
+    def service() -> str:
+        return node.run("systemctl is-enabled nvidia-dcgm; systemctl is-active nvidia-dcgm", check=False).stdout
+
+    def packages() -> dict[str, str]:
+        rows = (row.split() for row in node.run(SHOWN, check=False).stdout.splitlines())
+        return {row[0]: row[1] for row in rows if row[1] == "ii"}
+
+    failed = apply()
+    assert f"apt has no {PLUGINS}" in problem(failed) and not packages()
+    assert "cuda-keyring" in failed.component("dcgm")["error"]["remedy"]
+
+    offer(node, [(name, VERSION) for name in (CORE, PLUGINS, CLOSED)], RELATIONS, FILES)
+    first = apply()
+    assert first.changed() == {"dcgm"}, first.explain()
+    assert set(packages()) == {CORE, PLUGINS, CLOSED} and service() == "enabled\nactive\n"
+    again = apply()
+    assert (again.diff("dcgm"), again.changed(), again.host()["execs"]) == ({}, set(), 1), again.explain()
+
+    found = {each["id"]: each for each in run("verify", "--level", "stress").host()["checks"]}
+    assert (found["dcgm.diag"]["status"], found["dcgm.diag"]["summary"]) == ("fail", f"{SECOND}: memory: {ECC}")
+    assert found["dcgm.config"]["status"] == "pass"
+    assert (found["stress.run"]["status"], "dcgm.diag tests the GPUs" in found["stress.run"]["summary"]) == (
+        "skip",
+        True,
+    )
+
+    node.run("systemctl disable -q --now nvidia-dcgm")
+    found = {each["id"]: each for each in run("verify", "--level", "stress").host()["checks"]}
+    assert found["dcgm.diag"]["status"] == "unknown" and "does nvidia-dcgm run?" in found["dcgm.diag"]["summary"]
+    assert apply().changed() == {"dcgm"} and service() == "enabled\nactive\n"
+
+    removed = apply("remove")
+    assert (removed.code, removed.changed()) == (0, {"dcgm"}), removed.explain()
+    assert not packages() and "active\n" not in service().replace("inactive", "")
+    assert node.run("find /etc/systemd /var/lib/gpuready -name '*dcgm*'").stdout == ""
+
+    # DCGM that somebody else installed stays, and its service is as it was.
+    node.run(f"apt-get -q -y install {PLUGINS} >&2")
+    assert apply().changed() == {"dcgm"} and service() == "enabled\nactive\n"
+    assert apply("remove").changed() == {"dcgm"}
+    assert set(packages()) == {CORE, PLUGINS, CLOSED} and service() == "disabled\ninactive\n"
+    assert apply("remove").changed() == set()
