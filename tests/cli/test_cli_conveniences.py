@@ -75,6 +75,18 @@ def test_list_hosts_prints_names_and_does_nothing(verb: str, inventory: str, exi
     assert told.out == "lab1\n" and "skipped  db1" in told.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["attach", "lab1", "--container", "c", "--netdev", "e"], ["detach", "lab1", "--container", "c"], ["list", "lab1"]],
+)
+def test_list_hosts_knows_the_host_argument(words: list[str], inventory: str, exits: Exits) -> None:
+    assert exits(0, "rdma", *words, "-i", inventory, "--list-hosts").out == "lab1\n"
+    words[1] = "lab9"
+    assert "no host matches" in exits(5, "rdma", *words, "-i", inventory, "--list-hosts").err
+    words[1] = " ,"
+    assert "HOST is empty" in exits(64, "rdma", *words, "-i", inventory, "--list-hosts").err
+
+
 def test_list_hosts_says_what_is_wrong(inventory: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "--list-hosts"]) == run(["plan", "-i", inventory, "--list-hosts", "--output", "json"]) == 64
     assert run(["plan", "-i", inventory, "-l", "lab9", "--list-hosts"]) == 5

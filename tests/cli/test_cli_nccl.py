@@ -119,8 +119,8 @@ def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
         "NCCL_SOCKET_IFNAME='=ens1' TORCH_NCCL_ASYNC_ERROR_HANDLING=1 torchrun --nnodes 3 --node-rank 1 "
         "--nproc-per-node 8 --master-addr 10.0.0.1 --master-port 40000 YOUR_SCRIPT.py"
     )
-    assert "NCCL_IB_HCA is =rocep1s0:1, and not the same on all hosts" in out
-    assert "hosts differ in their number of processes" in out
+    assert "NCCL_IB_HCA is =rocep1s0:1; the hosts differ" in out
+    assert "hosts have different numbers of processes" in out
     assert "port 40000 is in Linux's ephemeral range" in out
     assert all(f"  {value}  {what}\n" in out for value, what in torch.VALUES.items())
     assert "before PyTorch 2.2: NCCL_ASYNC_ERROR_HANDLING" in out
@@ -235,18 +235,18 @@ def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_p
     assert out.startswith("# a\nNCCL_IB_HCA==mlx5_0:1\n")
     assert "\n# b\nNCCL_IB_HCA==irdma0:1\n" in out
     assert "error: c: there is no RDMA device on this node" in err
-    assert "note: b: NCCL_IB_HCA is =irdma0:1, and not the same on all hosts" in err
+    assert "note: b: NCCL_IB_HCA is =irdma0:1; the hosts differ" in err
     VALIDATOR.validate(json.loads((tmp_path / "out.json").read_text()))
 
 
 @pytest.mark.parametrize(
     ("args", "part"),
     [
-        (("--format", "env", "--launch"), "--format uses stdout"),
-        (("--format", "env", "--output", "json"), "--format uses stdout"),
-        (("--", "train.py"), "are for --launch"),
+        (("--format", "env", "--launch"), "--format prints to stdout"),
+        (("--format", "env", "--output", "json"), "--format prints to stdout"),
+        (("--", "train.py"), "need --launch"),
         (("--master-port", "80"), "80"),
-        (("--launch", "--master-addr", "a b"), "neither an address nor a name"),
+        (("--launch", "--master-addr", "a b"), "not an address or a host name"),
         (("--format", "yaml"), "yaml"),
     ],
 )

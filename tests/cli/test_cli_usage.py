@@ -101,7 +101,7 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["rdma", "move", "lab1", "-i", "HOSTS"], "move"),
     (["rdma", "attach", "-i", "HOSTS", "--container", "c", "--device", "d"], "HOST"),
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--device", "mlx5_0"], "--container"),
-    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c"], "--device DEV, or --netdev IF"),
+    (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c"], "--device DEV, --netdev IF or both"),
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--device", "mlx5_0"], "needs --yes"),
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "-v", "--device", "d", "--yes"], "--container -v"),
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--device", "../d", "--yes"], "--device ../d"),

@@ -75,10 +75,10 @@ def test_yaml_stays_yaml(name: str, tmp_path: Path) -> None:
         ("[g:vars]\na=1\n", 1, "no such group; given 'g'; allowed: a group with a section: [g]"),
         ("[g]\nh\n[all:children]\ng\nlost\n", 5, "no such group; given 'lost'"),
         ("[g:children]\na b\n", 2, "[g:children]: not a group name; given 'a b'; allowed: one group a line"),
-        ("[g]\nh a=1 b = hunter2\n", 2, "host h: word 3 is not a variable; allowed: NAME=VALUE"),
+        ("[g]\nh a=1 b = hunter2\n", 2, "host h: word 3 is not a variable; allowed: one host a line, then NAME=VALUE"),
         ("[g]\nh ansible_become_password= hunter2\n", 2, "host h: word 3 is not a variable"),
         ("[g]\nh\n[g:vars]\nhunter2\n", 4, "[g:vars]: not a variable; allowed: NAME=VALUE"),
-        ("[g]\nh a='hunter2\n", 2, "the line of a host: no closing quotation; allowed: NAME=VALUE"),
+        ("[g]\nh a='hunter2\n", 2, "the line of a host: no closing quotation; allowed: one host a line"),
         ("[g]\nh[1:\n", 2, "the range has no closing ]"),
         ("[g]\nh;id\n", 2, "not a host name; given 'h;id'"),
         ("[g]\nh:70000\n", 2, "not a port"),
@@ -91,12 +91,59 @@ def test_yaml_stays_yaml(name: str, tmp_path: Path) -> None:
         ("[g]\nh gpuready={}\n[g:vars]\ngpuready={'ldso': 5}\n", 4, "ldso: not accepted; given 5"),
         ("[g]\nh gpuready={} ansible_port=x\n", 2, "ansible_port: not accepted; given 'x'"),
         ("[g]\nh gpuredy={}\n", 2, "unknown variable gpuredy"),
-        ("[g:vars]\ngpuready={\n[g]\nh\n", 2, "allowed: a mapping"),
-        ("[g]\nh gpuready=\n", 2, "gpuready is empty; allowed: a mapping as Python writes it: {} or {'hardware':"),
-        ("[g:vars]\ngpuready=\n[g]\nh\n", 2, "gpuready is empty; allowed: a mapping"),
+        ("[g:vars]\ngpuready={\n[g]\nh\n", 2, "gpuready: not a Python literal; allowed: gpuready={} or"),
+        ("[g]\nh gpuready=\n", 2, "gpuready is empty; allowed: gpuready={} or, with double quotes"),
+        ("[g:vars]\ngpuready=\n[g]\nh\n", 2, "gpuready is empty; allowed: gpuready={} or gpuready={'hardware'"),
         ("[g]\nh gpuready={'hardware': {'gpus': 8}}\n", 2, "host h: gpuready has blanks, and no quotes around it"),
-        ("[g]\nh gpuready={'hardware':{'gpus':8}}\n", 2, "gpuready: not a Python literal; allowed: a mapping"),
-        ("[g]\nh\n[g:vars]\ngpuready={'driver': true}\n", 4, "gpuready: not a Python literal; allowed: a mapping"),
+        (
+            "[g]\nh gpuready={'hardware':{'gpus':8}}\n",
+            2,
+            "gpuready: its keys need quotes; allowed: gpuready={} or, with",
+        ),
+        ("[g:vars]\ngpuready={toolkit: {}}\n[g]\nh\n", 2, "gpuready: its keys need quotes; allowed: gpuready={} or"),
+        ("[g]\nh\n[g:vars]\ngpuready={'driver': true}\n", 4, "gpuready: not a Python literal: write True, not true;"),
+        (
+            "[g]\nh gpuready=\"{'a': null, 'b': false}\"\n",
+            2,
+            "write None, not null, False, not false; allowed: gpuready=",
+        ),
+        ("[g:vars]\ngpuready=null\n[g]\nh\n", 2, "gpuready: not a Python literal: write None, not null;"),
+        ("[g:vars]\ngpuready={'a': 'is true'\n[g]\nh\n", 2, "gpuready: not a Python literal; allowed:"),
+        (
+            "[g:vars]\ngpuready=\"{'ldso': 'off'}\"\n[g]\nh\n",
+            2,
+            "gpuready: the quotes around it make it text; allowed:",
+        ),
+        ("[g]\nh gpuready={} // first\n", 2, "host h: word 3 is not a variable"),
+        ("[g]\nh gpuready.hardware.gpus=8\n", 2, "unknown variable gpuready.hardware.gpus; allowed: gpuready"),
+        (
+            "[g]\nh\n[g:vars\na=hunter2\n",
+            3,
+            "the section has no closing ]; given '[g:vars'; allowed: [GROUP], [GROUP:vars]",
+        ),
+        ("[g\nh\n[i]\nj\n", 1, "the section has no closing ]; given '[g'; allowed: [GROUP], [GROUP:vars]"),
+        ("[g ]\nh\n", 1, "not a section; given '[g ]'"),
+        ("[g] ; hunter2\nh\n[i]\nj\n", 1, "text after the section; given '[g]'; allowed: a comment with #"),
+        (
+            "[train]\nh\n[trian:vars]\na=1\n",
+            3,
+            "no such group; given 'trian'; allowed: a group with a section: [trian]; did you mean 'train'?",
+        ),
+        (
+            "[train]\nh\n[all:children]\ntrian\n",
+            4,
+            "'trian'; allowed: a group with a section: [trian]; did you mean 'train'?",
+        ),
+        ("[kube-node]\nh\n[all:children]\nkube-controlplane\n", 4, "a group with a section: [kube-controlplane]"),
+        ("[g]\nh1\n[all:children]\nh1\n", 4, "a host, not a group; given 'h1'"),
+        ("[g]\ngpu[01-16]\n", 2, "with FIRST not above LAST, such as gpu[01:16]; did you mean 'gpu[01:16]'?"),
+        (
+            "[g]\ngpu{1..4}-ib\n",
+            2,
+            "not a host name; given 'gpu{1..4}-ib'; allowed: a host name (letters, digits, . _ -) "
+            "or an IP address; did you mean 'gpu[1:4]-ib'?",
+        ),
+        ("[g]\nadmin@h\n", 2, "or an IP address; the login is the variable ansible_user"),
         ("[g]\nh a=1 \x1b[2J\n", 2, "control character"),
     ],
 )
@@ -107,6 +154,11 @@ def test_what_is_wrong_and_where(text: str, line: int, says: str, tmp_path: Path
     message = str(caught.value)
     assert message.startswith(f"{source}:{line}: ") and says in message
     assert len(message.splitlines()) == 1 and "hunter2" not in message and "\x1b" not in message
+
+
+def test_a_range_at_the_beginning_of_a_line_is_no_section(tmp_path: Path) -> None:
+    found = load([written(tmp_path, "[g]\n[1:3] gpuready={}\n[a:b]-ib gpuready={}\n")])
+    assert [host.name for host in found.chosen] == ["1", "2", "3", "a-ib", "b-ib"]
 
 
 def test_how_to_choose_a_host_is_said_in_ini(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -298,7 +298,7 @@ STRUCTURE = [
     Bad(
         "all:\n  vars: !!python/object/apply:os.system ['id']\n",
         2,
-        ("unknown YAML tag; given '!!python/object/apply:os.system'; allowed: plain YAML"),
+        ("unknown YAML tag; given '!!python/object/apply:os.system'; allowed: plain YAML",),
     ),
     Bad("all:\n  vars: {x: !env HOME}\n", 2, ("unknown YAML tag", "given '!env'")),
     Bad("all:\n  ? {a: b}\n  : c\n", 2, ("the key is a mapping or list",)),
@@ -326,7 +326,7 @@ STRUCTURE = [
     Bad(
         "all:\n  host: {a: }\n",
         2,
-        ("unknown key in group all; given 'host'; allowed: hosts, vars, children; did you mean 'hosts'?"),
+        ("unknown key in group all; given 'host'; allowed: hosts, vars, children; did you mean 'hosts'?",),
     ),
     Bad("all:\n  hosts: {a: }\n  gpuready: {}\n", 3, ("gpuready is a variable, not a part of a group", "below vars")),
     Bad(
@@ -334,6 +334,21 @@ STRUCTURE = [
         3,
         ("gpuready is a variable, not a part of a group", "below vars"),
     ),
+    Bad("hosts:\n  a: {gpuready: {}}\n", 1, ("not below a group; given 'hosts'; allowed: all: {hosts: ...}",)),
+    Bad("all:\nhosts:\n- a\n- b\n", 2, ("not below a group; given 'hosts'",)),
+    Bad(
+        "all:\n  hosts:\n    a:\n      vars: {gpuready: {}}\n",
+        4,
+        ("vars below a host", "allowed: HOST: {gpuready: ...}"),
+    ),
+    Bad(
+        "all:\n  hosts:\n    a:\n    gpuready: {}\n",
+        4,
+        ("a variable among the hosts; given 'gpuready'; allowed: indented",),
+    ),
+    Bad("all:\n  hosts:\n    a:\n    ansible_host: b\n", 4, ("a variable among the hosts; given 'ansible_host'",)),
+    Bad("g:\n  a: {gpuready: {}}\n", 2, ("given 'a'; allowed: hosts, vars, children; a host stands below hosts",)),
+    Bad("all:\n  hosts: {'gpu[1-4]': }\n", 2, ("[1-4] is not a range", "did you mean 'gpu[1:4]'?")),
     Bad("7: {hosts: {a: }}\n", 1, ("not a group name", "given 7", "numbers in quotes")),
     Bad("all:\n  children:\n    ../../etc: \n", 3, ("not a group name", "given '../../etc'", "text without /")),
     Bad(

@@ -302,7 +302,8 @@ def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
         ("~a{9999999999}", "not a regular expression"),
         ("@nowhere", "--limit @nowhere: cannot be read"),
         ("@\0", "cannot be read"),
-        ("localhost", "no host matches"),
+        ("localhost", "no host matches; groups: "),
+        ("grouped", "no host matches; groups: "),
     ],
 )
 def test_limit_without_a_host(limit: str, says: str, tmp_path: Path) -> None:
@@ -314,6 +315,20 @@ def test_limit_without_a_host(limit: str, says: str, tmp_path: Path) -> None:
 def test_a_part_of_the_limit_that_matches_nothing_is_noted(tmp_path: Path) -> None:
     (entry,) = chosen([write(tmp_path, hosts=LIMITS)], limit=["h1,gpux"])
     assert entry.notes == ("--limit gpux matches no host; did you mean gpu, cpu?",)
+
+
+def test_a_file_of_group_vars_with_a_wrong_name_is_noted(tmp_path: Path) -> None:
+    text = "all: {children: {train: {hosts: {a: }}, rack1: {hosts: {b: }}}}"
+    files = {"group_vars__trian": "gpuready: {}", "group_vars__rack1": "x: 1", "group_vars__rack2": "gpuready: {}"}
+    source = write(tmp_path, hosts=text, **files)
+    with pytest.raises(InventoryError, match="no host is chosen") as caught:
+        load([source])
+    note = f"{tmp_path}/group_vars/trian.yaml: not read: no group has this file name; gpuready would read train.yml"
+    assert [line for line in str(caught.value).splitlines() if "group_vars" in line] == [f"note: {note}"]
+    (tmp_path / "group_vars" / "rack1.yaml").write_text("gpuready: {}")
+    assert chosen([source])[0].notes == (note,)
+    (tmp_path / "group_vars" / "train.yml").write_text("gpuready: {}")
+    assert {entry.notes for entry in chosen([source])} == {()}
 
 
 def test_only_selected_hosts_are_validated(tmp_path: Path) -> None:

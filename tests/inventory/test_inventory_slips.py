@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from gpuready.core.errors import InventoryError, SpecErrors
+from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import load
 
 SHADOW = "root:*:19000:0:99999:7:::\ndaemon:$6$secret:19000:0:99999:7:::\n"
@@ -46,6 +47,22 @@ def test_a_file_of_passwords_is_refused_and_not_shown(tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match="shadow: not an inventory") as caught:
         load([str(tmp_path / "shadow")])
     assert "secret" not in str(caught.value) and "root" not in str(caught.value).replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("api_url: http://maas\napi_key: secret\n", "not an inventory: its top-level keys are variables"),
+        ("gpu: {hosts: {a: }}\napi_key: secret\n", ":2: group api_key: text is not accepted; allowed: a mapping"),
+    ],
+)
+def test_a_file_of_variables_is_refused_and_not_shown(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "all.yml").write_text(text)
+    with pytest.raises(
+        GpureadyError, match=re.escape(f"all.yml{'' if says.startswith(':') else ': '}{says}")
+    ) as caught:
+        load([str(tmp_path / "all.yml")])
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", ["hosts.yaml", "group_vars/all.yml", "host_vars/a.yml", "inventory/10-hosts"])

@@ -1,4 +1,4 @@
-"""``gpuready fabric``: measure RDMA or TCP between hosts pair by pair, and prove by counters what carried it."""
+"""``gpuready fabric``: measure RDMA or TCP between pairs of hosts; counters show which link carried the traffic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HELP = """Test RDMA or TCP between hosts, pair by pair. No host is in two pairs at the same time.
 
 Each test loads its links at full speed for some seconds: do not run it beside a training job. Nothing is installed and
-nothing is left behind. If a host lacks a tool, the test is skipped and names the package.
+nothing is left behind. If a host lacks a tool, gpuready skips the test and names the package.
 
 \b
   gpuready fabric -i hosts.yaml                          each host with the next one
@@ -51,14 +51,14 @@ Tests, in this order by default:
     "--tests",
     metavar="NAME,...",
     shell_complete=listed(TESTS),
-    help="Tests to run, in this order. Default: for RDMA if a host has it, else for TCP.",
+    help="Tests to run, in this order. Default: the RDMA tests if a host has RDMA, else the TCP tests.",
 )
 @click.option(
     "--seconds",
     type=Number(1, 600),
     default=5,
     show_default=True,
-    help="Duration of write_bw and of each of the two parts of tcp_bw, in each direction; and of train.",
+    help="Duration of write_bw and of both parts of tcp_bw, each per direction; also of train.",
 )
 @click.option(
     "--seed",
@@ -74,7 +74,7 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
     wanted = request("fabric", forms=FABRIC_FORMATS, **given)
     if len(wanted.entries) < 2:
-        raise UsageError("fabric needs two hosts, and one is chosen", remedy="name two hosts, or a wider --limit")
+        raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
     return wanted.deliver(online(wanted, using=lambda: _pairwise(what)))
 

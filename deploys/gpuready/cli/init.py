@@ -17,7 +17,7 @@ from gpuready.core.errors import InventoryError, SpecError, SpecErrors, UsageErr
 
 _HELP = """Write an inventory to begin with: your hosts, the default spec, and comments on other settings.
 
-On a terminal it asks for what is missing. It never overwrites a file. FILE is hosts.yaml; - is stdout.
+On a terminal it asks for what is missing. It never overwrites a file. The default FILE is hosts.yaml; - is stdout.
 
 \b
   gpuready init
@@ -58,12 +58,14 @@ _PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_.:\[\]-]*[A-Za-z0-9_\]])?")
 @click.argument("file", default="hosts.yaml", shell_complete=files)
 @click.option("--host", "hosts", multiple=True, metavar="[USER@]HOST[:PORT]",
               help="A host, or a range such as gpu[01:16]. Repeatable.")  # fmt: skip
-@click.option("--user", metavar="NAME", help="Login user of all hosts: root, or a user with sudo (-K: by password).")
+@click.option(
+    "--user", metavar="NAME", help="Login user of all hosts: root, or a user with sudo (with a password: -K)."
+)
 @click.option(
     "--key",
     metavar="PATH",
     shell_complete=files,
-    help="SSH private key of all hosts. Default: as your SSH configuration says.",
+    help="SSH private key of all hosts. Default: your SSH configuration decides.",
 )
 @click.option("--gpus", metavar="auto|none|N", help="GPUs that each host must have (default: auto, any number).")
 def command(file: str, hosts: tuple[str, ...], user: str | None, key: str | None, gpus: str | None) -> int:
@@ -120,6 +122,8 @@ def _host(text: str) -> list[str]:
         read_source(f"{text},", Graph(), errors, allow_exec=False)
     if errors or not text.strip() or "," in text:
         remedy = errors[0].allowed if errors else "one host for each --host: [USER@]HOST[:PORT]"
+        if errors and errors[0].near:
+            remedy = f"write {errors[0].near}; ranges are Ansible's"
         raise UsageError(f"--host {text}: not a host", remedy=remedy)
     user, _, address = text.strip().rpartition("@")
     name, port = split_port(address)

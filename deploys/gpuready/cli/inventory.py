@@ -17,7 +17,7 @@ from gpuready.report.run import HostRun, Run
 
 _HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
 
-Does not connect. Skipped hosts are listed with the reason. The JSON form has each whole spec, with defaults.
+Does not connect. Skipped hosts are listed with the reason. JSON has the complete spec of each host, with defaults.
 
 \b
   gpuready inventory -i hosts.yaml
@@ -41,9 +41,11 @@ def list_hosts(verb: str, given: Mapping[str, Any]) -> int:
     """``--list-hosts`` of a verb: the names on stdout, one a line; on stderr the notes, and who is skipped."""
     asked = click.get_current_context().get_parameter_source("output")
     if given.get("output") and asked is ParameterSource.COMMANDLINE:
-        raise UsageError("--list-hosts prints names only", remedy="gpuready inventory --output json has more")
+        raise UsageError(
+            "--list-hosts prints only names, without --output", remedy="use gpuready inventory --output json"
+        )
     shared = ("inventory", "limit", "ansible", "allow_exec", "color", "extra_vars")
-    found = request(verb, secrets=False, **{name: given[name] for name in shared})
+    found = request(verb, host=given.get("host"), secrets=False, **{name: given[name] for name in shared})
     found.tell_skipped()
     for note in dict.fromkeys(note for entry in found.entries for note in entry.notes):
         say(f"note: {note}", err=True)

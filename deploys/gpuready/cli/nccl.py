@@ -21,8 +21,8 @@ from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, Nc
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
 
-If no host has RDMA, or with nccl: {transport: tcp}, the settings are for TCP: the interface whose network all hosts
-share.
+If no host has RDMA, or with nccl: {transport: tcp}, the settings are for TCP. They name the interface whose network all
+hosts share.
 
 \b
   gpuready nccl -i hosts.yaml
@@ -41,11 +41,11 @@ _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}|[0-9a-fA-F]*:[0-9a-fA-F
 @click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, in this format.")
 @click.option("--launch", is_flag=True, help="Print the torchrun line of each host.")
 @click.option("--master-port", type=Number(1024, 65535), default=MASTER_PORT, show_default=True,
-              help="Where rank 0 listens.")  # fmt: skip
+              help="Port on which rank 0 listens.")  # fmt: skip
 @click.option("--master-addr", metavar="ADDRESS", default="", help="Default: the first fabric address of rank 0.")
 @click.option("--nproc-per-node", type=Number(1, 1024), help="Default: the GPUs of each host.")
 @click.option("--async-error-handling", type=click.Choice(tuple(torch.VALUES)), default=torch.DEFAULT,
-              show_default=True, help=f"{torch.VARIABLE}: what a rank does when another is lost.")  # fmt: skip
+              show_default=True, help=f"{torch.VARIABLE}: what a rank does when another rank is lost.")  # fmt: skip
 @click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
 def command(state: str | None, form: str | None, launch: bool, script: tuple[str, ...], **given: Any) -> int:
     """The exit code."""
@@ -68,13 +68,14 @@ def command(state: str | None, form: str | None, launch: bool, script: tuple[str
 def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> None:
     if form and (launch or any(":" not in text for text in given["output"])):
         raise UsageError(
-            "--format uses stdout, as --launch or another output would", remedy="without --launch; --output FORMAT:PATH"
+            "--format prints to stdout, and so does --launch or another output",
+            remedy="leave out --launch; give each output a file: --output FORMAT:PATH",
         )
     without = bool(given["inventory"]) and not launch  # else a script may be an inventory without -i
     if without and (job.script or job.processes or job.address or job.port != MASTER_PORT):
-        raise UsageError("a script, --nproc-per-node and --master-... are for --launch", remedy="add --launch")
+        raise UsageError("a script, --nproc-per-node and --master-... need --launch", remedy="add --launch")
     if job.address and not _ADDRESS.fullmatch(job.address):
-        raise UsageError(f"--master-addr {job.address}: neither an address nor a name")
+        raise UsageError(f"--master-addr {job.address}: not an address or a host name")
 
 
 def settled(wanted: Request, state: str | None) -> Run:
@@ -112,20 +113,20 @@ def _fail(host: HostRun, why: str, remedy: str = "") -> None:
 
 
 def _compare(hosts: list[HostRun]) -> None:
-    """One environment for all ranks is right only where all hosts agree."""
+    """Note the variables that differ between hosts: one environment for all ranks would be wrong."""
     said = {host.name: host.nccl.settings.variables for host in hosts if host.nccl is not None}
     for name in dict.fromkeys(name for variables in said.values() for name in variables):
         if len({variables.get(name) for variables in said.values()}) > 1:
             for host in hosts:
                 value = said[host.name].get(name)
                 here = "is not set" if value is None else f"is {value}"
-                host.notes.append(f"{name} {here}, and not the same on all hosts: give each its own")
+                host.notes.append(f"{name} {here}; the hosts differ, so give each host its own value")
 
 
 def _launch(run: Run, wanted: Request, job: Job) -> None:
-    """A line for each host, or for none: a rank that is missing makes the others wait."""
+    """Add the torchrun line of each host, or of none: the ranks would wait for one that is missing."""
     if any(host.nccl is None or host.error is not None for host in run.hosts):
-        run.hosts[0].notes.append("no torchrun lines: every host must take part, and one above has no NCCL settings")
+        run.hosts[0].notes.append("no torchrun lines: every host must take part, and at least one has no NCCL settings")
         return
     specs = {entry.name: entry.spec for entry in wanted.entries}
     told = [host.nccl.settings for host in run.hosts if host.nccl is not None]
@@ -147,7 +148,7 @@ def _launch(run: Run, wanted: Request, job: Job) -> None:
         host.nccl = NcclAnswer(settled, made)
         host.notes += known
     if len({made.processes for made in lines}) > 1:
-        run.hosts[0].notes.append("hosts differ in their number of processes: is that meant?")
+        run.hosts[0].notes.append("the hosts have different numbers of processes; --nproc-per-node makes them equal")
     if job.port >= EPHEMERAL:
         run.hosts[0].notes.append(
             f"port {job.port} is in Linux's ephemeral range (net.ipv4.ip_local_port_range) and may be in use"

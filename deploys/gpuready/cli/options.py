@@ -95,7 +95,7 @@ def _placed(ctx: click.Context, param: click.Parameter, value: Sequence[str]) ->
 
 
 COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
-                     help="auto: on a terminal, unless NO_COLOR is set (default).",
+                     help="Default: auto. It means on a terminal, unless NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
 _HOSTS = (
     click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
@@ -105,7 +105,7 @@ _HOSTS = (
     click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns,
                  help="Only these hosts: name, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
     click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
-                 help="Set a value of the spec for all chosen hosts, over the inventory: hardware.gpus=8. Repeatable.",
+                 help="Value of the spec for all chosen hosts; overrides the inventory: hardware.gpus=8. Repeatable.",
                  **_environment("EXTRA_VARS")),
     click.option("--list-hosts", is_flag=True, help="Print the names of the chosen hosts; do nothing else."),
     click.option("--ansible", is_flag=True,
@@ -137,12 +137,12 @@ _REACH = (
                  **_environment("HOST_KEYS")),
     click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password, once."),
     click.option("--parallel", type=Number(1, 1024), default=64, show_default=True,
-                 help="Hosts at a time.", **_environment("PARALLEL")),
+                 help="How many hosts to work on at the same time.", **_environment("PARALLEL")),
     click.option("--probe-timeout", type=Number(1, 3600), default=PROBE_TIMEOUT, show_default=True,
                  metavar="SECONDS", help="Time for a node to answer. Raise it for overloaded nodes.",
                  **_environment("PROBE_TIMEOUT")),
     click.option("-v", "--verbose", count=True,
-                 help="On stderr: each script that ran on a node, and its time; -vv: connections and bytes, too.",
+                 help="Print each script that ran on a node, and its time, to stderr. -vv adds connections and bytes.",
                  **_environment("VERBOSE")),
 )  # fmt: skip
 _CONSENT = (

@@ -1,4 +1,4 @@
-"""``gpuready status``: what is on each node, by the record that the last apply left there. Reads only."""
+"""``gpuready status``: show the state of each node, from the record that the last apply left there. Reads only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpuready.inventory.hosts import HostEntry
     from gpuready.report.run import HostRun
 
-_HELP = """Show what is on each node: when an apply last changed it, by which release and spec, and what changed since.
+_HELP = """Show the state of each node: when apply last changed it, with which release and spec, and what changed since.
 
 Nothing changes. One probe reads the node's record, and compares the node with its spec.
 
@@ -42,7 +42,7 @@ def command(state: str | None, **given: Any) -> int:
 
 
 def _reduce(host: HostRun, entry: HostEntry) -> None:
-    """Keep the status: it names what differs, and judges nothing."""
+    """Keep only the status: it names the differences, and no component or check judges them."""
     from gpuready import __version__
     from gpuready.tools.status.status import status_of
 

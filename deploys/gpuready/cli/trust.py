@@ -23,7 +23,7 @@ from gpuready.operations.knownhosts import KnownHosts
 from gpuready.report.page import problem
 from gpuready.report.text import count
 
-_HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. No login happens.
+_HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. It does not log in.
 
 \b
   gpuready trust -i hosts.yaml
@@ -32,7 +32,7 @@ _HELP = """Show the SSH host keys, and store them in known_hosts after you confi
 """
 _AT_ONCE = 32
 _COMPARE = (
-    "compare each fingerprint with the host's own (there: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub); "
+    "compare each fingerprint with what the host itself prints: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; "
     "if all are equal, run this again with --yes"
 )
 
@@ -53,7 +53,7 @@ class Offer:
 @click.option("-y", "--yes", is_flag=True, help="Store the keys without asking. Required without a terminal.")
 @click.option("--replace", is_flag=True, help="Replace keys that have changed.")
 def command(yes: bool, replace: bool, **given: Any) -> int:
-    """The exit code: 4 when a host is not reachable or shows another key, 7 when nobody confirmed."""
+    """The exit code: 4 if a host is unreachable or its key has changed, 7 if you did not confirm."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
     found = request("trust", **given)
     found.tell_skipped()
@@ -118,7 +118,7 @@ def _refusal(offer: Offer) -> str:
 
 
 def _store(offer: Offer) -> bool:
-    """Several hosts may be one machine: False when its key has come there meanwhile."""
+    """Store the key. False if it is there by now: another host of this run may be the same machine."""
     assert offer.where is not None and offer.key is not None
     known = KnownHosts(offer.where.known_hosts)
     try:

@@ -11,7 +11,15 @@ import difflib
 from gpuready.core.errors import SpecError, Where
 from gpuready.inventory.connection import PASSWORDS
 from gpuready.inventory.groups import Graph, Group
-from gpuready.inventory.host_names import MAX_HOSTS, NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, split_port
+from gpuready.inventory.host_names import (
+    MAX_HOSTS,
+    NAME_ALLOWED,
+    RANGE_ALLOWED,
+    expand,
+    is_host,
+    range_meant,
+    split_port,
+)
 from gpuready.spec.source_values import Located, Private, Shown
 
 MAX_ASSIGNED = 5_000_000
@@ -47,11 +55,12 @@ class Source:
         try:
             names = expand(text)
         except ValueError as e:
-            self.refuse(str(e), where, pattern, RANGE_ALLOWED)
+            self.refuse(str(e), where, pattern, RANGE_ALLOWED, range_meant(pattern))
             return []
         for name in names:
             if not is_host(name):
-                self.refuse("not a host name", where, name, NAME_ALLOWED)
+                allowed = f"{NAME_ALLOWED}; the login is the variable ansible_user" if "@" in name else NAME_ALLOWED
+                self.refuse("not a host name", where, name, allowed, range_meant(pattern))
                 return []
         if port is not None and not 1 <= port <= 65535:
             self.refuse("not a port", where, pattern, "1 to 65535")
@@ -95,6 +104,13 @@ class YamlSource(Source):
         group = self.add_group(name, data.where)
         if group is None or data.value is None:
             return group
+        if name in _SECTIONS and not isinstance(data.value, dict):
+            self._unknown(group, name, data.where)
+            return group
+        if isinstance(data.value, str):  # perhaps a password, if this is a file of variables
+            allowed = "a mapping with hosts, vars, children"
+            self.errors.append(SpecError(f"group {name}: text is not accepted", where=data.where, allowed=allowed))
+            return group
         if not isinstance(data.value, dict):
             self.refuse(f"group {name}: not accepted", data.where, data.value, "a mapping with hosts, vars, children")
             return group
@@ -123,6 +139,11 @@ class YamlSource(Source):
                     self.add_child(group, child, data.where)
         else:
             for pattern, data in entries.items():
+                if str(pattern) == "gpuready" or str(pattern).startswith("ansible_"):
+                    self.refuse(
+                        "a variable among the hosts", data.where, pattern, "indented below a host, or below vars"
+                    )
+                    continue
                 for host in self.add_hosts(pattern, group, data.where):
                     self.set_variables(host, data.value, data.where, f"host {host}")
 
@@ -130,9 +151,13 @@ class YamlSource(Source):
         if "gpuready" in (key, group.name):
             self.refuse("gpuready is a variable, not a part of a group", where, key, "below vars, or below a host")
             return
+        if group.name in _SECTIONS:
+            self.refuse("not below a group", group.where, group.name, f"all: {{{group.name}: ...}}")
+            return
         near = difflib.get_close_matches(str(key), _SECTIONS, 1)
         problem = f"unknown key in group {group.name}"
-        self.refuse(problem, where, key, "hosts, vars, children", near[0] if near else "")
+        allowed = "hosts, vars, children" if near else "hosts, vars, children; a host stands below hosts"
+        self.refuse(problem, where, key, allowed, near[0] if near else "")
 
 
 class ExportSource(Source):
@@ -206,10 +231,10 @@ class ExportSource(Source):
 
 
 class AnsibleSource(ExportSource):
-    """What ansible-inventory printed for gpuready: complete, and with what it decrypted."""
+    """The output of ansible-inventory: complete, and decrypted."""
 
     def set_variables(self, owner: str, variables: object, where: Where, what: str) -> None:
-        """As for other sources; a password may be in clear text, because its file is perhaps encrypted."""
+        """As for other sources, but a password may be in clear text: its file may have been encrypted."""
         if isinstance(variables, dict):
             variables = {key: _private(value) if key in PASSWORDS else value for key, value in variables.items()}
         super().set_variables(owner, variables, where, what)

@@ -85,7 +85,7 @@ def connection(
 
     checked(lambda: _refuse_become(variables))
     password = checked(lambda: _password(variables, allow_exec=allow_exec, read=secrets))
-    checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; other connections are not supported yet"))
+    checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; for this machine, -i @local"))
     args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
     address = checked(lambda: _address(name, variables))
     user = checked(lambda: _text(variables, _USER, USER, "a plain user name"))
@@ -195,7 +195,7 @@ def _port(variables: Mapping[str, Located]) -> int | None:
 
 
 def _number(found: _Variable | None, most: int, allowed: str) -> int | None:
-    """A whole number from 1, which text may hold, too."""
+    """A whole number from 1; text that holds one is accepted, too."""
     if found is None:
         return None
     number = found.located.value

@@ -54,7 +54,7 @@ def _yaml(name: str, text: str, where: Where) -> Located:
 
 
 def _placed(value: Located, where: Where) -> Located:
-    """Without a line: the command line has none."""
+    """The value with ``where`` as the place of each part: the command line has no lines."""
     inside = value.value
     if isinstance(inside, dict):
         return Located({key: _placed(below, where) for key, below in inside.items()}, where)

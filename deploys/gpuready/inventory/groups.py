@@ -17,8 +17,8 @@ from gpuready.spec.source_values import Located, Shown, merge
 Vars = dict[object, Located]
 #: What to do about an inventory without hosts.
 ADD_HOSTS = (
-    "hosts stand below `hosts:` of a group such as all (YAML), or one on a line (INI); "
-    "gpuready init - --host gpu01 prints an example"
+    "add hosts below `hosts:` of a group such as all (YAML), or one on each line (INI); "
+    "`gpuready init - --host gpu01` prints an example"
 )
 
 

@@ -24,6 +24,7 @@ _PORT = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]{1,9})")
 _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
 _IPV4_LIKE = re.compile(r"[0-9]+(\.[0-9]+)*\.?")
 _ZONE = re.compile(r"[A-Za-z0-9._-]+")
+_OTHER_RANGE = re.compile(r"[\[{]([0-9]{1,18}|[A-Za-z])(?:-|\.\.|:)([0-9]{1,18}|[A-Za-z])[\]}]")
 _BOUNDS = re.compile(r"(?:([A-Za-z]):([A-Za-z])|([0-9]{0,18}):([0-9]{1,18}))(?::([0-9]{1,18}))?")
 
 
@@ -62,6 +63,15 @@ def expand(pattern: str) -> list[str]:
         steps = _sequence(inside, MAX_HOSTS // len(names))
         names = [name + head + step for name in names for step in steps]
     return [name + rest for name in names]
+
+
+def range_meant(pattern: str) -> str:
+    """``gpu[01:16]`` for ``gpu[01-16]`` (Slurm) and ``gpu{01..16}`` (a shell); empty without such a range."""
+    meant = _OTHER_RANGE.sub(r"[\1:\2]", pattern)
+    try:
+        return meant if meant != pattern and expand(meant) else ""
+    except ValueError:
+        return ""
 
 
 def _sequence(text: str, limit: int) -> list[str]:

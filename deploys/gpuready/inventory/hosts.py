@@ -88,11 +88,12 @@ class Hosts:
 class NothingChosen(InventoryError):
     """Every host that matches is skipped."""
 
-    def __init__(self, skipped: Sequence[Skipped]) -> None:
+    def __init__(self, skipped: Sequence[Skipped], notes: Iterable[str] = ()) -> None:
         by_reason: dict[str, list[str]] = {}
         for host in skipped:
             by_reason.setdefault(host.reason, []).append(label(host.name))
         lines = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
+        lines += [f"note: {note}" for note in notes]
         super().__init__("\n".join(["no host is chosen", *lines]), remedy=skipped[0].remedy)
         self.skipped = tuple(skipped)
 
@@ -121,6 +122,7 @@ def load(
     notes = list(graph.notes)
     names = select(graph, limit, notes)
     layers = Layers(graph, [] if ansible else [directory_of(s) for s in sources if is_path(s)])
+    notes += layers.misnamed()
     loader = _HostLoader(
         graph=graph,
         layers=layers,
@@ -142,7 +144,7 @@ def load(
     if errors := [*loader.errors, *map(_encrypted, loader.encrypted, loader.encrypted.values())]:
         raise _all_at_once(errors)
     if not chosen:
-        raise NothingChosen(skipped)
+        raise NothingChosen(skipped, notes)
     return Hosts(tuple(chosen), tuple(skipped))
 
 
@@ -272,9 +274,12 @@ class _HostLoader:
         return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]
 
     def _refuse_misspelt(self, layers: tuple[Vars, ...]) -> None:
-        """A misspelt ``gpuready`` would skip the host, or converge it with the defaults."""
+        """Refuse a misspelt or misplaced ``gpuready``: the host would be skipped, or get only the defaults."""
         for layer in layers:
             for key, value in layer.items():
+                if key == "vars" and isinstance(value.value, dict) and "gpuready" in value.value:
+                    problem = "vars below a host is a variable of that name: the host gets no gpuready value"
+                    self.errors.append(SpecError(problem, where=value.where, allowed="HOST: {gpuready: ...}"))
                 if isinstance(key, str) and key != "gpuready" and _looks_like_ours(key):
                     problem = f"unknown variable {label(key)}"
                     self.errors.append(SpecError(problem, where=value.where, allowed="gpuready", near="gpuready"))
@@ -282,7 +287,7 @@ class _HostLoader:
 
 @functools.cache
 def _looks_like_ours(key: str) -> bool:
-    return bool(difflib.get_close_matches(key.lower(), ["gpuready"], 1, 0.8))
+    return key.startswith("gpuready.") or bool(difflib.get_close_matches(key.lower(), ["gpuready"], 1, 0.8))
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,7 @@ def _expired(host: str, built: _Built, today: datetime.date | None) -> Iterable[
 
 
 def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
-    """The file may hold the spec or the address of these hosts, so gpuready cannot continue without it."""
+    """The error for a file that gpuready needs: it may hold the spec or the address of these hosts."""
     return SpecError(
         f"encrypted with ansible-vault, but its variables apply to {_listed(names)}",
         where=where,

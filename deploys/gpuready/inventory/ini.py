@@ -8,6 +8,7 @@ line that it cannot read. Source: ansible-core, the ``ini`` inventory plugin; th
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import shlex
 import warnings
@@ -22,10 +23,14 @@ from gpuready.spec.source_values import Located, Refused, label
 
 #: A group's name ends at a blank, a colon or a bracket; only ``#`` starts a comment after it.
 _SECTION = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
+_LIKE_SECTION = re.compile(r"\[[ \t]*[^:\]\s,]+(?::\w+)?(?:[ \t]*\])?[ \t]*(?:#.*)?")
+_SECTION_WITH_TEXT = re.compile(r"(\[[^:\]\s]+(?::(?:hosts|vars|children))?\])[ \t].*")
 _CHILD = re.compile(r"([^:\]\s]+)\s*(?:#.*)?")
 _HOST_WITH_VARIABLE = re.compile(r"(\S+)[ \t]+[A-Za-z_]\w*=.*")
 _RANGE_OR_PORT = re.compile(r"\[[^\[\]]*\]|:[0-9]+$")
 _LONGEST = 1_000
+#: So many names are compared for a hint: an incomplete hint is better than a slow error.
+_COMPARED = 100
 _COMMENTS = ("#", ";")
 #: What is certainly not a Python literal, and the simple ones: most values, and parsing is slow.
 _TEXT = re.compile(r"(?!(?:True|False|None)$)[A-Za-z_/~][A-Za-z0-9_./:@=~-]*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
@@ -35,8 +40,11 @@ _MOST_CHARACTERS = 100_000
 _MOST_BITS = 1_000
 _QUOTING = re.compile(r"[\"'\\#]")
 _SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
-_SPEC = "a mapping as Python writes it: {} or {'hardware': {'gpus': 8}}; double quotes around it on a host's line"
-_VARIABLE = "NAME=VALUE: no blanks around = on a host's line, quotes around a value with blanks"
+_SPEC = "gpuready={} or gpuready={'hardware': {'gpus': 8}}"
+_SPEC_OF_HOST = "gpuready={} or, with double quotes on a host's line, gpuready=\"{'hardware': {'gpus': 8}}\""
+_VARIABLE = "one host a line, then NAME=VALUE without blanks around =; quotes around a value with blanks"
+_JSON = {"true": "True", "false": "False", "null": "None"}
+_JSON_WORD = re.compile(r"\b(?:true|false|null)\b")
 
 
 def is_ini(text: str) -> bool:
@@ -47,7 +55,7 @@ def is_ini(text: str) -> bool:
 
 
 def has_section(text: str) -> bool:
-    return any(_SECTION.fullmatch(line) for _, line in _lines(text))
+    return any(_SECTION.fullmatch(line) or _LIKE_SECTION.fullmatch(line) for _, line in _lines(text))
 
 
 def begins_with_host(text: str) -> bool:
@@ -88,22 +96,43 @@ class IniSource(Source):
         """Read all lines; a line with a problem is left out. InventoryError if there is nothing to read."""
         group: Group | None = self.graph.groups["ungrouped"]
         kind = ""
+        before = len(self.errors)
         for number, line in _lines(text):
             where = Where(self._file, number)
             if header := _SECTION.fullmatch(line):
                 kind = header[2] or "hosts"
                 group = self._section(header[1], kind, where)
-            elif line.startswith("[") and line.endswith("]"):
-                self.refuse("not a section", where, line, _SECTIONS)
+            elif self._is_wrong_section(line, where):
                 group = None
             elif group is not None:
                 kind = kind or "hosts"
                 self._line(group, kind, line, where)
-        if not kind:
+        if not kind and len(self.errors) == before:
             raise InventoryError(f"{self._file}: the inventory is empty", remedy=ADD_HOSTS)
-        undeclared = self._with_vars | {name: parents[-1][1] for name, parents in self._parents.items()}
-        for name, where in undeclared.items():
-            self.refuse("no such group", where, name, f"a group with a section: [{label(name)}]")
+        self._refuse_undeclared(self._with_vars | {name: parents[-1][1] for name, parents in self._parents.items()})
+
+    def _is_wrong_section(self, line: str, where: Where) -> bool:
+        """Whether the line is meant as a section, and is none; then the error is added."""
+        if not line.startswith("["):
+            return False
+        with_text = _SECTION_WITH_TEXT.fullmatch(line)
+        if line.endswith("]"):
+            self.refuse("not a section", where, line, _SECTIONS)
+        elif "]" not in line:
+            self.refuse("the section has no closing ]", where, line, _SECTIONS)
+        elif with_text:
+            self.refuse("text after the section", where, with_text[1], "a comment with #")
+        return line.endswith("]") or "]" not in line or with_text is not None
+
+    def _refuse_undeclared(self, undeclared: dict[str, Where]) -> None:
+        declared = [name for name in self.graph.groups if name not in undeclared and name != "ungrouped"][:_COMPARED]
+        for number, (name, where) in enumerate(undeclared.items()):
+            if name in self.graph.hosts:
+                self.refuse("a host, not a group", where, name, "a host's variables on its line, and hosts in [GROUP]")
+                continue
+            near = difflib.get_close_matches(name, declared, 1, 0.75) if number < _COMPARED else []
+            allowed = f"a group with a section: [{label(name)}]"
+            self.refuse("no such group", where, name, allowed, near[0] if near else "")
 
     def _hide(self, problem: str, where: Where, allowed: str) -> None:
         """Add an error without the text of the line, which may be a part of a password."""
@@ -134,7 +163,7 @@ class IniSource(Source):
             self._hide(f"[{label(group.name)}:vars]: not a variable", where, "NAME=VALUE")
         else:
             key, _, text = line.partition("=")
-            self._set(group.name, {key.strip(): text.strip()}, where)
+            self._set(group.name, {key.strip(): text.strip()}, where, _SPEC)
 
     def _child(self, group: Group, line: str, where: Where) -> None:
         match = _CHILD.fullmatch(line)
@@ -153,23 +182,25 @@ class IniSource(Source):
             self._hide(f"the line of a host: {str(e).lower()}", where, _VARIABLE)
             return
         wrong = next((number for number, word in enumerate(words) if number and "=" not in word), 0)
-        if wrong and any(word.startswith("gpuready={") for word in words[1:wrong]):
-            self._hide(f"host {label(words[0])}: gpuready has blanks, and no quotes around it", where, _SPEC)
+        values = [word.partition("=")[2] for word in words[1:wrong] if word.startswith("gpuready={")]
+        if any(isinstance(_typed(value), str) for value in values):
+            self._hide(f"host {label(words[0])}: gpuready has blanks, and no quotes around it", where, _SPEC_OF_HOST)
             return
         if wrong:
             self._hide(f"host {label(words[0])}: word {wrong + 1} is not a variable", where, _VARIABLE)
             return
         variables = {key: text for key, _, text in (word.partition("=") for word in words[1:])}
         for host in self.add_hosts(words[0], group, where):
-            self._set(host, variables, where)
+            self._set(host, variables, where, _SPEC_OF_HOST)
 
-    def _set(self, owner: str, variables: dict[str, str], where: Where) -> None:
+    def _set(self, owner: str, variables: dict[str, str], where: Where, spec: str) -> None:
+        """Set variables of a group or host; ``spec`` says how ``gpuready`` is written there."""
         values: dict[object, Located] = {}
         for key, text in variables.items():
             try:
                 value = _typed(text)
                 if key == "gpuready" and isinstance(value, str) and "{{" not in value:
-                    self._hide("gpuready is empty" if not value else "gpuready: not a Python literal", where, _SPEC)
+                    self._hide(_why_text(value), where, spec)
                     continue
                 values[key] = self._located(value, where)
             except (TypeError, RecursionError, MemoryError, Refused) as e:  # {[]: 1} or ((((1
@@ -212,3 +243,18 @@ def _typed(text: str) -> object:
             return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def _why_text(text: str) -> str:
+    """What is wrong with a value of ``gpuready`` that is text and should be a mapping; no part of it may be shown."""
+    if not text:
+        return "gpuready is empty"
+    if isinstance(_typed(text), dict):
+        return "gpuready: the quotes around it make it text"
+    if text.startswith("{") and text.endswith("}") and not _QUOTING.search(text):
+        return "gpuready: its keys need quotes"
+    words = dict.fromkeys(_JSON_WORD.findall(text))
+    if words and isinstance(_typed(_JSON_WORD.sub(lambda word: _JSON[word[0]], text)), (dict, bool, type(None))):
+        python = ", ".join(f"{_JSON[word]}, not {word}" for word in words)
+        return f"gpuready: not a Python literal: write {python}"
+    return "gpuready: not a Python literal"

@@ -57,5 +57,5 @@ def _settings(value: Located, path: tuple[str, ...] = ()) -> Iterator[Setting]:
 
 
 def _as_json(value: object) -> Any:
-    """YAML has dates, too."""
+    """The value as JSON has it; a date becomes text."""
     return read_json(json.dumps(value, default=str))

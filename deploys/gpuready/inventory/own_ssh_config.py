@@ -91,7 +91,7 @@ def _lines(file: Path, above: tuple[Path, ...], within: tuple[tuple[str, ...], .
 
 
 def _included(text: str) -> Iterator[Path]:
-    """Its files; names without a directory are below ~/.ssh."""
+    """The files of an Include line; names without a directory are below ~/.ssh."""
     for word in _words(text):
         pattern = path().parent / os.path.expanduser(word)  # noqa: PTH111 (an unknown ~USER is no error)
         yield from filter(Path.is_file, map(Path, sorted(glob.glob(str(pattern)))))  # noqa: PTH207 (absolute)
@@ -114,7 +114,7 @@ def _words(text: str) -> list[str]:
 
 
 def _matches(name: str, patterns: tuple[str, ...] | list[str]) -> bool:
-    """As for a Host line: one pattern matches, and none with ``!``."""
+    """Whether a Host line with these patterns applies: one of them matches, and none with ``!``."""
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
     refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     return any(fnmatchcase(name, each) for each in wanted) and not any(fnmatchcase(name, each) for each in refused)

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from gpuready.core.errors import GpureadyError, InventoryError
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.groups import ADD_HOSTS, Graph
-from gpuready.inventory.host_names import expand, is_address_pattern, split_port
+from gpuready.inventory.host_names import expand, is_address_pattern, range_meant, split_port
 from gpuready.inventory.yaml_positions import read_text
 
 #: So many names are shown as what to write.
 _NAMED = 16
+#: So many groups, and hosts, are shown if a pattern is like none of them.
+_SHOWN = 8
 _PARTS = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\]")
 
@@ -29,14 +31,16 @@ def select(graph: Graph, limit: Sequence[str], notes: list[str]) -> list[str]:
     """The names of the selected hosts in inventory order; InventoryError if there are none."""
     everything = graph.hosts_of("all")
     if not everything:
-        raise InventoryError("the inventory has no hosts", remedy=ADD_HOSTS)
+        files = dict.fromkeys(group.where.file for group in graph.groups.values() if group.where.line)
+        raise InventoryError(": ".join([*files, "the inventory has no hosts"]), remedy=ADD_HOSTS)
     patterns = [pattern for text in limit for pattern in _patterns(text) if pattern]
     if not patterns:
         return everything
     wanted = _evaluate(graph, patterns, notes)
     chosen = [name for name in everything if name in wanted]
     if not chosen:
-        raise InventoryError(f"--limit {','.join(patterns)}: no host matches{_near(graph, patterns)}")
+        hint = _near(graph, patterns) or _there_are(graph)
+        raise InventoryError(f"--limit {','.join(patterns)}: no host matches{hint}")
     return chosen
 
 
@@ -116,11 +120,11 @@ def _like_a_range(graph: Graph, pattern: str) -> str:
 def _refuse_range(graph: Graph, pattern: str, sign: str) -> None:
     """InventoryError for a range of host names: in a pattern, brackets select by position in a group."""
     try:
-        names = expand(pattern) if "[" in pattern else []
+        names = expand(range_meant(pattern) or pattern) if {*"[{"} & {*pattern} else []
     except ValueError:
         return
     if known := [name for name in names if name in graph.hosts]:
-        group, _, _ = pattern.partition("[")
+        group = re.split(r"[\[{]", pattern)[0]
         instead = f"&~({'|'.join(map(re.escape, known))})$" if sign == "&" else ",".join(sign + name for name in known)
         raise InventoryError(
             f"--limit {sign}{pattern}: a range of host names is not a pattern; as in Ansible, [FIRST:LAST] selects by "
@@ -143,7 +147,22 @@ def _hosts_like(graph: Graph, pattern: str) -> list[str]:
 
 
 def _near(graph: Graph, patterns: Sequence[str]) -> str:
-    names = [*graph.groups, *graph.hosts][:10_000]  # an incomplete hint is better than a slow one
-    words = [pattern.lstrip("!&~") for pattern in patterns][:3]
+    names = [*_groups(graph), *graph.hosts][:10_000]  # an incomplete hint is better than a slow one
+    words = [word for pattern in patterns if (word := pattern.lstrip("!&~")) not in names][:3]
     near = dict.fromkeys(name for word in words for name in difflib.get_close_matches(word, names, 2, 0.5))
     return f"; did you mean {', '.join(near)}?" if near else ""
+
+
+def _there_are(graph: Graph) -> str:
+    """What a pattern could name, for the end of a message."""
+    kinds = [("groups", _groups(graph)), ("hosts", list(graph.hosts))]
+    return "".join(
+        f"; {kind}: {', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''}"
+        for kind, names in kinds
+        if names
+    )
+
+
+def _groups(graph: Graph) -> list[str]:
+    """The groups that the inventory itself names."""
+    return [name for name in graph.groups if name not in ("all", "ungrouped")]

@@ -19,7 +19,7 @@ from gpuready.inventory import own_ssh_config
 from gpuready.inventory.ansible import AnsibleSource, ExportSource, YamlSource
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.groups import ADD_HOSTS, Graph
-from gpuready.inventory.host_names import NAME_ALLOWED, expand, is_host, split_port
+from gpuready.inventory.host_names import NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, range_meant, split_port
 from gpuready.inventory.ini import IniSource, begins_with_host, has_section, is_ini
 from gpuready.inventory.programs import ansible_output, script_output
 from gpuready.inventory.ssh_options import USER
@@ -149,6 +149,11 @@ def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, s
         ExportSource(graph, errors).read(located.value)
     elif is_json(text) and is_terraform(located.value):
         TerraformSource(graph, errors).read(located.value)
+    elif all(group.value is not None and not isinstance(group.value, (dict, list)) for group in located.value.values()):
+        raise InventoryError(
+            f"{path}: not an inventory: its top-level keys are variables",
+            remedy="the top-level keys are groups: all: {hosts: ...}; variables stand below vars: or in group_vars/",
+        )
     else:
         YamlSource(graph, errors).read(located.value)
 
@@ -217,12 +222,12 @@ def _read_host_list(source: str, graph: Graph, errors: list[SpecError]) -> None:
         try:
             names = expand(pattern)
         except ValueError as e:
-            errors.append(SpecError(str(e), where=where, given=entry, allowed=NAME_ALLOWED))
+            near = range_meant(entry)
+            errors.append(SpecError(str(e), where=where, given=entry, allowed=RANGE_ALLOWED, near=near))
             continue
         if not all(map(is_host, names)) or (at and not USER.fullmatch(user)):
-            errors.append(
-                SpecError("not a host", where=where, given=entry, allowed=f"[USER@]HOST[:PORT]: {NAME_ALLOWED}")
-            )
+            allowed = f"[USER@]HOST[:PORT]: {NAME_ALLOWED}"
+            errors.append(SpecError("not a host", where=where, given=entry, allowed=allowed, near=range_meant(entry)))
             continue
         for name in names:
             host = graph.add_host(name, graph.groups["ungrouped"], where, port)

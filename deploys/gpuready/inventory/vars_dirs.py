@@ -7,6 +7,7 @@ host_vars; within each, source by source. Source: Ansible's documentation, "Orga
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from gpuready.inventory.yaml_positions import load_text, read_text
 from gpuready.spec.source_values import VAULT, Located, Shown
 
 _EXTENSIONS = ("", ".yml", ".yaml", ".json")
+#: So many files and groups are compared for a hint: an incomplete hint is better than a slow one.
+_COMPARED = 100
 
 
 class Layers:
@@ -37,6 +40,28 @@ class Layers:
         own = self._graph.hosts[name].vars
         return self._of_groups[groups] + ((own,) if own else ()) + self._beside("host_vars", name)
 
+    def misnamed(self) -> Iterator[str]:
+        """Notes on files in group_vars that set ``gpuready`` and belong to no group; Ansible does not read them either.
+
+        An inventory may share the directory with others, so only a name like that of a group without a file counts.
+        """
+        for directory in self._directories:
+            folder = str(Path(directory, "group_vars"))
+            there = self._listing(folder)
+            without = [name for name in self._graph.groups if not any(name + end in there for end in _EXTENSIONS)]
+            for file in sorted(there)[:_COMPARED]:
+                path = Path(folder, file)
+                stem = file.removesuffix(path.suffix)
+                near = difflib.get_close_matches(stem.lower(), without[:_COMPARED], 1, 0.8)
+                named = stem in self._graph.groups and path.suffix in _EXTENSIONS
+                if near and not named and _mentions(path, "gpuready"):
+                    yield f"{path}: not read: no group has this file name; gpuready would read {near[0]}.yml"
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        if folder not in self._listings:
+            self._listings[folder] = _names_in(folder)
+        return self._listings[folder]
+
     def _group_layers(self, groups: tuple[Group, ...]) -> Iterator[Vars]:
         yield self._graph.groups["all"].vars
         for group in groups:
@@ -52,11 +77,10 @@ class Layers:
 
     def _vars_of(self, directory: str, kind: str, name: str) -> tuple[Vars, ...]:
         folder = str(Path(directory, kind))
-        if folder not in self._listings:
-            self._listings[folder] = _names_in(folder)
+        there = self._listing(folder)
         if (folder, name) not in self._files:
             try:
-                files = list(_find(folder, name, self._listings[folder]))
+                files = list(_find(folder, name, there))
             except OSError as e:
                 raise InventoryError(f"{e.filename}: cannot be read: {e.strerror}") from None
             try:
@@ -92,6 +116,13 @@ def _names_in(folder: str) -> frozenset[str]:
         return frozenset()
     except OSError as e:
         raise InventoryError(f"{folder}: cannot be read: {e.strerror}") from None
+
+
+def _mentions(path: Path, word: str) -> bool:
+    try:
+        return word in read_text(str(path))
+    except (InventoryError, SpecError):  # nobody asked for this file
+        return False
 
 
 def _find(folder: str, name: str, there: frozenset[str]) -> Iterator[Path]:

@@ -160,7 +160,7 @@ def judged(parts: Sequence[Part], answers: Sequence[Answer]) -> list[Finding]:
 
 
 def _each(hosts: Sequence[str], texts: Sequence[str]) -> str:
-    """Join what the hosts say; say the same words once."""
+    """Join the messages of the hosts, without repeats."""
     said = {
         text: hostlist(host for host, its in zip(hosts, texts, strict=True) if its == text) for text in texts if text
     }
@@ -179,7 +179,7 @@ def _complaint(answer: Answer) -> str:
 
 
 def _reports(text: str) -> list[_Report]:
-    """Parse the lines of the ranks; ignore what is none."""
+    """Parse the reports of the ranks; ignore all other lines."""
     found = {}
     for line in re.findall(r"^\{.{1,1000}\}$", text, re.M):
         try:

@@ -170,7 +170,7 @@ def found(
 
 
 def _small_packets(answers: tuple[Answer, Answer]) -> int | None:
-    """Return the path's MTU if it is below what all hardware can; None if it is not, or is unknown."""
+    """Return the path's MTU if it is smaller than all hardware supports; None if it is not, or is unknown."""
     size = figures.path_mtu(answers[1].text)
     soft = any(shot is not None and shot.driver in _SOFT for shot in (each.after for each in answers))
     return size if size is not None and size < _PACKET and not soft else None

@@ -1,4 +1,4 @@
-"""Write what lets a scheduler ask the gate (component ``gate``): a program for Slurm, a plugin for Kubernetes.
+"""Write what a scheduler needs to ask the gate (component ``gate``): a program for Slurm, a plugin for Kubernetes.
 
 Slurm: prologs must not call Slurm's commands, and their exit code drains the node; a HealthCheckProgram has to drain it
 by itself. One slurm.conf holds for nodes without GPUs, too, so the program passes where there is no gate.

@@ -255,7 +255,7 @@ def head(what: str, wanted: Workload, resource: str) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text of several lines as a block, and what is there twice twice."""
+    """A YAML writer without aliases, which writes text of several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

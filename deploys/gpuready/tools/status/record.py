@@ -115,13 +115,13 @@ def record(
 
 
 def _now(state: NodeState) -> str:
-    """The node's time, or the controller's if the node says nothing that is a time."""
+    """The node's time, or the controller's if the node printed no valid time."""
     clock = state.clock if 0 < state.clock < 2**36 else time.time()
     return datetime.fromtimestamp(clock, timezone.utc).strftime(_TIME)
 
 
 def _short(text: str) -> str:
-    """A text that a record can hold, whatever the node says."""
+    """The text of a node, short and printable, so that a record can hold it."""
     return "".join(c if c.isprintable() else "?" for c in brief(text, _LONGEST - 10))
 
 
