@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -107,7 +108,8 @@ def test_what_cannot_run_is_refused_with_the_reason(tmp_path: Path, values: dict
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 @pytest.mark.fault("stress-cut")
-def test_the_end_of_the_connection_ends_the_program_and_all_that_it_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signals", [0, 2])
+def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path: Path, signals: int) -> None:
     pids = tmp_path / "pids"
     program = (
         "import ctypes, os, signal, time\nchild = os.fork()\n"
@@ -115,16 +117,22 @@ def test_the_end_of_the_connection_ends_the_program_and_all_that_it_started(tmp_
         f"else:\n open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child}}\\n'); os.write(3, b'memory\\n')\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)\n"
     )
-    script = rendered(tmp_path, idle(tmp_path), program=program)
-    process = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    script = rendered(tmp_path, idle(tmp_path), program=program, limit=600)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["sh", "-c", script], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert process.stdin is not None and process.stdout is not None
     while not process.stdout.readline().startswith("phase memory"):
         pass
-    process.stdin.close()
-    rest = process.stdout.read()
-    assert process.wait(scale.seconds(30)) == 0
-    found = Records(records(rest)).runs
-    assert found["stress"][0] != 0 and "did not finish" in node(found).unknown
+    if signals:
+        for _ in range(signals):
+            os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(scale.seconds(30)) == 1
+    else:
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(scale.seconds(30)) == 0
+        found = Records(records(rest)).runs
+        assert found["stress"][0] != 0 and "did not finish" in node(found).unknown
     until = time.monotonic() + scale.seconds(20)
     while left := [pid for pid in pids.read_text("utf-8").split() if Path(f"/proc/{pid}/exe").exists()]:
         assert time.monotonic() < until, left

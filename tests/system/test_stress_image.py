@@ -49,6 +49,14 @@ _SCRIPT = "/var/tmp/stress.sh"
 #: The script with its stdin open, and the leader of a process group, as under a session.
 _RUN = f"rm -f /run/stdin; mkfifo /run/stdin; exec 8<>/run/stdin; setsid -w sh {_SCRIPT} <&8"
 
+_BEGIN = f"systemd-run -q --collect --unit=stress sh -c {shlex.quote(_RUN)}"
+#: A program that only SIGKILL ends.
+_STUBBORN = """import signal, time
+for number in (signal.SIGTERM, signal.SIGALRM):
+    signal.signal(number, signal.SIG_IGN)
+while True: time.sleep(60)
+"""
+
 
 def image(root: Path) -> None:
     """A root with this machine's Python, the libraries that it needs, and the stand-in for torch."""
@@ -84,21 +92,21 @@ class Trainer:
     def verify(self, tag: str, **verify: str) -> Result:
         return self.gpuready("verify", "--level", "stress", "--seconds", "1", inventory=self.where(tag, **verify))
 
-    def script(self, limit: int) -> None:
-        """Store the script for the image that hangs."""
+    def script(self, limit: int, program: str) -> None:
+        """Store the script with that program, for an image whose torch hangs."""
         text = resources.script(
             "stress/stress", torch="", image="trainer:hang", ask=("-e", "NVIDIA_VISIBLE_DEVICES=all"), limit=limit,
-            program=resources.document("stress/stress.py"), seconds=1, node="", ignore=(),
+            program=program, seconds=1, node="", ignore=(),
         )  # fmt: skip
         self.machine.run(f"cat >{_SCRIPT}", stdin=text)
 
     def containers(self) -> list[str]:
         return self.machine.run("docker ps --format '{{.Names}}'").stdout.split()
 
-    def loaded(self) -> None:
-        """Wait until the container has its three processes: one for each GPU, and the one that directs them."""
-        busy = "docker top $(docker ps -q) -eo pid 2>/dev/null | wc -l"
-        until(lambda: len(self.containers()) == 1 and int(self.machine.run(busy).stdout) == 4, 60)
+    def loaded(self, processes: int = 3) -> None:
+        """Wait until the container has its processes: one for each GPU, and the one that directs them."""
+        count = "docker top $(docker ps -q) -eo pid 2>/dev/null | tail -n +2 | wc -l"
+        until(lambda: int(self.machine.run(count).stdout) == processes, 60)
 
     def left(self) -> str:
         """What a load left: containers, volumes, processes, files."""
@@ -185,7 +193,7 @@ def test_an_error_of_docker_is_reported(trainer: Trainer) -> None:
 
 
 def test_a_busy_node_and_verify_torch_get_no_container(trainer: Trainer) -> None:
-    began = trainer.machine.run("date +%s; systemd-run -q --unit=working sleep 1000").stdout.strip()
+    began = trainer.machine.run("date +%s.%N; systemd-run -q --unit=working sleep 1000").stdout.strip()
     trainer.machine.run("systemctl show -p MainPID --value working >/run/working")
     busy = stress(trainer.verify("trainer:plain"))["stress.run"]
     assert busy["status"] == "unknown" and "in use by process sleep (pid " in busy["summary"]
@@ -212,21 +220,27 @@ def test_a_cut_connection_and_ctrl_c_leave_no_container(trainer: Trainer) -> Non
 
 
 @pytest.mark.fault("stress-cut")
-def test_signals_that_come_twice_leave_no_container(trainer: Trainer) -> None:
-    trainer.script(600)
-    trainer.machine.run(f"systemd-run -q --collect --unit=stress sh -c {shlex.quote(_RUN)}")
-    trainer.loaded()
-    trainer.machine.run(f"g=$(pgrep -of 'sh {_SCRIPT}$'); kill -TERM -- -$g; kill -TERM -- -$g")
+def test_signals_that_come_often_leave_no_container(trainer: Trainer) -> None:
+    trainer.script(600, _STUBBORN)
+    trainer.machine.run(_BEGIN)
+    trainer.loaded(processes=1)
+    # To the whole group, again and again, for as long as it exists.
+    trainer.machine.run(
+        f"g=$(pgrep -of 'sh {_SCRIPT}$'); for _ in $(seq 3000); do kill -TERM -- -$g || break; sleep 0.02; done"
+    )
     trainer.gone()
 
 
-def test_the_load_ends_at_its_limit_even_if_all_else_is_killed(trainer: Trainer) -> None:
-    trainer.script(5)
+def test_the_load_ends_at_its_limit(trainer: Trainer) -> None:
+    trainer.script(5, _STUBBORN)
     found = Records(records(trainer.machine.run(_RUN).stdout)).runs
     assert node(found).unknown == "the program did not finish: no answer in time"
     assert not trainer.left()
-    trainer.script(round(scale.seconds(20)))
-    trainer.machine.run(f"systemd-run -q --collect --unit=stress sh -c {shlex.quote(_RUN)}")
+
+
+def test_the_container_ends_at_its_limit_even_if_all_else_is_killed(trainer: Trainer) -> None:
+    trainer.script(round(scale.seconds(12)), resources.document("stress/stress.py"))
+    trainer.machine.run(_BEGIN)
     trainer.loaded()
     trainer.machine.run("systemctl kill --signal=KILL stress")
     assert len(trainer.containers()) == 1  # nobody is left but its own alarm
