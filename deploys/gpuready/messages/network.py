@@ -358,6 +358,25 @@ MESSAGES = (
         general=True,
     ),
     Message(
+        "[c10d] The hostname of the client socket cannot be retrieved. err=-3",
+        r"hostname of the client socket cannot be retrieved",
+        "pytorch/pytorch#159007",
+        ("fabric.tcp_connect",),
+        "Only a warning: neither DNS nor /etc/hosts has a name for the address of the other host.",
+        "ignore it, or add the hosts to DNS or /etc/hosts; torchrun's rendezvous c10d also needs this host's own name",
+        general=True,
+    ),
+    Message(
+        "Received a dump signal due to a collective timeout / Observed flight recorder dump signal from another rank",
+        r"(?:received a|flight recorder) dump signal",
+        "pytorch/pytorch#150652",
+        ("gpu.xid", "nccl.torch"),
+        "A rank failed or waited too long, and asks all ranks for a dump of PyTorch's flight recorder. Each rank waits "
+        "before it ends: 60 s by default, also if the recorder is off.",
+        "pass the first error of that rank to gpuready explain; TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=1000 makes it 4 s",
+        general=True,
+    ),
+    Message(
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError / failed (exitcode: -9) local_rank: 0",
         r"multiprocessing\.errors\.childfailederror",
         "showlab/EgoVLP#21",
