@@ -51,10 +51,10 @@ class StressEngine(Engine):
         elif not self._runs[host.name].reason:
             if has_torch(spec) or spec.dcgm.diag:
                 lock.hold(host)
-            if has_torch(spec) or not spec.dcgm.diag:
-                self._nodes[host.name] = run_stress(host, spec, self._seconds)
+            if spec.dcgm.diag and not spec.verify.torch:  # the image may be one without PyTorch, for the smoke test
+                self._nodes[host.name] = Node(skipped="verify.torch is not set; dcgm.diag tests the GPUs instead")
             else:
-                self._nodes[host.name] = Node(skipped="the spec names no PyTorch; dcgm.diag tests the GPUs instead")
+                self._nodes[host.name] = run_stress(host, spec, self._seconds)
             if spec.dcgm.diag:
                 self._diagnosed[host.name] = run_diag(host, spec, spec.dcgm.diag)
             lock.release(host)

@@ -153,9 +153,10 @@ def test_what_is_wrong_with_hosts_that_are_not_chosen_does_not_end_the_run(
 
 
 def test_ignored_variables_are_a_note(tmp_path: Path) -> None:
-    row = "ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: hunter2, other: '{{ x }}'"
+    row = "ansible_hots: h, ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: pw, other: '{{ x }}'"
     entry = one(tmp_path, row)
-    assert entry.notes == ("ignored: ansible_become, ansible_python_interpreter, ansible_ssh_pass",)
+    hint = "ansible_hots (did you mean 'ansible_host'?)"
+    assert entry.notes == (f"ignored: ansible_become, {hint}, ansible_python_interpreter, ansible_ssh_pass",)
 
 
 @pytest.mark.parametrize("name", ["gpuredy", "gpu_ready", "GPUready"])

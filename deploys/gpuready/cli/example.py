@@ -88,6 +88,8 @@ def _form(launch: str, found: Request | None, state: str | None, resource: str) 
     notes += [f"PROJECT, and {resource} (--rdma-resource)"] if launch == "runai" else []
     for note in notes if launch != "kubernetes" else ():
         say(f"note: replace {note}", err=True)
+    if launch == "slurm" and not wanted.on_host:
+        say("note: the script has no settings of NCCL: --state FILE adds those of the hosts", err=True)
     if launch == "slurm":
         return training.slurm(wanted, nodes, _NAME)
     if launch == "env":

@@ -95,7 +95,7 @@ def _placed(ctx: click.Context, param: click.Parameter, value: Sequence[str]) ->
 
 
 COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
-                     help="Default: auto. It means on a terminal, unless NO_COLOR is set.",
+                     help="auto (default): only on a terminal, and not if NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
 _HOSTS = (
     click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,

@@ -31,7 +31,7 @@ from gpuready.tools.render import (
     prometheus,
 )
 
-_HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Nothing connects.
+_HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.
 
 \b
   gpuready render grafana > dashboard.json
@@ -48,9 +48,9 @@ NCCL's settings come from the states that gpuready probe recorded. Without --sta
   gpuready render k8s
   gpuready render k8s -i hosts.yaml --state states.json
 """
-_CLOUD_INIT = f"""User-data of cloud-init for one host. The node converges itself at its first boot.
+_CLOUD_INIT = f"""Print cloud-init user-data for one host. The node runs gpuready apply at its first boot.
 
-pip installs what --package says, as root. In a clone, python -m pip wheel --no-deps -w dist . builds a wheel.
+As root, pip installs the package of --package. In a clone, python -m pip wheel --no-deps -w dist . builds a wheel.
 
 \b
   gpuready render cloud-init -i hosts.yaml --limit gpu01 \\

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _HELP = """Show a result document in any format, or what changed between two. Does not connect.
 
 Any command writes a result document with --output json:PATH. A file named - is stdin. The formats csv and svg are for
-results of fabric. Two documents must be of the same command. The exit code is 0 if the documents can be read, even if
-they report failures.
+results of fabric. Two documents must come from the same command. The exit code is 0 if the documents can be read, even
+if they report failures.
 
 \b
   gpuready report result.json

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Seconds of load, without --seconds.
 SECONDS = 10
-_HELP = """Check every node against its spec: differences, and tests of what works.
+_HELP = """Compare every node with its spec, and test that it works.
 
 \b
   gpuready verify -i hosts.yaml
@@ -31,11 +31,12 @@ _HELP = """Check every node against its spec: differences, and tests of what wor
 @click.command("verify", cls=HostVerb, help=_HELP)
 @run_options
 @STATE
-@click.option("--passive", is_flag=True, help="Check only what the probe reads; send no second script.")
+@click.option("--passive", is_flag=True, help="Judge only what the probe reads; run no active tests.")
 @click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),
-              help="How deep to check, overriding verify.level in the spec. smoke starts a container of verify.image. "
-              "stress also loads all GPUs of idle nodes with the PyTorch of verify.torch, or of verify.image: matrix "
-              "products, memory, copies, all-reduce.")  # fmt: skip
+              help="How deep to check, overriding verify.level in the spec. config: files; effective: running engines, "
+              "and a container if verify.image is set; smoke: the same, and says if there is no image; stress: also "
+              "loads all GPUs of idle nodes with the PyTorch of verify.torch or verify.image, or runs DCGM's diagnostic"
+              " (dcgm.diag).")  # fmt: skip
 @click.option("--seconds", type=Number(1, 3600), metavar="SECONDS",
               help=f"Seconds of load for --level stress; all GPUs at once.  [default: {SECONDS}]")  # fmt: skip
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:

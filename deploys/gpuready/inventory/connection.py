@@ -40,7 +40,7 @@ _PORT = ("ansible_ssh_port", "ansible_port")
 _KEY_FILE = ("ansible_ssh_private_key_file", "ansible_private_key_file")
 _TIMEOUT = ("ansible_ssh_timeout", "ansible_timeout")
 _WORDS = ("ansible_connection", "ansible_become_method", "ansible_become_user")
-_HONOURED = {*_HOST, *_USER, *_PORT, *_KEY_FILE, *_TIMEOUT, *_WORDS, *_ARGUMENTS, *PASSWORDS}
+HONOURED = {*_HOST, *_USER, *_PORT, *_KEY_FILE, *_TIMEOUT, *_WORDS, *_ARGUMENTS, *PASSWORDS}
 _LONGEST_TIMEOUT = 3600
 _CONNECT_TIMEOUT = re.compile(r"ConnectTimeout(?:\s*=\s*|\s+)([0-9]{1,4})", re.ASCII | re.IGNORECASE)
 _PASSWORD_ALLOWED = "env:NAME, file:PATH, --ask-become-pass, or sudo without a password (NOPASSWD)"
@@ -101,7 +101,7 @@ def connection(
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:
     """The names of the ``ansible_*`` variables that have no effect here."""
-    silent = _HONOURED | {"ansible_become", "ansible_group_priority"}
+    silent = HONOURED | {"ansible_become", "ansible_group_priority"}
     names = [name for name in variables if name not in silent]
     if "ansible_become" in variables and variables["ansible_become"].value is not True:
         names.append("ansible_become")

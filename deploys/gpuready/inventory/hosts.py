@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where
-from gpuready.inventory.connection import Connection, connection, ignored, missing_password
+from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
+from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, missing_password
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.sources import is_path, read_by_ansible, read_source
@@ -268,7 +268,9 @@ class _HostLoader:
     def _remarks(self, name: str, unused: list[str], encrypted: list[Where]) -> list[str]:
         remarks = []
         if unused:
-            remarks.append(f"ignored: {', '.join(map(label, unused))}")
+            hints = {each: did_you_mean(each, HONOURED, 0.88).removeprefix("; ") for each in unused}
+            words = [f"{label(each)} ({hint})" if hint else label(each) for each, hint in hints.items()]
+            remarks.append(f"ignored: {', '.join(words)}")
         if name in self.graph.groups:
             remarks.append(f"{name} is the name of a host and a group: as in Ansible, the group gets its variables")
         return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]

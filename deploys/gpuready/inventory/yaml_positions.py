@@ -94,7 +94,10 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecErro
     if "\t" in here[: len(here) - len(here.lstrip())] or (mark and here[mark.column : mark.column + 1] == "\t"):
         return SpecError("a tab indents this line", where=Where(file, line), allowed="spaces")
     words = ", ".join(part for part in (error.context, error.problem) if part)
-    return SpecError(f"not YAML: {words}", where=Where(file, line), allowed="key: value, indented by spaces")
+    allowed = "key: value, indented by spaces"
+    if "flow mapping" in words and "[" in here:
+        allowed += "; quotes around a range inside { }: {'gpu[01:16]': }"
+    return SpecError(f"not YAML: {words}", where=Where(file, line), allowed=allowed)
 
 
 class _JsonScalar(yaml.ScalarEvent):

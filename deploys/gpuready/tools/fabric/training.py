@@ -201,7 +201,7 @@ def _figures(parts: Sequence[Part], answers: Sequence[Answer], reports: Sequence
     middle, _, limit = least([1 / seconds for seconds in own], _MARGIN)
     network = "gloo" if parts[0].command.gloo else f"NCCL over {'TCP' if parts[0].end.over_tcp else 'RDMA'}"
     common = f"{rate:.0f} samples/s, {ranks} ranks, {network}, loss {reports[0][0].loss:.4g}; a step takes "
-    common += f"{step * 1000:.3g} ms, and {min(own) * 1000:.3g} to {max(own) * 1000:.3g} of them are each rank's own"
+    common += f"{step * 1000:.3g} ms; each rank computes for {min(own) * 1000:.3g} to {max(own) * 1000:.3g} ms"
     made = []
     for part, answer, seconds in zip(parts, answers, own, strict=True):
         moved = Moved(0, part.moved, 0, part.moved)
@@ -215,7 +215,7 @@ def _figures(parts: Sequence[Part], answers: Sequence[Answer], reports: Sequence
             status, summary = "unknown", f"{common}; but without proof of the network"
         elif 1 / seconds < limit:
             status, slower = "warn", 100 * (1 - 1 / (seconds * middle))
-            summary = f"{slower:.0f} % slower than the median host, {more['own_ms']:.3g} ms of its own; {common}"
+            summary = f"{slower:.0f} % slower than the median host, computes for {more['own_ms']:.3g} ms; {common}"
             remedy = "check this host's CPU and GPUs: other load, power limits, gpuready verify --level stress"
         proof = "; ".join(each.text for each in proved)
         made.append(
