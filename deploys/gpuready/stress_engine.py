@@ -11,7 +11,7 @@ from datetime import date
 from pyinfra.api.host import Host
 
 from gpuready.engine import Engine, Options, Progress
-from gpuready.gpu.diag import Diagnosis, judge
+from gpuready.gpu.diag import Diagnosis, chosen_level, judge
 from gpuready.gpu.stress import Fleet, Node, summary
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock
@@ -48,13 +48,18 @@ class StressEngine(Engine):
         spec = self.entries[host.name].spec
         if spec.hardware.without_gpus:
             self._nodes[host.name] = Node(skipped="hardware.gpus: none")
+            self._diagnosed[host.name] = Diagnosis(skipped="hardware.gpus: none")
         elif not self._runs[host.name].reason:
-            if has_torch(spec) or spec.dcgm.diag:
+            level = chosen_level(spec, self.options.selected)
+            if has_torch(spec) or level:
                 lock.hold(host)
-            if spec.dcgm.diag and not spec.verify.torch:  # the image may be one without PyTorch, for the smoke test
+            if level and not spec.verify.torch:  # the image may be one without PyTorch, for the smoke test
                 self._nodes[host.name] = Node(skipped="verify.torch is not set; dcgm.diag tests the GPUs instead")
             else:
                 self._nodes[host.name] = run_stress(host, spec, self._seconds)
-            if spec.dcgm.diag:
-                self._diagnosed[host.name] = run_diag(host, spec, spec.dcgm.diag)
+            if level:
+                self._diagnosed[host.name] = Diagnosis(unknown="the diagnostic did not end")  # if the connection breaks
+                self._diagnosed[host.name] = run_diag(host, spec, level)
+            elif spec.dcgm.diag:
+                self._diagnosed[host.name] = Diagnosis(skipped="dcgm was not chosen")
             lock.release(host)

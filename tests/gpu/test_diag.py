@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpuready.core.check import Verdict
 from gpuready.core.errors import SpecErrors
-from gpuready.gpu.diag import Diagnosis, diagnosis, judge
+from gpuready.gpu.diag import Diagnosis, chosen_level, diagnosis, judge
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.spec.model import NodeSpec
@@ -165,6 +165,20 @@ def test_errors_that_the_driver_counted_meanwhile_fail() -> None:
         "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48, pid=1"
     )
     assert found.summary == f"{SECOND}: 3 uncorrected memory errors during the diagnostic (and 1 more)"
+
+
+def test_a_gpu_that_is_lost_meanwhile_fails() -> None:
+    fine = four(test("software", "Pass", "Pass"))
+    missing = verdict(said(fine, after=(0, CARDS.splitlines()[0])))
+    assert (missing.status, missing.summary) == ("fail", f"{SECOND}: nvidia-smi after the load: does not list it")
+    for rc, why in ((15, "exit 15"), (124, "gives no answer")):
+        silent = verdict(said(fine, after=(rc, "")))
+        assert (silent.status, silent.summary) == ("fail", f"{FIRST}: nvidia-smi after the load: {why} (and 1 more)")
+
+
+def test_only_and_skip_hold_for_the_diagnostic() -> None:
+    spec = NodeSpec.model_validate({"dcgm": {"diag": 3}})
+    assert [chosen_level(spec, names) for names in (None, {"dcgm"}, {"docker"})] == [3, 3, None]
 
 
 def test_why_it_did_not_run() -> None:

@@ -172,6 +172,12 @@ def test_errors_under_load_fail_and_name_the_gpu() -> None:
     assert "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48" in verdicts["stress.run"].evidence
 
 
+def test_a_gpu_that_is_lost_under_load_fails() -> None:
+    for after, why in (((0, CARDS.splitlines()[0]), "does not list it"), ((15, ""), "exit 15")):
+        run = judged(recorded("plain", after=after))["stress.run"]
+        assert run.status == "fail" and f": nvidia-smi after the load: {why}" in run.summary, run
+
+
 def altered(change: Any) -> Node:
     """The plain document, after ``change`` of its second GPU."""
     report = json.loads((DATA / "plain.json").read_text("utf-8"))

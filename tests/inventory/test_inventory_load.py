@@ -152,6 +152,11 @@ def test_what_is_wrong_with_hosts_that_are_not_chosen_does_not_end_the_run(
     assert not Path("was-run").exists()
 
 
+def test_a_host_may_have_a_name_like_a_variable(tmp_path: Path) -> None:
+    found = load([write(tmp_path, hosts="all: {hosts: {ansible_ctl: {gpuready: {}}}}")])
+    assert [entry.name for entry in found.chosen] == ["ansible_ctl"]
+
+
 def test_ignored_variables_are_a_note(tmp_path: Path) -> None:
     row = "ansible_hots: h, ansible_python_interpreter: /x, ansible_become: no, ansible_ssh_pass: pw, other: '{{ x }}'"
     entry = one(tmp_path, row)

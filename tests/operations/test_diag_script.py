@@ -120,6 +120,15 @@ def test_a_diagnostic_of_others_is_work(tmp_path: Path) -> None:
         os.kill(pid, 9)
 
 
+def test_a_diagnostic_of_others_that_began_meanwhile_goes_on(tmp_path: Path) -> None:
+    found = run(rendered(tmp_path, nvvs(tmp_path, "echo '{{}}'")))
+    pid = int((tmp_path / "pid").read_text("utf-8"))
+    try:
+        assert found["diag"] == (0, "{}\n") and Path(f"/proc/{pid}/exe").exists()
+    finally:
+        os.kill(pid, 9)
+
+
 @pytest.mark.fault("stress-cut")
 @pytest.mark.parametrize("then", [STOPS, HANGS])
 def test_the_end_of_the_connection_ends_the_diagnostic(tmp_path: Path, then: str) -> None:

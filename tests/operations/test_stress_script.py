@@ -83,7 +83,7 @@ def test_a_gpu_in_parts_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 def test_the_program_gets_the_gpus_and_its_phases_errors_and_xids_come_back(tmp_path: Path) -> None:
     program = (
-        "import json, os, sys\nos.write(3, b'memory\\n')\nprint('noise')\n"
+        "import json, os, sys\nos.write(3, b'memory\\n\\033[2J\\n' + 50 * b'x' + b'\\n')\nprint('noise')\n"
         f"open({str(tmp_path / 'log')!r}, 'w').write("
         "'NVRM: Xid (PCI:0000:04:00): 48, pid=1\\n[ 9.1] NVRM: Xid (PCI:[77]: segfault at 0\\n')\n"
         f"rows = open({str(tmp_path / 'rows')!r}).read()\n"

@@ -10,7 +10,7 @@ NVIDIA/DCGM; the output of DCGM 3.3.1 in its issue 139; that of 4.2.3 on a GB10,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.core.documents import DocumentError, read_json
 from gpuready.core.errors import brief
-from gpuready.gpu.stress_figures import Gpu, cards, uncorrected
+from gpuready.gpu.stress_figures import Gpu, cards, lost, uncorrected
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -50,6 +50,11 @@ class Diagnosis:
     left_out: list[str] = field(default_factory=list)
 
 
+def chosen_level(spec: NodeSpec, selected: Set[str] | None) -> int | None:
+    """Return the level of the diagnostic to run. ``selected``: the names of the components of this run (None: all)."""
+    return spec.dcgm.diag if selected is None or "dcgm" in selected else None
+
+
 def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
     """Parse the records of templates/dcgm/diag.sh.j2."""
     if "busy" in runs:
@@ -68,6 +73,8 @@ def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
     counted, now = uncorrected(before), uncorrected(after)
     grown = [(gpu, now.get(gpu.uuid, 0) - counted.get(gpu.uuid, 0)) for gpu in gpus]
     found.wrong += [f"{gpu}: {more} uncorrected memory errors during the diagnostic" for gpu, more in grown if more > 0]
+    missing = lost(gpus, runs.get("after", (0, before)))
+    found.wrong += [f"{gpu}: {missing[gpu.uuid]}" for gpu in gpus if gpu.uuid in missing]
     xids = runs.get("xids", (0, ""))[1].strip()[:2000].splitlines()
     if xids:
         found.wrong.append(f"{len(xids)} new Xids in the kernel log: {xids[0][:160]}")

@@ -20,6 +20,7 @@ from gpuready.gpu.stress_figures import (
     cards,
     disagreeing,
     floor,
+    lost,
     measured,
     off,
     outliers,
@@ -69,6 +70,10 @@ def node(runs: Mapping[str, tuple[int, str]]) -> Node:
     if rc or isinstance(found, str):
         why = found if isinstance(found, str) else f"exit {rc}"
         return Node(unknown=f"the program did not finish: {'no answer in time' if rc in (124, 137) else why}")
+    missing = lost(found, runs.get("after", (0, before)))
+    for gpu in found:
+        if gpu.uuid in missing:
+            gpu.errors["end"] = missing[gpu.uuid]
     counted = uncorrected(before)
     grown = {uuid: now - counted.get(uuid, 0) for uuid, now in uncorrected(after).items() if now > counted.get(uuid, 0)}
     return Node(gpus=found, xids=runs.get("xids", (0, ""))[1].strip()[:2000], uncorrected=grown)

@@ -97,6 +97,14 @@ def cards(text: str) -> list[Gpu]:
     return found
 
 
+def lost(gpus: Sequence[Gpu], after: tuple[int, str]) -> dict[str, str]:
+    """UUID of each GPU that nvidia-smi does not list any more -> its answer. ``after``: its exit code and rows."""
+    rc, rows = after
+    listed = {card.uuid for card in cards(rows)}
+    why = "gives no answer" if rc in (124, 137) else f"exit {rc}" if rc else "does not list it"
+    return {gpu.uuid: f"nvidia-smi after the load: {why}" for gpu in gpus if rc or gpu.uuid not in listed}
+
+
 def uncorrected(text: str) -> dict[str, int]:
     """The uncorrected memory errors of each GPU since the driver was loaded, from the same rows."""
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()[:64]]

@@ -139,7 +139,8 @@ class YamlSource(Source):
                     self.add_child(group, child, data.where)
         else:
             for pattern, data in entries.items():
-                if str(pattern) == "gpuready" or str(pattern).startswith("ansible_"):
+                is_variable = str(pattern).startswith("ansible_") and not isinstance(data.value, (dict, type(None)))
+                if str(pattern) == "gpuready" or is_variable:
                     self.refuse(
                         "a variable among the hosts", data.where, pattern, "indented below a host, or below vars"
                     )

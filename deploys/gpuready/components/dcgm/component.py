@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.core import ignored_containers, ledger
+from gpuready.core import ignored_containers, ledger, need
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.versions import numbers
@@ -51,9 +51,8 @@ class Dcgm(Component):
                                 "dcgm.install")  # fmt: skip
         if "apt-get" not in state.have:
             raise NotComparable("dcgm.install: only with apt so far; install DCGM by hand and leave the key out")
-        for part in (state.packages, state.units):
-            if isinstance(part, Unknown):
-                raise NotComparable(part.unknown)
+        for part in (state.packages, state.units, state.driver.smi):
+            need.value(part)
         if not _plugins(state):
             raise NotComparable(f"driver {state.driver.loaded} is too old for DCGM 4: leave out dcgm.install")
         return {f"dcgm.{_plugins(state)}": _INSTALLED, _ENABLED: True, _ACTIVE: True}

@@ -71,6 +71,8 @@ def _on_others(host: Host, image: Image, found: Prediction) -> str:
     """List the GPUs with another verdict: ``NO_CODE for Volta, Pascal``."""
     verdicts: dict[str, list[str]] = {}
     for name, gpu in tables.possible():
+        if tables.no_support(gpu.architecture, host.driver[0]):
+            continue  # this driver does not drive it
         verdicts.setdefault(predict(replace(host, gpu=gpu), image).verdict, []).append(name)
     verdicts.pop(found.verdict, None)
     return "; ".join(f"{verdict} for {', '.join(names)}" for verdict, names in verdicts.items())
