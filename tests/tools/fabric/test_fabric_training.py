@@ -115,7 +115,9 @@ def test_hosts_that_cannot_train_together_are_named() -> None:
 def test_one_loss_and_the_rate_of_all() -> None:
     status, summary = outcome(*GOOD)
     assert status == "pass"
-    assert summary.startswith("9165 samples/s, 3 ranks, gloo, loss 0.0135; a step takes 83.8 ms, and 17.7 to 25.5")
+    assert summary.startswith(
+        "9165 samples/s, 3 ranks, gloo, loss 0.0135; a step takes 83.8 ms; each rank computes for 17.7 to 25.5"
+    )
     assert judged(parts(), GOOD)[0].value == pytest.approx(3 * 256 / 0.0838)
 
 
@@ -146,7 +148,7 @@ def test_what_goes_wrong_on_one_host_is_the_result_of_all(answers: list[Answer],
 def test_the_slow_host_and_the_wrong_interface_are_those_of_one_host() -> None:
     slow = judged(parts(), [rank(0, 0.0224), rank(1, 0.0225), rank(2, 0.2)])
     assert [each.status for each in slow] == ["pass", "pass", "warn"]
-    assert slow[2].summary.startswith("89 % slower than the median host, 200 ms of its own; ")
+    assert slow[2].summary.startswith("89 % slower than the median host, computes for 200 ms; ")
     astray = judged(parts(), [*GOOD[:2], rank(2, moved=4000)])
     assert [each.status for each in astray] == ["pass", "pass", "fail"]
     assert astray[2].summary.endswith("but this host did not use eth0 for it")
