@@ -15,6 +15,7 @@ from gpuready.gpu.thresholds import load
 from gpuready.messages import codes
 from gpuready.messages.find import MOST, TABLE, find, nearest, normal, plain
 from gpuready.messages.words import words
+from gpuready.spec.schema import settings
 from tests.command import Exits
 from tests.lab import scale
 
@@ -154,6 +155,7 @@ def test_a_code_does_not_say_the_same_thing_twice() -> None:
 
 GENERAL = (
     "RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
+    "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
     "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store",
     "Some NCCL operations have failed or timed out.",
     "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
@@ -205,6 +207,27 @@ def test_a_long_paste_takes_little_time() -> None:
     began = time.process_time()
     assert find("2026-01-01 error: gpu cuda nccl xid nvidia lib failed\n" * (MOST // 54)) == ()
     assert time.process_time() - began < scale.seconds(15)
+
+
+@pytest.mark.parametrize(
+    ("word", "paths"),
+    [
+        ("verify.image", ["verify.image"]),
+        ("shm_size", ["runtimes.docker.shm_size"]),
+        ("Drain", ["maintenance.drain"]),
+        ("idle", ["maintenance.restart", "maintenance.reboot"]),
+    ],
+)
+def test_a_setting_is_explained_by_its_path_its_name_or_a_value(word: str, paths: list[str], exits: Exits) -> None:
+    told = exits(0, "explain", word).out
+    assert re.findall(r"(?m)^([\w.]+): a setting$", told) == paths
+    assert all(settings()[path] in " ".join(told.split()) for path in paths)
+    assert told.count("\n  allowed ") == len(paths)
+    assert "not known: 'verify.imagine'" in exits(64, "explain", "verify.imagine").err
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert {"verify.waive.until", "maintenance.drain.before"} <= set(settings()) and all(settings().values())
 
 
 def test_every_check_has_its_words() -> None:

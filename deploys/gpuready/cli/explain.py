@@ -1,4 +1,4 @@
-"""``gpuready explain TEXT``: the cause of a message, a check or a component, how to confirm it, how to fix it.
+"""``gpuready explain TEXT``: cause, confirmation and fix of a message, check or component; the meaning of a setting.
 
 With an inventory, it also judges on the nodes which of the causes holds there.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuready.messages.entry import Message
     from gpuready.report.run import HostRun, Run
 
-_HELP = """Explain an error message, a check or a component: cause, fix, and the checks that judge it.
+_HELP = """Explain an error message, a check, a component or a setting: cause, fix, and the checks that judge it.
 
 TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. With -i, gpuready
 runs the checks of that message on the nodes and shows which cause applies there. If the first check cannot judge a
@@ -39,6 +39,7 @@ node, the cause there is unknown (exit 3).
   gpuready explain                   list all checks and components
   gpuready explain libcuda.ldcache
   gpuready explain docker
+  gpuready explain verify.image      a setting of the spec; also its name or value, such as idle
   gpuready explain "Error 804"       also Xid 79, cudaErrorNoDevice, ncclSystemError, exit 127
   gpuready explain 'could not select device driver "" with capabilities: [[gpu]]' -i hosts.yaml
   dmesg | gpuready explain -
@@ -111,6 +112,8 @@ def _explained(name: str) -> _Answer:
     if about := _about_words(key):
         whole = len(about) <= _MOST_ABOUT
         return _Answer("\n\n".join(_check(BY_ID[id]) for id in about) if whole else _listed(key, about), tuple(about))
+    if key.split() == [key] and (about_settings := _settings(key)):
+        return _Answer(about_settings, ())
     hint = did_you_mean(key, [*BY_ID, *_COMPONENTS]) if len(key) < 40 else ""
     shown = " ".join(name.split())
     shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
@@ -159,6 +162,19 @@ def _about_words(key: str) -> list[str]:
     return [
         id for id, text in texts.items() if all(re.search(rf"(?<!\w){re.escape(whole)}(?!\w)", text) for whole in parts)
     ]
+
+
+def _settings(key: str) -> str:
+    """What the settings with this path or name mean; without one, those that have it as a value. Empty for none."""
+    from gpuready.spec.model import NodeSpec
+    from gpuready.spec.schema import settings
+    from gpuready.spec.schema_help import allowed_at, words_at
+
+    means = settings()
+    named = [path for path in means if key in (path, path.rpartition(".")[2])]
+    named = named or [path for path in means if key in words_at(NodeSpec, path.split("."))]
+    told = {path: {"means": means[path], "allowed": allowed_at(NodeSpec, path.split("."))} for path in named}
+    return "\n\n".join("\n".join([f"{path}: a setting", *_labelled(texts)]) for path, texts in told.items())
 
 
 def _on_nodes(found: _Answer, state: str | None, given: dict[str, Any]) -> int:

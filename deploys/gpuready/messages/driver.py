@@ -6,6 +6,7 @@ from __future__ import annotations
 from gpuready.messages.entry import Message
 
 _XIDS = "docs.nvidia.com/deploy/xid-errors"
+_MEMORY = "docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt"
 
 MESSAGES = (
     Message(
@@ -256,6 +257,90 @@ MESSAGES = (
         ("gpu.answers", "gpu.recovery", "gpu.remap"),
         "After an error the driver will not use this GPU until it is reset.",
         "drain the node and reset the GPU (nvidia-smi -r -i BUS; with NVSwitch all GPUs), or reboot",
+    ),
+    Message(
+        "Remapping Failure Occurred : Yes (nvidia-smi)",
+        r"remapping failure occurred ?: yes",
+        _MEMORY,
+        ("gpu.remap", "gpu.ecc", "gpu.xid"),
+        "The GPU could not replace a bad row of its memory, because no spare row is left. Programs that use that row fail.",
+        "drain the node and have the GPU replaced; NVIDIA asks for its field diagnostic first",
+        also=(r"\brow[- ]remapping fail(?:ure|ed)\b",),
+    ),
+    Message(
+        "Remapped Rows ... Pending : Yes (nvidia-smi)",
+        r"remapped rows.{0,120}\bpending ?: yes",
+        "leptonai/gpud#80",
+        ("gpu.remap", "gpu.ecc", "gpu.xid"),
+        "GPU memory has a bad row, which a spare row replaces at the next reset. Until then, other programs run correctly.",
+        "drain the node and reset the GPU (nvidia-smi -r -i BUS; with NVSwitch all GPUs), or reboot",
+        also=(r"\brow[- ]remapping pending\b", r"^pending ?: yes$"),
+    ),
+    Message(
+        "ERR! / 250W in the table of nvidia-smi",
+        r"(?<!npm )\berr! / (?:[0-9]{1,5}w|n/a|err!)",
+        "Azure/azhpc-diagnostics#77",
+        ("gpu.answers", "gpu.recovery", "gpu.xid"),
+        "nvidia-smi could not read this value. If only one is ERR!, such as the power or the fan, it may be gone a moment "
+        "later; if most are, the GPU hangs or fell off the bus.",
+        "run nvidia-smi again, and look for an Xid in dmesg; nvidia-smi -q may show a GPU Recovery Action; if ERR! remains, "
+        "drain the node and reboot it, then have the GPU inspected",
+        also=(
+            r"(?<!npm )\berr! (?:[0-9]{1,3}c|n/a|err!) ",
+            r"^\W{0,3}err!\W{0,3}$",
+        ),
+    ),
+    Message(
+        "HW Slowdown : Active / HW Power Brake Slowdown : Active (nvidia-smi)",
+        r"\b(?:hw|thermal|brake) slowdown ?: active",
+        "l4rz/reverse-engineering-dell-idrac-to-get-rid-of-gpu-throttling (README)",
+        ("gpu.throttle", "gpu.temperature", "gpu.uniform"),
+        "The GPU lowers its clocks, by half or more for HW Slowdown: it is too hot (Thermal Slowdown), or the server's power "
+        "supply or BMC asked for it (Power Brake Slowdown).",
+        "Thermal: check fans, air flow, coolant; Power Brake: check power supplies, cables and the BMC's power limit, and "
+        "whether the server supports this GPU",
+    ),
+    Message(
+        "pcieport: AER: Uncorrectable (Fatal) error message received from 0000:03:00.0",
+        r"aer: (?:multiple )?uncorrect(?:able|ed) \(fatal\) error",
+        "wilicc/gpu-burn#1",
+        ("gpu.pcie", "gpu.count", "gpu.xid"),
+        "A PCIe link failed, and the device behind it is lost. nvidia's driver cannot recover from such an error, so a GPU "
+        "there falls off the bus.",
+        "lspci -s ADDRESS names the device; drain the node and power-cycle it; if it happens again, reseat the card and "
+        "have its riser, slot and power inspected",
+        also=(r"\bnvidia [0-9a-f:.]{7,16}: (?:aer: can't recover|device has no aer-aware driver)",),
+    ),
+    Message(
+        "NVRM: RC watchdog: GPU is probably locked!",
+        r"rc watchdog: gpu is probably locked",
+        "ggml-org/llama.cpp#27102",
+        ("gpu.xid", "gpu.answers", "driver.firmware"),
+        "The GPU did not finish the driver's own test in time: a program keeps it busy without a pause, or the GPU hangs. "
+        "The Xid after this line says what the driver did.",
+        "pass the Xid lines after it to gpuready explain; end the program that they name; if nvidia-smi hangs, drain the "
+        "node and reset the GPU, or reboot",
+    ),
+    Message(
+        "Persistence mode for GPU 0 is disabled (DCGM)",
+        r"persistence mode (?:for gpu [0-9]{1,3} )?is (?:disabled|not enabled)",
+        "NVIDIA/NVSentinel#772",
+        ("gpu.persistence", "driver.persistenced"),
+        "Only a warning: without persistence mode, the driver releases a GPU that no program uses, and the next program "
+        "starts seconds later.",
+        "systemctl enable --now nvidia-persistenced; for now: nvidia-smi -pm 1",
+        also=(r"persistence mode not set for gpu",),
+    ),
+    Message(
+        "fabric manager config file item: FABRIC_NODE_CONFIG_FILE has an invalid value",
+        r"fabric manager config file item: \S{1,40} has an invalid value",
+        "siderolabs/extensions#511",
+        ("driver.fabricmanager", "gpu.fabric"),
+        "fabricmanager.cfg, or a default of the fabric manager, names a file or directory that is not there or cannot be "
+        "written. The fabric manager stops, and CUDA returns error 802.",
+        "install the fabric manager's package again, with its own /usr/share/nvidia/nvswitch; if its files are elsewhere, "
+        "name them in fabricmanager.cfg (TOPOLOGY_FILE_PATH, DATABASE_PATH, LOG_FILE_NAME)",
+        also=(r"\bfabric_node_config_file\b", r"failed to open fabric topology file"),
     ),
     Message(
         "request_free_mem_region() err -34 (nvidia_uvm, HMM)",

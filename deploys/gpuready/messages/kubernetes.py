@@ -113,7 +113,7 @@ MESSAGES = (
         "node is not ready for GPU jobs.",
         "run gpuready-verify on the node, or read slurmd.log if the script is another one; after the repair: scontrol "
         "update NodeName=NODE State=RESUME",
-        also=(r"job prolog failed", r"prolog failure on node"),
+        also=(r"(?<!task-)(?<!task )\bprolog failed\b(?! to)", r"prolog failure on node"),
     ),
     Message(
         "Kill task failed (Slurm)",
@@ -124,6 +124,17 @@ MESSAGES = (
         "not answer, a network file system, or a large core dump.",
         "ps -eo pid,stat,wchan:30,args shows it, with D in its state; look for an Xid in dmesg; reboot the node, or, if "
         "the process has ended, resume it; UnkillableStepTimeout in slurm.conf is how long Slurm waits",
+    ),
+    Message(
+        "batch job complete failure (Slurm)",
+        r"batch job complete failure",
+        "SchedMD/slurm (src/slurmctld/proc_req.c)",
+        ("gpu.answers", "gpu.xid"),
+        "slurmd reported an error of its own for a batch job, so Slurm drained the node. Often a process of the job did not "
+        "end after SIGKILL, or slurmd could not set the job up.",
+        "slurmctld.log names the error after 'slurmd error running JobId'; read slurmd.log of that time on the node; after "
+        "the repair: scontrol update NodeName=NODE State=RESUME",
+        also=(r"slurmd error running jobid=",),
     ),
     Message(
         "Low RealMemory / has low real_memory size (Slurm)",

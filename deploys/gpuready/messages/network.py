@@ -338,6 +338,31 @@ MESSAGES = (
         general=True,
     ),
     Message(
+        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
+        r"\brendezvoustimeouterror\b",
+        "pytorch/pytorch#80772",
+        ("fabric.tcp_connect",),
+        "torchrun waited for the torchrun of the other hosts, 600 s by default, and fewer than --nnodes came: one did not "
+        "start or ended, has another --rdzv-endpoint or --rdzv-id, or cannot reach the endpoint.",
+        "read the log of torchrun on the other hosts, and pass its first error to gpuready explain; gpuready nccl -i "
+        "INVENTORY --launch prints a torchrun line for each host",
+        general=True,
+    ),
+    Message(
+        "[c10d] The IPv6 network addresses of (gpu01, 29500) cannot be retrieved (gai error: -3 - Temporary failure in name resolution)",
+        r"network addresses of \([^)]{1,200}\) cannot be retrieved \(gai error",
+        "nyu-systems/Grendel-GS#9",
+        ("fabric.tcp_connect",),
+        "This host cannot resolve a host name that torchrun needs: that of --rdzv-endpoint or MASTER_ADDR, or its own. "
+        "With rendezvous c10d, the hosts connect to the own name of the host of rank 0, even if the endpoint is an address.",
+        "getent hosts NAME on each host, also for its own name (hostname); add all hosts to DNS or /etc/hosts, or start "
+        "torchrun with --local-addr=ADDRESS",
+        also=(
+            r"elastic/rendezvous/.{1,900}gaierror: ",
+            r"\bhost not found: (?:temporary failure in name resolution|name or service not known)",
+        ),
+    ),
+    Message(
         "[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store",
         r"is setting up nccl communicator and retr(?:ie|ei)ving ncclunique",
         "hiyouga/LlamaFactory#2135",
@@ -508,6 +533,16 @@ MESSAGES = (
         "Temperature, Power budget exceeded, or Bad or shorted cable/module.",
         "reseat or replace the cable or transceiver; for High Temperature check the air flow; ethtool -m INTERFACE shows "
         "what is plugged in",
+    ),
+    Message(
+        "mlx5_cmd_out_err: ACCESS_REG(0x805) op_mod(0x1) failed, status bad operation(0x2)",
+        r"access_reg\(0x805\) op_mod\(0x[0-9a-f]{1,4}\) failed, status bad operation",
+        "leptonai/gpud#1164",
+        (),
+        "Usually harmless: a monitoring program reads the counters of a port that the firmware reserves, such as that of the "
+        "ConnectX-7 for the NVLink switches of a DGX or HGX B200. The line begins with its PCI address.",
+        "exclude that device from the program that reads it (gpud: --infiniband-exclude-devices; node_exporter 1.12 still "
+        "reads excluded ones: --no-collector.infiniband); the port needs no repair",
     ),
     Message(
         "mlx5_core: available PCIe bandwidth, limited by",

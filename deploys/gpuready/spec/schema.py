@@ -12,6 +12,7 @@ import inspect
 import itertools
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -60,6 +61,20 @@ def inventory_schema() -> Schema:
         "additionalProperties": {"$ref": "#/$defs/Group"},
         "$defs": {**_file_form(), **defs},
     }
+
+
+def settings() -> dict[str, str]:
+    """Return what each setting of the spec means, by its path, such as verify.image."""
+    return dict(_settings(inventory_schema()["$defs"], "NodeSpec", ""))
+
+
+def _settings(defs: Schema, model: str, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, field in defs[model]["properties"].items():
+        forms = (field, field.get("items", {}), *field.get("anyOf", ()))
+        below = [form["$ref"].removeprefix("#/$defs/") for form in forms if "$ref" in form]
+        yield f"{prefix}{name}", field.get("description") or defs[below[0]]["description"]
+        for section in below:
+            yield from _settings(defs, section, f"{prefix}{name}.")
 
 
 def render() -> str:
