@@ -70,6 +70,8 @@ def test_tabs_warnings_and_a_missing_peak_do_not_matter() -> None:
 def test_a_latency_row_has_nine_numbers() -> None:
     row = " 64      1000       3.11       9.02      3.20   \t     3.25      \t0.20   \t\t3.90    \t\t9.02\n"
     assert figures.latency(row) == Latency(64, 1000, 3.2, 3.25, 3.9)
+    odd = " 64      1000    -493.27         284326.67      3.20  \t       3.25     \t-nan\t\t3.90 \t\t-1.00"
+    assert figures.latency(odd) == Latency(64, 1000, 3.2, 3.25, 3.9)
     assert figures.bandwidth(row) is None
     assert figures.latency(" 65536 1568 0.00 0.27 0.000522\n") is None
 

@@ -161,7 +161,9 @@ def test_a_failure_quotes_both_ends_and_says_what_to_do() -> None:
 
 
 def test_a_failure_without_a_word_still_says_how_it_ended() -> None:
-    assert "the client exits with 0, the server with 0, without a figure" in judged("write_bw", said("")).summary
+    ended = "the client exits with 0, the server with 0, without a figure"
+    assert judged("write_bw", said("")).summary == ended
+    assert judged("write_bw", said(" #bytes BW\n-----\n")).summary == f"{ended}; the client's last line: #bytes BW"
 
 
 def test_a_missing_tool_is_a_skip_that_names_the_package() -> None:

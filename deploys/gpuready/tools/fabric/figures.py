@@ -15,7 +15,10 @@ from gpuready.core.errors import brief
 _NUMBER = r"[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
 _PING = re.compile(r"^ping data: rdma-ping-(\d+):", re.M)
 _BANDWIDTH = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t\r]*$", re.M)
-_LATENCY = re.compile(r"^[ \t]*(\d+)[ \t]+(\d+)" + rf"[ \t]+({_NUMBER})" * 7 + r"[ \t\r]*$", re.M)
+#: If the cycle counters of the CPUs differ, perftest prints negative columns or nan (linux-rdma/perftest#82).
+_ANY = rf"[ \t]+(?:-?{_NUMBER}|-?nan)"
+_TIME = rf"[ \t]+({_NUMBER})"
+_LATENCY = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+){_ANY * 2}{_TIME * 2}{_ANY}{_TIME}{_ANY}[ \t\r]*$", re.M)
 _COLLECTIVE = re.compile(
     r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\w+)[ \t]+(\w+)[ \t]+(-?\d+)[ \t]+"
     rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
@@ -87,7 +90,7 @@ def latency(text: str) -> Latency | None:
     rows = _LATENCY.findall(text)
     if not rows:
         return None
-    size, iterations, _, _, typical, average, _, p99, _ = rows[-1]
+    size, iterations, typical, average, p99 = rows[-1]
     return Latency(int(size), int(iterations), float(typical), float(average), float(p99))
 
 
@@ -110,6 +113,11 @@ def network(log: str) -> str:
     device = re.search(r"NET/IB\w* ?: Using \[0\](\S+)", log)
     used = re.search(r"Using network (IB\w*)|via NET/(IB\w*)", log)
     return f"NET/IB {device[1]}" if device and used else ""
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a tool's output that is not a ruler."""
+    return next((brief(line) for line in reversed(text.splitlines()) if line.strip(" -")), "")
 
 
 def complaint(text: str) -> str:

@@ -141,6 +141,7 @@ def found(
     if figure is None or any(each.rc for each in answers):
         printed = [f"{end}: {text}" for end, _, text in sides if text]
         exits = f"the client exits with {answers[1].rc}, the server with {answers[0].rc}, without a figure"
+        exits += f"; the client's last line: {last}" if (last := figures.last_line(answers[1].text)) else ""
         return replace(plain, status="fail", summary="; ".join(printed) or exits, remedy=remedy)
     moved = Moved(*figure.from_server, *figure.from_client), Moved(*figure.from_client, *figure.from_server)
     proved = [
