@@ -100,7 +100,7 @@ def test_it_does_not_begin_where_it_cannot(tmp_path: Path, tools: dict[str, str]
 
 def test_without_dcgmi_the_reason_says_what_installs_it(tmp_path: Path) -> None:
     script = rendered(tmp_path).replace("has dcgmi", "has dcgmi-of-no-package")
-    assert "dcgm.install" in diagnosis(run(script)).unknown
+    assert "dcgm: {install: true}" in diagnosis(run(script)).fix
 
 
 def test_a_gpu_in_parts_is_left_alone(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_dcgm_is_installed_tests_the_gpus_and_goes_again(
 
     node.run("systemctl disable -q --now nvidia-dcgm")
     found = {each["id"]: each for each in run("verify", "--level", "stress").host()["checks"]}
-    assert found["dcgm.diag"]["status"] == "unknown" and "does nvidia-dcgm run?" in found["dcgm.diag"]["summary"]
+    assert found["dcgm.diag"]["status"] == "unknown" and "does nvidia-dcgm run?" in found["dcgm.diag"]["remedy"]
     assert apply().changed() == {"dcgm"} and service() == "enabled\nactive\n"
 
     removed = apply("remove")

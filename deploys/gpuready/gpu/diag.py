@@ -18,7 +18,7 @@ from typing import Any
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.core.documents import DocumentError, read_json
 from gpuready.core.errors import brief
-from gpuready.gpu.stress_figures import Gpu, cards, lost, uncorrected
+from gpuready.gpu.stress_figures import Gpu, cards, lost, uncorrected, why_not
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -35,6 +35,7 @@ _MOST = 2000  # results that are read
 @dataclass
 class Diagnosis:
     """The result of the diagnostic on one node. ``skipped``, ``unknown``: why it did not run, or says nothing.
+    ``fix``: what helps.
 
     ``wrong``: faults, each with its GPU. ``settings``: findings that are no fault. ``passed``, ``left_out``: tests that
     passed, and tests that DCGM skipped.
@@ -42,6 +43,7 @@ class Diagnosis:
 
     skipped: str = ""
     unknown: str = ""
+    fix: str = ""
     version: str = ""
     gpus: list[Gpu] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -57,11 +59,9 @@ def chosen_level(spec: NodeSpec, selected: Set[str] | None) -> int | None:
 
 def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
     """Parse the records of templates/dcgm/diag.sh.j2."""
-    if "busy" in runs:
-        users = ", ".join(runs["busy"][1].split("\n")[:8]).strip(", ")[:400]
-        return Diagnosis(unknown=f"the diagnostic did not run: the node is in use by {users}")
-    if "refused" in runs:
-        return Diagnosis(unknown=runs["refused"][1].strip()[:400])
+    why, fix = why_not(runs, "the diagnostic")
+    if why:
+        return Diagnosis(unknown=why, fix=fix)
     before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
     gpus = cards(before)
     if any(gpu.mig for gpu in gpus):
@@ -202,7 +202,7 @@ def _judge(spec: NodeSpec, found: Diagnosis) -> Verdict:
     if found.wrong:
         return fail(_several(found.wrong), DIAG.fix, "\n".join(found.wrong[1:9]))
     if found.unknown:
-        return unknown(found.unknown)
+        return unknown(found.unknown, found.fix)
     if found.settings and not found.passed:
         return unknown(f"no test passed: {_several(found.settings)}", _SETTING)
     if found.settings:

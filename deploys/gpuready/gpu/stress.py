@@ -26,6 +26,7 @@ from gpuready.gpu.stress_figures import (
     outliers,
     uncorrected,
     unsteady,
+    why_not,
 )
 from gpuready.gpu.thresholds import load
 from gpuready.spec.model import NodeSpec
@@ -54,14 +55,9 @@ class Node:
 
 def node(runs: Mapping[str, tuple[int, str]]) -> Node:
     """Parse the records of templates/stress/stress.sh.j2."""
-    if "busy" in runs:
-        return Node(
-            unknown="the load test did not run: the node is in use by "
-            + ", ".join(runs["busy"][1].split("\n")[:8]).strip(", ")[:400]
-        )
-    if "refused" in runs:
-        why, _, fix = runs["refused"][1].strip().partition("\n")
-        return Node(unknown=why[:400], fix=fix[:400])
+    why, fix = why_not(runs, "the load test")
+    if why:
+        return Node(unknown=why, fix=fix)
     rc, out = runs.get("stress", (1, "its output is incomplete"))
     before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
     if any(gpu.mig for gpu in cards(before)):

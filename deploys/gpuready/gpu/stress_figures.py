@@ -84,6 +84,15 @@ class Slow:
     count: int
 
 
+def why_not(runs: Mapping[str, tuple[int, str]], what: str) -> tuple[str, str]:
+    """Return why nothing was loaded, and what helps; empty if it was. ``what``: the load in words."""
+    if "busy" in runs:
+        users = ", ".join(runs["busy"][1].split("\n")[:8]).strip(", ")[:400]
+        return f"{what} did not run: the node is in use by {users}", ""
+    why, _, fix = runs.get("refused", (0, ""))[1].strip().partition("\n")
+    return why[:400], fix[:400]
+
+
 def cards(text: str) -> list[Gpu]:
     """Parse nvidia-smi's rows: index, UUID, bus, name, MIG mode, power limit and its default, uncorrected errors."""
     found = []
