@@ -18,7 +18,7 @@ from typing import Any
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.core.documents import DocumentError, read_json
 from gpuready.core.errors import brief
-from gpuready.gpu.stress_figures import Gpu, cards, lost, uncorrected, why_not
+from gpuready.gpu.stress_figures import Gpu, cards, lost, several, uncorrected, why_not
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
@@ -123,7 +123,7 @@ def _read(out: str, gpus: list[Gpu], by_id: Mapping[str, Gpu]) -> Diagnosis:
                 found.left_out.append(name if len(statuses) == 1 else f"{name} on some GPUs")
     odd += [f"{gpu}: DCGM did not test it" for gpu in gpus if gpu.uuid not in tested]
     if odd:
-        found.unknown = _several(odd)
+        found.unknown = several(odd)
     return found
 
 
@@ -200,22 +200,18 @@ def _judge(spec: NodeSpec, found: Diagnosis) -> Verdict:
     if found.skipped:
         return skip(found.skipped)
     if found.wrong:
-        return fail(_several(found.wrong), DIAG.fix, "\n".join(found.wrong[1:9]))
+        return fail(several(found.wrong), DIAG.fix, "\n".join(found.wrong[1:9]))
     if found.unknown:
         return unknown(found.unknown, found.fix)
     if found.settings and not found.passed:
-        return unknown(f"no test passed: {_several(found.settings)}", _SETTING)
+        return unknown(f"no test passed: {several(found.settings)}", _SETTING)
     if found.settings:
-        return warn(_several(found.settings), _SETTING, "\n".join(found.settings[1:9]))
+        return warn(several(found.settings), _SETTING, "\n".join(found.settings[1:9]))
     left_out = f"; skipped by DCGM: {', '.join(found.left_out[:12])}" if found.left_out else ""
     return passed(
         f"dcgmi diag -r {spec.dcgm.diag} passed on {gpu_count(len(found.gpus))} (DCGM {found.version}): "
         f"{', '.join(found.passed[:20])}{left_out}"
     )
-
-
-def _several(lines: list[str]) -> str:
-    return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"
 
 
 def _alone(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -24,6 +24,7 @@ from gpuready.gpu.stress_figures import (
     measured,
     off,
     outliers,
+    several,
     uncorrected,
     unsteady,
     why_not,
@@ -117,7 +118,7 @@ def _run(found: Node) -> Verdict:
     if lines:
         wrong.append(f"{len(lines)} new Xids in the kernel log: {lines[0][:160]}")
     if wrong:
-        return fail(_several(wrong), 'drain the node; for an Xid, run gpuready explain "Xid N"', "\n".join(wrong[1:9]))
+        return fail(several(wrong), 'drain the node; for an Xid, run gpuready explain "Xid N"', "\n".join(wrong[1:9]))
     return passed(f"GPUs under load: {len(found.gpus)}, without an error ({found.gpus[0].software})")
 
 
@@ -132,7 +133,7 @@ def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
         if each.metric in metrics
     ]
     if wrong or slow:
-        return fail(_several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
+        return fail(several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
     shown = [name for name in metrics if any(name in gpu.figures for gpu in gpus)]
     if not shown:
         return skip("the node has only one GPU" if check is REDUCE and len(gpus) == 1 else "not measured")
@@ -144,7 +145,7 @@ def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
         if name in FORMATS and name in gpu.figures and unsteady(gpu.figures[name])
     ]
     if unsteady_:
-        return warn(f"slows down at times: {_several(unsteady_)}", _SLOW, summary)
+        return warn(f"slows down at times: {several(unsteady_)}", _SLOW, summary)
     return passed(summary)
 
 
@@ -202,10 +203,6 @@ def summary(found: Node) -> str:
         return ""
     shown = [_range(found.gpus, name) for name in WORDS if any(name in gpu.figures for gpu in found.gpus)]
     return f"under load: {', '.join(f'{count} {model}' for model, count in models.items())}: {'; '.join(shown)}"
-
-
-def _several(lines: list[str]) -> str:
-    return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"
 
 
 def _alone(spec: NodeSpec, state: NodeState) -> Verdict:

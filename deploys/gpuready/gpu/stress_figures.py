@@ -84,6 +84,11 @@ class Slow:
     count: int
 
 
+def several(lines: Sequence[str]) -> str:
+    """Return the first line, and how many more there are."""
+    return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"
+
+
 def why_not(runs: Mapping[str, tuple[int, str]], what: str) -> tuple[str, str]:
     """Return why nothing was loaded, and what helps; empty if it was. ``what``: the load in words."""
     if "busy" in runs:
