@@ -25,6 +25,7 @@ _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
 _IPV4_LIKE = re.compile(r"[0-9]+(\.[0-9]+)*\.?")
 _ZONE = re.compile(r"[A-Za-z0-9._-]+")
 _OTHER_RANGE = re.compile(r"[\[{]([0-9]{1,18}|[A-Za-z])(?:-|\.\.|:)([0-9]{1,18}|[A-Za-z])[\]}]")
+_LIST = re.compile(r"\[([0-9-]+(?:,[0-9-]+)+)\]")
 _BOUNDS = re.compile(r"(?:([A-Za-z]):([A-Za-z])|([0-9]{0,18}):([0-9]{1,18}))(?::([0-9]{1,18}))?")
 
 
@@ -63,6 +64,14 @@ def expand(pattern: str) -> list[str]:
         steps = _sequence(inside, MAX_HOSTS // len(names))
         names = [name + head + step for name in names for step in steps]
     return [name + rest for name in names]
+
+
+def expand_any(pattern: str) -> list[str]:
+    """All names of a range as :func:`expand` takes it, or as Slurm or a shell writes it: ``gpu[01-03,07]``."""
+    listed = _LIST.search(pattern)
+    each = listed[1].split(",") if listed else ()
+    patterns = [_LIST.sub(part if part.isalnum() else f"[{part}]", pattern, count=1) for part in each] or [pattern]
+    return [name for one in patterns for name in expand(range_meant(one) or one)]
 
 
 def range_meant(pattern: str) -> str:

@@ -3,7 +3,7 @@
 A pattern is a name, a group, a glob or a ``~regex``; ``!`` excludes, ``&`` intersects, ``GROUP[0]`` and ``GROUP[1:3]``
 select by position, ``,`` or ``:`` separate patterns, and ``@FILE`` holds one pattern a line. Source: Ansible's
 documentation, "Patterns: targeting hosts and groups". A pattern without a match is a note; in Ansible it is a warning.
-A range of host names, ``gpu[03:04]``, is no pattern of Ansible's; where it names hosts, the error says what to write.
+Unlike Ansible, a range of host names is a pattern, too: ``gpu[03:04]``, or ``gpu[01-03,07]`` as reports print it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from collections.abc import Sequence
 from gpuready.core.errors import GpureadyError, InventoryError
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.groups import ADD_HOSTS, Graph
-from gpuready.inventory.host_names import expand, is_address_pattern, range_meant, split_port
+from gpuready.inventory.host_names import expand_any, is_address_pattern, split_port
 from gpuready.inventory.yaml_positions import read_text
 
-#: So many names are shown as what to write.
-_NAMED = 16
 #: So many groups, and hosts, are shown if a pattern is like none of them.
 _SHOWN = 8
+_LISTED = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _PARTS = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?[0-9]{1,9})|([0-9]{1,9})[:-]([0-9]{0,9}))\]")
 
@@ -54,7 +53,7 @@ def _patterns(text: str) -> list[str]:
 
 def _split(text: str) -> list[str]:
     if "," in text:
-        parts = text.split(",")
+        parts = _LISTED.findall(text)
     elif is_address_pattern(text) or split_port(text)[1] is not None:
         parts = [text]  # the colons of an IPv6 address or a range do not separate patterns
     else:
@@ -80,21 +79,21 @@ def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
         wanted.update(found)
     notes += [note for pattern in patterns if (note := _like_a_range(graph, pattern.lstrip("!&")))]
     for pattern in (p[1:] for p in patterns if p[0] == "&"):
-        wanted &= set(_match(graph, pattern, "&"))
+        wanted &= set(_match(graph, pattern))
     for pattern in (p[1:] for p in patterns if p[0] == "!"):
-        wanted -= set(_match(graph, pattern, "!"))
+        wanted -= set(_match(graph, pattern))
     return wanted
 
 
-def _match(graph: Graph, pattern: str, sign: str = "") -> list[str]:
-    """The hosts of one pattern, given without its sign; a group wins over a host of the same name."""
+def _match(graph: Graph, pattern: str) -> list[str]:
+    """The hosts of one pattern, given without its sign; a group wins over hosts of the same name or range."""
     if not pattern:
         return []
     subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
     found = _hosts_like(graph, subscript[1] if subscript else pattern)
     if not found:
-        _refuse_range(graph, pattern, sign)
-    if not subscript or not found:
+        return _in_range(graph, pattern)
+    if not subscript:
         return found
     index, first, last = subscript[2], subscript[3], subscript[4]
     if index is None:
@@ -117,20 +116,12 @@ def _like_a_range(graph: Graph, pattern: str) -> str:
     return ""
 
 
-def _refuse_range(graph: Graph, pattern: str, sign: str) -> None:
-    """InventoryError for a range of host names: in a pattern, brackets select by position in a group."""
+def _in_range(graph: Graph, pattern: str) -> list[str]:
+    """The hosts in a range of names; none if the pattern is no range."""
     try:
-        names = expand(range_meant(pattern) or pattern) if {*"[{"} & {*pattern} else []
+        return [name for name in expand_any(pattern) if name in graph.hosts] if {*"[{"} & {*pattern} else []
     except ValueError:
-        return
-    if known := [name for name in names if name in graph.hosts]:
-        group = re.split(r"[\[{]", pattern)[0]
-        instead = f"&~({'|'.join(map(re.escape, known))})$" if sign == "&" else ",".join(sign + name for name in known)
-        raise InventoryError(
-            f"--limit {sign}{pattern}: a range of host names is not a pattern; as in Ansible, [FIRST:LAST] selects by "
-            f"position in a group, and no group is named {group!r}",
-            remedy=f"write {instead}" if len(known) <= _NAMED else "write one name a line in a file: --limit @FILE",
-        )
+        return []
 
 
 def _hosts_like(graph: Graph, pattern: str) -> list[str]:
