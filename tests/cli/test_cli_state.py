@@ -106,7 +106,7 @@ def test_a_bare_state_needs_one_host(files: Files, state: dict[str, Any], exits:
 
 
 def test_verify_counts_active_checks_that_were_recorded(files: Files, state: dict[str, Any], exits: Exits) -> None:
-    state["active"] = {"done": True}
+    state["active"] = {"done": {}}
     found = exits(3, *files.argv("verify", state, "--limit", "gpu01", "--output", "json")).document
     ids = [check["id"] for check in found["hosts"]["gpu01"]["checks"]]
     assert "docker.smoke" in ids

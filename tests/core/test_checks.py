@@ -11,6 +11,7 @@ import pytest
 
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, has_gpu, passed, run_checks, skip, unknown, warn
+from gpuready.core.facts import Answer
 from gpuready.node import NODE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri, Docker, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
@@ -662,7 +663,7 @@ def test_the_fix_for_what_others_own_points_to_them() -> None:
 
 
 def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
-    node = h200().model_copy(update={"active": {"cuda": {"rc": 0, "out": "cuInit=0 count=1 version=13000\n"}}})
+    node = h200().model_copy(update={"active": {"cuda": Answer(out="cuInit=0 count=1 version=13000\n")}})
     judged = run_checks(CATALOGUE, spec(hardware={"gpus": 1, "model": "H200"}), node, "n1", active=True, today=TODAY)
     wanted = [j for j in judged if j.check.id.startswith(("driver.", "libcuda.", "gpu."))]
     judged_as = {j.check.id: j.verdict.status for j in wanted}

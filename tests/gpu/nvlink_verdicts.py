@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuready.core.facts import Unknown
 from gpuready.state.model import Driver, NodeState
 from tests.state.probe_answers import DATA
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
@@ -32,7 +33,7 @@ def node(status: str = STATUS, errors: str = ERRORS, p2p: str = P2P, rc: int = 0
 
 def silent(name: str) -> NodeState:
     """One of the answers was cut off with the connection."""
-    return node().model_copy(update={"active": {**node().active, name: {"unknown": "its answer is cut off"}}})
+    return node().model_copy(update={"active": {**node().active, name: Unknown(unknown="its answer is cut off")}})
 
 
 def down(*links: int, gpu: int = 1, text: str = STATUS) -> str:

@@ -16,6 +16,7 @@ import pytest
 from gpuready.catalogue import BY_ID
 from gpuready.core import resources
 from gpuready.core.check import run_checks
+from gpuready.core.facts import Answer, Unknown
 from gpuready.core.records import Records
 from gpuready.core.records import unmarked as records
 from gpuready.spec.model import NodeSpec
@@ -75,18 +76,17 @@ def verdict(id: str, active: dict[str, Any]) -> tuple[str, str]:
 def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
     found, asked = active(tmp_path, "echo said", cuinit=program(WORKS), torch="/bin/true", scrape=("echo", "metrics"))
     assert asked == 3
-    assert found["nvlink"] == found["nvlink_errors"] == found["p2p"] == {"rc": 0, "out": "said\n"}
-    assert found["cuda"]["out"].startswith("cuInit=0") and found["scrape"] == {"rc": 0, "out": "metrics\n"}
-    assert found["torch"]["rc"] == 0
+    assert found["nvlink"] == found["nvlink_errors"] == found["p2p"] == Answer(out="said\n")
+    assert found["cuda"].out.startswith("cuInit=0") and found["scrape"] == Answer(out="metrics\n")
+    assert found["torch"].rc == 0
 
 
 def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) -> None:
     found, _ = active(tmp_path, "echo said", cuinit=program(HANGS), torch=str(tmp_path))
-    assert found["python"] == {
-        "rc": 0,
-        "out": f"{tmp_path} is a directory: name the environment's python, such as {tmp_path}/bin/python\n",
-    }
-    assert "not asked" in found["torch"]["unknown"]
+    assert found["python"] == Answer(
+        out=f"{tmp_path} is a directory: name the environment's python, such as {tmp_path}/bin/python\n"
+    )
+    assert "not asked" in found["torch"].unknown
 
 
 @pytest.mark.parametrize(
@@ -95,30 +95,30 @@ def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) 
 )
 def test_what_is_wrong_with_the_named_python(tmp_path: Path, path: str, said: str) -> None:
     found, _ = active(tmp_path, "echo said", cuinit=program(WORKS), torch=path)
-    assert (found["python"]["rc"], bool(found["python"]["out"])) == (0, bool(said))
-    assert said in found["python"]["out"]
+    assert (found["python"].rc, bool(found["python"].out)) == (0, bool(said))
+    assert said in found["python"].out
 
 
 def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: Path) -> None:
     given = {"scrape": ("echo", "metrics"), "gate": ("echo", "ready")}
     found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), **given)
-    assert asked == 1 and found["nvlink"] == {"rc": 137, "out": "no answer within 1 s\n"}
+    assert asked == 1 and found["nvlink"] == Answer(rc=137, out="no answer within 1 s\n")
     why = "not asked, because nvidia-smi gave no answer: does a GPU hang? see dmesg"
-    assert found["nvlink_errors"] == found["p2p"] == found["gate"] == {"unknown": why}
+    assert found["nvlink_errors"] == found["p2p"] == found["gate"] == Unknown(unknown=why)
     assert verdict("gpu.p2p", found) == ("unknown", why)
-    assert found["cuda"]["rc"] == 0 and found["scrape"]["rc"] == 0
+    assert found["cuda"].rc == 0 and found["scrape"].rc == 0
 
 
 def test_one_that_gave_the_probe_no_answer_is_not_asked_again(tmp_path: Path) -> None:
     found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), hung="1")
-    assert asked == 0 and "unknown" in found["nvlink"] and found["cuda"]["rc"] == 0
+    assert asked == 0 and isinstance(found["nvlink"], Unknown) and found["cuda"].rc == 0
 
 
 def test_after_a_cuinit_that_hangs_nothing_asks_the_driver(tmp_path: Path) -> None:
     found, asked = active(tmp_path, "echo said", cuinit=program(HANGS), torch="/bin/true")
     assert asked == 0
     for name in ("nvlink", "p2p", "torch"):
-        assert found[name]["unknown"].startswith("not asked, because cuInit gave no answer")
+        assert found[name].unknown.startswith("not asked, because cuInit gave no answer")
     assert verdict("libcuda.init", found) == ("unknown", "no answer within 1 s")
 
 

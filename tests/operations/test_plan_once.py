@@ -15,6 +15,7 @@ from pyinfra.api.state import State, StateStage
 from gpuready.components.memlock.component import Memlock
 from gpuready.core.compare import Plan
 from gpuready.core.component import Disruption, Value
+from gpuready.core.facts import Answer
 from gpuready.core.step import Reply
 from gpuready.evaluate import compared, judged
 from gpuready.node import NODE
@@ -49,7 +50,7 @@ def test_plan_and_checks_share_the_comparisons(asked: list[NodeState]) -> None:
     run, plan = HostRun("n1", state=STATE), Plan(NODE, WANTED, STATE)
     compared(run, plan, Disruption.restart)
     judged(run, plan)
-    run.state = STATE.model_copy(update={"active": {"done": True}})  # as after the active checks of verify
+    run.state = STATE.model_copy(update={"active": {"done": Answer()}})  # as after the active checks of verify
     judged(run, plan)
     verdicts = {each.check.id: each.verdict.status for each in run.checks}
     assert verdicts["memlock.config"] == "fail" and "docker.smoke" in verdicts

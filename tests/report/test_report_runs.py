@@ -20,6 +20,7 @@ from gpuready.core.errors import (
     UsageError,
     Where,
 )
+from gpuready.core.facts import Answer
 from gpuready.report.exitcode import MEANING, ORDER, exit_code
 from gpuready.report.human import human
 from gpuready.report.run import ComponentRun, HostRun, Run
@@ -269,7 +270,7 @@ def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
 
 
 def test_apply_calls_ready_what_verify_passes_and_nothing_else() -> None:
-    examined = STATE.model_copy(update={"active": {"done": True}})
+    examined = STATE.model_copy(update={"active": {"done": Answer()}})
     for state, checks, word in (
         (examined, (LOADED, COUNTED), "ready"),
         (STATE, (LOADED, COUNTED), "OK"),  # nothing changed, so the active checks did not run

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from gpuready.core import resources
 from gpuready.core.documents import read_json
 from gpuready.core.errors import UsageError, brief
+from gpuready.core.facts import Answer
 from gpuready.core.records import ProbeError, Records, unmarked
 from gpuready.core.versions import Version
 from gpuready.cuda import tables
@@ -78,7 +79,7 @@ def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
     rc, out = records.runs.get("image.0", (1, "there was no answer"))
     if rc:
         raise ImageError(out.strip().splitlines()[-1] if out.strip() else f"exit {rc}")
-    return node_image({"rc": rc, "out": out}, cuda)
+    return node_image(Answer(out=out), cuda)
 
 
 def registry_image(name: str, cuda: Version | None) -> ImageFacts:

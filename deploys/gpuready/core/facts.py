@@ -24,6 +24,13 @@ class Unknown(Facts):
     unknown: str
 
 
+class Answer(Facts):
+    """What a question of the second exec got: exit code, and stdout."""
+
+    rc: int = 0
+    out: str = ""
+
+
 class File(Facts):
     """A configuration file. ``text`` holds UTF-8 with surrogateescape; ``realpath`` is set for a symbolic link."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from gpuready.core.check import EndCheck, skip, unknown
+from gpuready.core.check import EndCheck, skip
 from gpuready.core.component import NotComparable
+from gpuready.core.facts import Answer
 from gpuready.state.model import NodeState, Unknown
 
 T = TypeVar("T")
@@ -19,12 +19,9 @@ def value(found: T | Unknown) -> T:
     return found
 
 
-def answer(state: NodeState, question: str, otherwise: str = "not checked") -> Mapping[str, Any]:
+def answer(state: NodeState, question: str, otherwise: str = "not checked") -> Answer:
     """Return what the second exec printed for a question. Without it, the check is unknown (``otherwise``: why)."""
-    found: Mapping[str, Any] = state.active.get(question) or {"unknown": otherwise}
-    if "unknown" in found:
-        raise EndCheck(unknown(found["unknown"]))
-    return found
+    return value(state.active.get(question, Unknown(unknown=otherwise)))
 
 
 def driver(state: NodeState) -> str:

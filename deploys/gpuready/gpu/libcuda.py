@@ -81,7 +81,7 @@ _MEANS = {
 
 def _init(spec: NodeSpec, state: NodeState) -> Verdict:
     need.driver(state)
-    out = str(need.answer(state, "cuda", "cuInit was not called").get("out", ""))
+    out = need.answer(state, "cuda", "cuInit was not called").out
     return result_of(out, spec) or unknown(out.strip()[:200] or "no answer")
 
 

@@ -6,9 +6,6 @@ counted error); AWS's notes on NVLink 5 for the names of its counters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.facts.links import Links, links, matrix
@@ -37,19 +34,14 @@ def _links(state: NodeState) -> dict[int, Links]:
     if not set(names) <= set(state.active):
         raise EndCheck(skip("nvidia-smi is missing, or no driver is loaded"))
     answers = [need.answer(state, name) for name in names]
-    status, counters = (_out(answer) for answer in answers)
-    found = links(status, counters)
+    found = links(*(answer.out for answer in answers))
     if not any(gpu.speed for gpu in found.values()):
-        failed = [answer for answer in answers if answer.get("rc")]
-        output = _out(failed[0]).strip()[:200] if failed else ""
+        failed = [answer for answer in answers if answer.rc]
+        output = failed[0].out.strip()[:200] if failed else ""
         if not failed or "not supported" in output.lower():
             raise EndCheck(skip("no GPU has NVLink"))
         raise EndCheck(unknown(f"nvidia-smi nvlink: {output or 'no answer'}"))
     return found
-
-
-def _out(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("out", ""))
 
 
 def _status(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -83,7 +75,7 @@ def _down(gpu: Links) -> str:
 
 def _errors(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _links(state)
-    if not _out(state.active["nvlink_errors"]).strip():
+    if not need.answer(state, "nvlink_errors").out.strip():
         return skip("nvidia-smi prints no NVLink error counters")
     most = {name: limit("nvlink_errors", spec.verify.thresholds, name) for name in {g.name for g in found.values()}}
     over = [
@@ -108,9 +100,9 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
     if "p2p" not in state.active:
         return skip("there is one GPU, nvidia-smi is missing, or no driver is loaded")
     answer = need.answer(state, "p2p")
-    found = matrix(_out(answer))
+    found = matrix(answer.out)
     if not found:
-        return unknown(f"nvidia-smi topo -p2p r: {_out(answer).strip()[:200] or 'no answer'}")
+        return unknown(f"nvidia-smi topo -p2p r: {answer.out.strip()[:200] or 'no answer'}")
     broken = {pair: why for pair, why in found.items() if why != "OK"}
     if not broken:
         return passed(f"each of {len({one for one, _ in found})} GPUs can access the memory of all others")

@@ -25,9 +25,9 @@ _PRODUCT, _REDUCED = 64.0**3 * 4, 1.0
 def _python(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.verify.torch:
         return skip(_NOT_NAMED)
-    answer = state.active.get("python", {"rc": 1, "out": "not checked"})
-    output = str(answer["out"]).strip()
-    if answer["rc"]:
+    answer = need.answer(state, "python")
+    output = answer.out.strip()
+    if answer.rc:
         return unknown(output)
     return fail(f"verify.torch: {output}") if output else passed(f"{spec.verify.torch} exists")
 
@@ -37,13 +37,13 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip(_NOT_NAMED)
     need.driver(state)
     answer = need.answer(state, "torch")
-    out = str(answer.get("out", "")).strip()
+    out = answer.out.strip()
     try:
         report = read_json(out.rpartition("\n")[2])
     except ValueError:
         report = None
     if not isinstance(report, dict):
-        why = out.rpartition("\n")[2][:200] or f"exit {answer.get('rc')}"
+        why = out.rpartition("\n")[2][:200] or f"exit {answer.rc}"
         return unknown(f"{spec.verify.torch} did not answer: {why}")
     return _wrong(report, spec) or _old_nccl(report) or passed(_summary(report))
 

@@ -9,6 +9,7 @@ import re
 
 from gpuready.core import need
 from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.core.facts import Answer
 from gpuready.gpu import triton
 from gpuready.gpu.libcuda import driver_linker, odd, result_of
 from gpuready.gpu.triton import Sight
@@ -56,9 +57,9 @@ def _printed(state: NodeState) -> str:
     """Return the output of the smoke test's container. Without it or a driver, the check is skipped."""
     need.driver(state)
     answer = state.active.get("smoke")
-    if answer is None or answer.get("rc") or "unknown" in answer:
+    if not isinstance(answer, Answer) or answer.rc:
         raise EndCheck(skip("no container ran (docker.smoke)"))
-    return str(answer.get("out", ""))
+    return answer.out
 
 
 def _inside(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -11,6 +11,7 @@ from gpuready.components.containerd.component import pod_slice, sandbox_image
 from gpuready.components.gate.component import SCRIPT as GATE
 from gpuready.components.monitoring.component import scrape
 from gpuready.core import resources
+from gpuready.core.facts import Answer
 from gpuready.core.records import Records
 from gpuready.operations.transport import run_script
 from gpuready.spec.images import named
@@ -29,7 +30,7 @@ ASK = {
 
 
 def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -> NodeState:
-    """Run one exec; return the state with ``active`` filled (name -> {"rc", "out"}).
+    """Run one exec; return the state with ``active`` filled.
 
     ``record``: the text of the node's record, which the same exec writes. If it cannot, ``active`` has "record".
     """
@@ -59,7 +60,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
     }
     limit = longest(len(values["environments"]), len(values["images"]))
     records = Records(run_script(host, resources.script("probe/active", **values), limit, "active checks"))
-    return state.model_copy(update={"active": {"done": True, **answers(records)}})
+    return state.model_copy(update={"active": {"done": Answer(), **answers(records)}})
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:

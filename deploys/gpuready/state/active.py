@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from gpuready.core.facts import Answer, Unknown
 from gpuready.core.records import Records
 
 #: Seconds for each question. After that time, the script abandons the question and continues.
@@ -36,9 +35,9 @@ def longest(environments: int, images: int) -> int:
     return once + environments * (LIMITS["wheel"] + _GRACE) + images * IMAGE
 
 
-def answers(records: Records) -> dict[str, Any]:
-    """Return each answer by name: ``{"rc": ..., "out": ...}``, or ``{"unknown": WHY}`` for a question without one."""
+def answers(records: Records) -> dict[str, Answer | Unknown]:
+    """Return each question's answer by name, or why it has none."""
     return {
-        name: {"unknown": out.strip()} if rc and out.startswith(_UNASKED) else {"rc": rc, "out": out}
+        name: Unknown(unknown=out.strip()) if rc and out.startswith(_UNASKED) else Answer(rc=rc, out=out)
         for name, (rc, out) in records.runs.items()
     }

@@ -7,13 +7,12 @@ Nothing here judges; components and checks do.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from pydantic import Field
 
 from gpuready.components.docker.state import Container, Docker
 from gpuready.components.wheels.state import Environment
-from gpuready.core.facts import Cri, Facts, File, Package, Tool, Unit, Unknown
+from gpuready.core.facts import Answer, Cri, Facts, File, Package, Tool, Unit, Unknown
 from gpuready.gpu.facts.boots import Boots
 from gpuready.gpu.facts.kernel_log import KernelLog
 from gpuready.gpu.facts.leftovers import Leftovers
@@ -163,7 +162,7 @@ class NodeState(Facts):
     environments: dict[str, Environment] = Field(default_factory=dict)
     lock: str = ""
     step: str = ""
-    active: dict[str, Any] = Field(default_factory=dict)
+    active: dict[str, Answer | Unknown] = Field(default_factory=dict)
 
     @property
     def installed(self) -> dict[str, Package]:

@@ -67,7 +67,7 @@ UPGRADES = packages("unattended-upgrades", version="2.12", maker="")
 
 
 def _found(out: str, rc: int = 0) -> dict[str, Any]:
-    return {"done": True, "initramfs": {"rc": rc, "out": out}}
+    return {"done": {}, "initramfs": {"rc": rc, "out": out}}
 
 
 VERDICTS: list[Row] = [
@@ -198,6 +198,7 @@ VERDICTS: list[Row] = [
     skips("driver.initramfs", "no initramfs of the next kernel is older", node(*BOTH)),
     skips("driver.initramfs", "only verify", node(*BOTH, **OLD)),
     is_unknown("driver.initramfs", "not found", node(*BOTH, **OLD, active=_found("lsinitrd: not found\n", 127))),
+    is_unknown("driver.initramfs", "was cut", node(*BOTH, **OLD, active={"initramfs": {"unknown": "was cut"}})),
     passes("driver.initramfs", f"no nvidia module in {IMAGE}", node(*BOTH, **OLD, active=_found(""))),
     fails(
         "driver.initramfs", f"{IMAGE} contains an older nvidia module", node(*BOTH, **OLD, active=_found(f"{IMAGE}\n"))

@@ -6,9 +6,10 @@ from typing import Any
 
 from gpuready.components.monitoring.component import LINKS, SOCKET, wanted
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState
+from gpuready.state.model import File, NodeState, Unknown
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
+UNASKED = Unknown(unknown="not asked, because nvidia-smi gave no answer")
 SERVICE = {"monitoring": {"rdma_exporter": "service"}}
 TEXTFILE = {"monitoring": {"rdma_exporter": "textfile"}}
 LISTENS = {"load": "loaded", "active": "active", "listen": "127.0.0.1:9879 (Stream)"}
@@ -58,6 +59,7 @@ VERDICTS: list[Row] = [
     fails("monitoring.exporter", "timer is inactive", node(), TEXTFILE),
     skips("monitoring.scrape", "rdma_exporter: off", node()),
     is_unknown("monitoring.scrape", "not checked", node(), SERVICE),
+    is_unknown("monitoring.scrape", "not asked, because", NodeState(active={"scrape": UNASKED}), SERVICE),
     passes("monitoring.scrape", "the counters of 1 RDMA devices", answered(0, ANSWER), SERVICE),
     warns("monitoring.scrape", "3 of rxe0", answered(0, ANSWER.replace("} 0", "} 3")), SERVICE),
     fails("monitoring.scrape", "no counters of rxe0", answered(0, ANSWER.replace("rxe0", "rxe1")), SERVICE),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from gpuready.components.wheels.record import Record, path
-from gpuready.state.model import Driver, File, NodeState
+from gpuready.state.model import Driver, File, NodeState, Unknown
 from tests.state.probe_answers import recorded
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
@@ -37,6 +37,7 @@ VERDICTS: list[Row] = [
     skips("wheels.works", "no torch_wheels", node()),
     is_unknown("wheels.works", "torch in /opt/train: not checked", spec=NAMED),
     is_unknown("wheels.works", "did not answer: no answer within 120 s", node(124, "no answer within 120 s"), NAMED),
+    is_unknown("wheels.works", "was cut", NodeState(active={"wheel0": Unknown(unknown="was cut")}), NAMED),
     is_unknown("wheels.works", "did not answer: exit 139", node(139, ""), NAMED),
     is_unknown("wheels.works", "did not answer: [1]", node(0, "[1]"), NAMED),
     is_unknown("wheels.works", "did not answer", node(0, '{"version": "1"}'), NAMED),

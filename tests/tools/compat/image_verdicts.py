@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuready.core.facts import Answer
 from gpuready.state.model import Driver, NodeState, Tool
 from tests.tools.compat.imagefiles import library, pieces, record
 from tests.verdicts import Row, fails, is_unknown, passes, skips
@@ -14,7 +15,7 @@ CUDA = {"CUDA_VERSION": "12.9.1"}
 def node(gpu: str = "NVIDIA H100", driver: str = "570.211.01", toolkit: str = "1.20.0", **active: Any) -> NodeState:
     smi = f"<gpu id='0'><product_name>{gpu}</product_name></gpu>"
     tools = {"nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line=toolkit)} if toolkit else {}
-    return NodeState(driver=Driver(proc_version=driver, smi=smi), tools=tools, active={"done": True, **active})
+    return NodeState(driver=Driver(proc_version=driver, smi=smi), tools=tools, active={"done": Answer(), **active})
 
 
 READ = {"image.0": record(CUDA, *pieces(library()))}

@@ -15,6 +15,8 @@ from typing import Any
 
 import zstandard
 
+from gpuready.core.facts import Answer
+
 NOTE = '{"format":1,"CUDA version":"12.9","driver":[535,550,560,565,570,575],"device":[1,2,7,8,9,10,11,12,13,14]}'
 SECTION = b".note.cuda.fwd_compatibility"
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -153,7 +155,7 @@ def pieces(data: bytes, name: str = "libcuda.so.575.57.08") -> list[str]:
     return [f"file {name}", *told]
 
 
-def record(env: Mapping[str, str], *lines: str) -> dict[str, Any]:
+def record(env: Mapping[str, str], *lines: str) -> Answer:
     """As a node answers for an image that it has."""
     words = [f"{key}={value}" for key, value in env.items()]
-    return {"rc": 0, "out": "\n".join(["id sha256:00", f"env {json.dumps(words)}", *lines, ""])}
+    return Answer(out="\n".join(["id sha256:00", f"env {json.dumps(words)}", *lines, ""]))

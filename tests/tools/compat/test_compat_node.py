@@ -7,13 +7,13 @@ import json
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import run
 from gpuready.core.check import Verdict, run_checks
+from gpuready.core.facts import Answer, Unknown
 from gpuready.core.versions import numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image, ImageFacts
@@ -47,7 +47,7 @@ def test_an_image_out_of_its_pieces() -> None:
 
 def test_what_containerd_says_is_the_whole_configuration() -> None:
     told = base64.b64encode(config(CUDA)).decode()
-    found = node_image({"rc": 0, "out": "\n".join([f"config {told}", *pieces(library())])})
+    found = node_image(Answer(out="\n".join([f"config {told}", *pieces(library())])))
     assert found == ImageFacts(IMAGE)
 
 
@@ -96,23 +96,23 @@ def test_a_library_that_cannot_be_read(lines: list[str], note: str) -> None:
     ("answer", "why"),
     [
         (None, "the image was not read"),
-        ({"unknown": "no answer"}, "no answer"),
+        (Unknown(unknown="no answer"), "no answer"),
         (
-            {"rc": 1, "out": "the image app:1 is not on the node (asked: Docker), and it is not pulled unasked"},
+            Answer(rc=1, out="the image app:1 is not on the node (asked: Docker), and it is not pulled unasked"),
             "not pulled unasked",
         ),
-        ({"rc": 1, "out": ""}, "exit 1"),
-        ({"rc": 0, "out": "env {"}, "answer about the image is invalid"),
-        ({"rc": 0, "out": "config e30"}, "answer about the image is invalid"),
-        ({"rc": 0, "out": "config /w=="}, "answer about the image is invalid"),
-        ({"rc": 0, "out": "env null"}, "has neither CUDA_VERSION"),
-        ({"rc": 0, "out": "config W10="}, "has neither CUDA_VERSION"),
+        (Answer(rc=1, out=""), "exit 1"),
+        (Answer(out="env {"), "answer about the image is invalid"),
+        (Answer(out="config e30"), "answer about the image is invalid"),
+        (Answer(out="config /w=="), "answer about the image is invalid"),
+        (Answer(out="env null"), "has neither CUDA_VERSION"),
+        (Answer(out="config W10="), "has neither CUDA_VERSION"),
         (record(CUDA, "piece a b"), "answer about the image is invalid"),
         (record(CUDA, "piece a 0 !"), "answer about the image is invalid"),
         (record(CUDA, f"piece a {1 << 40} AA=="), "answer about the image is invalid"),
     ],
 )
-def test_no_facts(answer: dict[str, Any] | None, why: str) -> None:
+def test_no_facts(answer: Answer | Unknown | None, why: str) -> None:
     found = node_image(answer)
     assert found.image is None
     assert why in found.unknown
@@ -132,7 +132,7 @@ def test_the_cuda_of_a_wheel_or_of_the_spec() -> None:
 
 def judged(state: NodeState, *images: object, **active: object) -> Verdict:
     spec = NodeSpec.model_validate({"images": list(images), "hardware": {"gpus": 1}})
-    state = state.model_copy(update={"active": {"done": True, **active}})
+    state = state.model_copy(update={"active": {"done": Answer(), **active}})
     (found,) = run_checks((CHECK,), spec, state, "gpu01", active=True, today=date(2026, 11, 21))
     return found.verdict
 

@@ -59,9 +59,9 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
     if "pod" not in state.active:
         return skip("there is no crictl on the node to start a pod with")
     answer = need.answer(state, "pod")
-    out = answer.get("out", "").strip()
-    if answer.get("rc"):
-        return not_run(f"a pod of {spec.verify.image} under the runtime nvidia", answer["rc"], out)
+    out = answer.out.strip()
+    if answer.rc:
+        return not_run(f"a pod of {spec.verify.image} under the runtime nvidia", answer.rc, out)
     return gpus_seen(spec, state, out, "a pod")
 
 

@@ -39,10 +39,10 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
     if whose and not isinstance(state.docker, Unknown) and "nvidia" not in state.docker.runtimes:
         return skip(f"{whose}, and Docker has no runtime nvidia")
     answer = need.answer(state, "smoke", "no container was started")
-    out = answer.get("out", "").strip()
-    if answer.get("rc"):
+    out = answer.out.strip()
+    if answer.rc:
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
-        return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer["rc"], out, remedy)
+        return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer.rc, out, remedy)
     return gpus_seen(spec, state, out, "a container")
 
 

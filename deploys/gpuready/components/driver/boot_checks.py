@@ -96,12 +96,12 @@ def _initramfs(spec: NodeSpec, state: NodeState) -> Verdict:
     ]
     if not old:
         return skip("no initramfs of the next kernel is older than its nvidia module")
-    answer = state.active.get("initramfs")
-    if answer is None:
+    if "initramfs" not in state.active:
         return skip("only verify reads the images")
-    if answer["rc"]:
-        return unknown(f"the images cannot be read: {(answer['out'].strip().splitlines() or ['no message'])[-1]}")
-    carry = [image for image in old if f"{image}\n" in answer["out"]]
+    answer = need.answer(state, "initramfs")
+    if answer.rc:
+        return unknown(f"the images cannot be read: {(answer.out.strip().splitlines() or ['no message'])[-1]}")
+    carry = [image for image in old if f"{image}\n" in answer.out]
     if carry:
         return fail(f"{', '.join(carry)} contains an older nvidia module than the one on disk")
     return passed(f"no nvidia module in {', '.join(old)}")

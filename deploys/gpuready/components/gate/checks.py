@@ -15,7 +15,7 @@ def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
     if not spec.gate:
         return skip("gate: off")
     answer = need.answer(state, "gate")
-    line, code = " ".join(str(answer.get("out", "")).split())[:400], answer.get("rc")
+    line, code = " ".join(answer.out.split())[:400], answer.rc
     if code != 0:
         return fail(line or f"{SCRIPT} exits with {code} and prints nothing")
     return passed(line.removeprefix("gpuready: ok: "))

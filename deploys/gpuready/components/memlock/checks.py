@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuready.components.memlock.component import wanted
+from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state import docker_daemon
@@ -48,7 +49,7 @@ def _container(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no limit of locked memory is asked for (memlock)")
     if not spec.verify.image:
         return skip("verify.image is not set, and gpuready pulls no image by itself")
-    found = re.search(r"memlock=(\S+)", (state.active.get("smoke") or {}).get("out", ""))
+    found = re.search(r"memlock=(\S+)", need.answer(state, "smoke", "no container reported its limit").out)
     if found is None:
         return unknown("no container reported its limit")
     if found[1] != "unlimited":

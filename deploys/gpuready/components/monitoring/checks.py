@@ -37,20 +37,18 @@ def _exporter(spec: NodeSpec, state: NodeState) -> Verdict:
 def _scrape(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.monitoring.rdma_exporter == "off":
         return skip(_OFF)
-    answer = state.active.get("scrape")
-    if answer is None:
-        return unknown("not checked")
-    if answer["rc"] == 127:
+    answer = need.answer(state, "scrape")
+    if answer.rc == 127:
         return unknown("not checked: the node has no bash")
-    if answer["rc"] or "\nrdma_exporter_devices " not in answer["out"]:
-        return fail(f"no answer: {' '.join(answer['out'].split())[:200] or 'empty response'}")
-    bad = dict(re.findall(r'^rdma_exporter_read_errors\{device="([^"]*)"\} ([1-9]\d*)$', answer["out"], re.M))
-    lost = sorted({path.split("/")[4] for path in state.rdma} - set(re.findall(r'\{device="([^"]*)"', answer["out"])))
+    if answer.rc or "\nrdma_exporter_devices " not in answer.out:
+        return fail(f"no answer: {' '.join(answer.out.split())[:200] or 'empty response'}")
+    bad = dict(re.findall(r'^rdma_exporter_read_errors\{device="([^"]*)"\} ([1-9]\d*)$', answer.out, re.M))
+    lost = sorted({path.split("/")[4] for path in state.rdma} - set(re.findall(r'\{device="([^"]*)"', answer.out)))
     if lost:
         return fail(f"no counters of {', '.join(lost)}")
     if bad:
         return warn(f"unreadable counters: {', '.join(f'{n} of {device}' for device, n in sorted(bad.items()))}")
-    count = re.search(r"^rdma_exporter_devices (\d+)$", answer["out"], re.M)
+    count = re.search(r"^rdma_exporter_devices (\d+)$", answer.out, re.M)
     return passed(f"serves the counters of {count[1] if count else 0} RDMA devices")
 
 

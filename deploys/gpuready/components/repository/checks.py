@@ -14,11 +14,11 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     if whose := owners.observed("toolkit", spec, state):
         return skip(whose)
     answer = need.answer(state, "apt", "apt was not asked")
-    out = answer.get("out", "")
-    if answer.get("rc") in (124, 137):  # timeout(1)
+    out = answer.out
+    if answer.rc in (124, 137):  # timeout(1)
         return unknown(f"apt-cache policy: {' '.join(out.split())[-200:]}")
     url = re.sub(r"/\$\(ARCH\)$", "", spec.toolkit.repo.url)
-    if url not in out and not answer.get("rc"):
+    if url not in out and not answer.rc:
         return unknown(
             f"apt has no package list from {url} yet, so what it offers is not known",
             "gpuready apply installs from it; or run apt-get update on the node, and read its errors",

@@ -15,6 +15,7 @@ from gpuready.components.wheels.spec import TorchWheel
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
+from gpuready.core.facts import Answer, Unknown
 from gpuready.cuda.host import gpus_of
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.spec.model import NodeSpec
@@ -34,16 +35,18 @@ def _works(spec: NodeSpec, state: NodeState) -> Verdict:
     return Verdict(worst, "; ".join(verdict.summary for verdict in said), "", remedy)
 
 
-def _one(one: TorchWheel, answer: Mapping[str, Any] | None, state: NodeState) -> Verdict:
+def _one(one: TorchWheel, answer: Answer | Unknown | None, state: NodeState) -> Verdict:
     where = f"{one.name} in {one.env}"
     if answer is None:
         return unknown(f"{where}: not checked")
-    last = str(answer.get("out", "")).strip().rpartition("\n")[2]
+    if isinstance(answer, Unknown):
+        return unknown(f"{where}: {answer.unknown}")
+    last = answer.out.strip().rpartition("\n")[2]
     try:
         told = read_json(last)
         told["version"], told["missing"]
     except (ValueError, TypeError, KeyError):
-        return unknown(f"{where} did not answer: {last[:200] or 'exit ' + str(answer.get('rc'))}")
+        return unknown(f"{where} did not answer: {last[:200] or 'exit ' + str(answer.rc)}")
     return _wrong(one, where, told, state) or passed(_summary(one, told))
 
 

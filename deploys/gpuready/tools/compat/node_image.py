@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import tempfile
-from collections.abc import Mapping
 from typing import BinaryIO, cast
 
 from gpuready.core.documents import read_json
 from gpuready.core.errors import brief
+from gpuready.core.facts import Answer, Unknown
 from gpuready.core.versions import Version
 from gpuready.cuda.facts import ImageFacts
 from gpuready.tools.compat.archive import environment
@@ -19,13 +19,13 @@ from gpuready.tools.compat.layers import LARGEST_LIBRARY, Entry, ImageError, Tre
 _PIECES = dict[int, bytes]
 
 
-def node_image(answer: Mapping[str, object] | None, cuda: Version | None = None) -> ImageFacts:
+def node_image(answer: Answer | Unknown | None, cuda: Version | None = None) -> ImageFacts:
     """Return the facts from one record of ``NodeState.active``, or why there are none."""
-    if answer is None or "unknown" in answer:
-        return ImageFacts(None, str((answer or {}).get("unknown", "the image was not read")))
-    text = str(answer.get("out", "")).strip()
-    if answer.get("rc"):
-        return ImageFacts(None, brief(text.splitlines()[-1]) if text else f"exit {answer['rc']}")
+    if not isinstance(answer, Answer):
+        return ImageFacts(None, answer.unknown if answer else "the image was not read")
+    text = answer.out.strip()
+    if answer.rc:
+        return ImageFacts(None, brief(text.splitlines()[-1]) if text else f"exit {answer.rc}")
     try:
         return _facts(text, cuda)
     except (ValueError, binascii.Error, TypeError) as e:
