@@ -14,6 +14,7 @@ from gpuready.components.monitoring import component as monitoring
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
 from tests.components.containerd import containerdmodel
+from tests.components.containerd.containerdmodel import over
 from tests.network import gid_tables
 
 HERE = Path(__file__).parent
@@ -22,6 +23,7 @@ KEYS = DATA / "openpgp"
 WHEELS = DATA / "wheels"
 DAEMON_JSON = "/etc/docker/daemon.json"
 WORDS = {"spec", "state", "like", "diff", "disruption", "hits", "notes", "error", "not_applies"}
+USUAL = ("disruption", "hits", "notes")  # which the head of a file may say for all its cases with a difference
 WORDS |= {"steps", "writes", "removes", "stays_open", "staged", "fetches"}
 
 
@@ -38,29 +40,24 @@ class Case:
         return f"{self.component}/{self.file}: {self.title}"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """A case that stands twice in a file would be lost without a word."""
 
 
-class _Fast(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same by libyaml, which refuses lone surrogates."""
-
-
 def _mapping(loader: yaml.constructor.SafeConstructor, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-    twice = {str(key) for key in keys if keys.count(key) > 1}
+    keys = [key.value for key, _ in node.value]
+    twice = {key for key in keys if keys.count(key) > 1}
     if twice:
         raise ValueError(f"{node.start_mark}: twice: {', '.join(twice)}")
-    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
+    return loader.construct_mapping(node, deep=True)
 
 
-for _each in (_Loader, _Fast):
-    _each.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def read(text: str) -> dict[str, Any]:
     """One YAML text."""
-    found: dict[str, Any] = yaml.load(text, _Loader if "\\udc" in text else _Fast) or {}
+    found: dict[str, Any] = yaml.load(text, _Loader) or {}
     return found
 
 
@@ -74,29 +71,17 @@ def cases() -> list[Case]:
             if path.name != "common.yaml":
                 titles = read(f"{head}\n{path.read_text(encoding='utf-8')}")  # one text, so that its anchors are known
                 common = {word: titles.pop(word, {}) for word in ("spec", "state")}
-                disruption = titles.pop("disruption", "none")
+                usual = {word: titles.pop(word) for word in USUAL if word in titles}
                 titles.pop("shared", None)
                 for title, data in titles.items():
-                    usual = disruption if data.get("diff") and "error" not in data else "none"
                     base = common
                     if "like" in data:
                         (other,) = (case for case in found if case.title == data["like"] and case.file == path.stem)
                         base = {word: other.data[word] for word in ("spec", "state")}
-                    found.append(Case(folder.name, path.stem, title, _over({**base, "disruption": usual}, data)))
+                    if data.get("diff") and "error" not in data:
+                        base = {**base, **usual}
+                    found.append(Case(folder.name, path.stem, title, over(base, data)))
     return found
-
-
-def _over(base: Any, top: Any) -> Any:
-    """Mappings are merged key by key, all else replaces; ``!`` before a key replaces a mapping whole."""
-    if not isinstance(base, dict) or not isinstance(top, dict):
-        return top
-    merged = dict(base)
-    for key, value in top.items():
-        if key.startswith("!"):
-            merged[key[1:]] = value
-        else:
-            merged[key] = _over(base.get(key), value)
-    return merged
 
 
 def node_of(component: str, spec: dict[str, Any], state: dict[str, Any]) -> tuple[NodeSpec, NodeState]:
@@ -128,7 +113,7 @@ def state_of(case: Case) -> NodeState:
             "live_restore": document.get("live-restore", False),
         }
         engine["default_runtime"] = document.get("default-runtime", "runc")
-        given["docker"] = _over(engine, given.get("docker") or {})
+        given["docker"] = over(engine, given.get("docker") or {})
     if "daemon_json" in given:
         files[DAEMON_JSON] = _file(given.pop("daemon_json"))
     if "exporter" in given:
@@ -154,7 +139,7 @@ def state_of(case: Case) -> NodeState:
         fields["units"]["docker.service"] = docker.model_copy(update={"exec_start": command})
     driver = dict(given.pop("driver", {}))
     if "recorded" in (driver.get("smi") or ()):
-        driver["smi"] = _recorded(driver["smi"])
+        driver["smi"] = _file(driver["smi"]).text
     fields["driver"] = Driver(module_version=given.pop("module", ""), **driver)
     for name, port in given.pop("ports", {}).items():
         given["rdma"] = given.get("rdma", {}) | gid_tables.sysfs(*name.split(":"), **port)
@@ -172,15 +157,18 @@ def _file(value: Any) -> File:
     given = value if isinstance(value, dict) else {"text": value}
     given = {"mode": 0o644, "uid": 0, "gid": 0, "mtime": 1_000, **given}
     if "recorded" in given:
-        given = {k: v for k, v in given.items() if k not in ("recorded", "replace")} | {"text": _recorded(given)}
+        given["text"] = (DATA / given.pop("recorded")).read_text("utf-8")
+    if "latin1" in given:
+        given["text"] = given.pop("latin1").encode("latin-1").decode("utf-8", "surrogateescape")
     if "key" in given:
         given["text"] = (KEYS / given.pop("key")).read_bytes().decode("utf-8", "surrogateescape")
+    given["text"] = replaced(given["text"], given.pop("replace", {}))
     return File(**given)
 
 
-def _recorded(given: dict[str, Any]) -> str:
-    text = (DATA / given["recorded"]).read_text("utf-8")
-    for old, new in given.get("replace", {}).items():
+def replaced(text: str, changes: dict[str, str]) -> str:
+    """A text with other words in it, each of which is there before."""
+    for old, new in changes.items():
         assert old in text, old
         text = text.replace(old, new)
     return text
@@ -192,7 +180,7 @@ def _engine(value: Any) -> Any:
     if "unknown" in value:
         return value
     plain = {"version": "26.1.5", "runtimes": {"runc": "runc"}, "default_runtime": "runc", "cgroup_driver": "systemd"}
-    return Docker.model_validate(_over(plain, value))
+    return Docker.model_validate(over(plain, value))
 
 
 def _containerd(given: dict[str, Any], files: dict[str, File]) -> None:
@@ -208,7 +196,7 @@ def _containerd(given: dict[str, Any], files: dict[str, File]) -> None:
     if "unknown" in said.get("cri", {}):
         given["cri"] = said["cri"]
     elif "cri" in said or asked:
-        given["cri"] = _over(containerdmodel.cri(given["containerd"]), said.get("cri", {}))
+        given["cri"] = over(containerdmodel.cri(given["containerd"]), said.get("cri", {}))
     given["units"] = {UNIT: unit, **given.get("units", {})}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -37,7 +38,7 @@ from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRe
 from gpuready.core import json_document
 from gpuready.core.compare import compare
 from gpuready.core.component import Component
-from gpuready.core.ledger import Restore, WriteFiles
+from gpuready.core.ledger import KEPT, Restore, WriteFiles
 from gpuready.core.nvidia_ctk import Configure
 from gpuready.core.step import Reply, Script, Step
 from gpuready.spec.model import NodeSpec
@@ -51,7 +52,6 @@ from tests.components.rdma import rdmamodel
 from tests.components.wheels import wheelsmodel
 
 S = TypeVar("S", bound=Script)
-KEPT = "/var/lib/gpuready/backup"
 STAGED_CONTAINERD = """version = 2
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
@@ -112,6 +112,12 @@ def converged(component: Component, spec: NodeSpec, state: NodeState) -> Closed:
 def applied_to(component: Component, spec: NodeSpec, state: NodeState) -> NodeState:
     """The state after ``apply``."""
     return after(component, spec, state, converged(component, spec, state))
+
+
+def taken_back(component: Component, spec: NodeSpec, state: NodeState) -> tuple[NodeState, Closed]:
+    """The state after ``remove``, and what its steps do."""
+    closed = close(component, spec, state, compare(component, spec, state, original=True).diff)
+    return after(component, spec, state, closed), closed
 
 
 def with_text(state: NodeState, path: str, text: str) -> NodeState:
@@ -203,19 +209,28 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         files[path] = _file(text, state).model_copy(
             update={"mode": 0o755 if path == GATE else 0o600 if secret else 0o644}
         )
-    back = [
-        f"{KEPT}{file.path}." for step in closed.steps if isinstance(step.args, Restore) for file in step.args.files
-    ]
-    files = {path: file for path, file in files.items() if not path.startswith(tuple(back))}  # their records go
-    for path, text in closed.records.items():
-        files.pop(path, None)
-        files |= {path: _file(text, state)} if text else {}
-    state = state.model_copy(update={"files": files})
+    back = [file for step in closed.steps if isinstance(step.args, Restore) for file in step.args.files]
+    state = _without(state.model_copy(update={"files": files}), *(f"{KEPT}{file.path}." for file in back))
+    state = _without(state, *closed.records)
+    records = {path: _file(text, state) for path, text in closed.records.items() if text}
+    state = state.model_copy(update={"files": state.files | records})
+    effects: dict[str, Callable[[NodeState, Closed], NodeState]]
     effects = {"containerd": _containerd, "docker": _docker, "ldso": _ldconfig, "toolkit": _apt, "memlock": _limits}
     effects |= {"cdi": _nvidia_ctk, "crio": _crio, "engine": _docker_io, "monitoring": _started}
-    effects |= {"rdma": _rdma, "driver": _holds, "wheels": _wheels, "devices": _nodes, "reconverge": _enabled}
-    effects |= {"dcgm": _dcgm}
+    effects |= {"driver": _holds, "devices": _nodes, "reconverge": _enabled, "dcgm": _dcgm}
+    effects |= {"rdma": lambda state, closed: rdmamodel.after(state, closed.steps)}
+    effects |= {"wheels": lambda state, closed: wheelsmodel.after(state, closed.steps)}
     return effects[component.name](state, closed) if component.name in effects else state
+
+
+def _without(state: NodeState, *gone: str) -> NodeState:
+    """The same without the files whose paths begin so."""
+    return state.model_copy(update={"files": {p: file for p, file in state.files.items() if not p.startswith(gone)}})
+
+
+def _units(state: NodeState) -> dict[str, Unit]:
+    """The units that could be read."""
+    return {} if isinstance(state.units, Unknown) else dict(state.units)
 
 
 def _file(text: str, state: NodeState) -> File:
@@ -226,10 +241,7 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
     args = closed.args(DockerInstall)
     if args.forget and not args.later:
-        gone = (OURS, NEXT, f"{KEPT}{CONFIG}.")
-        state = state.model_copy(
-            update={"files": {path: file for path, file in state.files.items() if not path.startswith(gone)}}
-        )
+        state = _without(state, OURS, NEXT, f"{KEPT}{CONFIG}.")
     if not isinstance(state.docker, Docker):
         return state
     document = json_document.read(args.content or (state.files[CONFIG].data if CONFIG in state.files else b""))
@@ -259,13 +271,11 @@ def _docker(state: NodeState, closed: Closed) -> NodeState:
 
 def _containerd(state: NodeState, closed: Closed) -> NodeState:
     """The dump is of what lies there now; a restart takes it over."""
-    args, files = closed.args(ContainerdInstall), dict(state.files)
-    for path in closed.writes:
-        files[f"{KEPT}{path}.ours"] = _file(f"{files[path].sha256}\n", state)
+    args = closed.args(ContainerdInstall)
+    ours = {f"{KEPT}{path}.ours": _file(f"{state.files[path].sha256}\n", state) for path in closed.writes}
+    state = state.model_copy(update={"files": state.files | ours})
     if args.forget:
-        gone = tuple(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes))
-        files = {path: file for path, file in files.items() if not path.startswith(gone)}
-    state = state.model_copy(update={"files": files})
+        state = _without(state, *(f"{KEPT}{path}." for path in (*closed.writes, *closed.removes)))
     unloaded = () if args.restart else (*state.unloaded, *closed.writes)
     dump, running = _dumped(state, {}), state.cri
     if args.restart and running is not None:
@@ -287,8 +297,7 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
 def _started(state: NodeState, closed: Closed) -> NodeState:
     """systemd starts and enables what the step names, and listens where the file says."""
     args = closed.args(SetExporter)
-    assert not isinstance(state.units, Unknown)
-    units, files = dict(state.units), dict(state.files)
+    units, files = _units(state), dict(state.files)
     for name in args.stop:
         if name in units:  # which systemd may keep in memory, as it was read
             units[name] = units[name].model_copy(update={"active": "inactive"})
@@ -355,7 +364,7 @@ def _nodes(state: NodeState, closed: Closed) -> NodeState:
     update: dict[str, Any] = {"misnumbered": ()}
     if args.links:
         update["unlinked"] = ()
-    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    units = _units(state)
     if args.persistenced:
         update["persistenced_old"] = False
         units[args.persistenced] = units[args.persistenced].model_copy(update={"active": "active"})
@@ -390,7 +399,7 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs what is pinned; apt-mark holds or unholds."""
     args = closed.args(ToolkitInstall)
     assert {*args.hold, *args.unhold, *args.purge} == set(PACKAGES)
-    packages = {} if isinstance(state.packages, Unknown) else dict(state.packages)
+    packages = dict(state.installed)
     for name, _, version in (pin.partition("=") for pin in args.pins):
         packages[name] = Package(version=version, arch="amd64")
     for name in args.old:
@@ -406,46 +415,33 @@ def _apt(state: NodeState, closed: Closed) -> NodeState:
 
 def _holds(state: NodeState, closed: Closed) -> NodeState:
     """apt-mark holds and lets go."""
-    assert not isinstance(state.packages, Unknown)
     args = closed.args(Hold)
     held = dict.fromkeys(args.hold, True) | dict.fromkeys(args.unhold, False)
-    packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.packages.items()}
+    packages = {name: p.model_copy(update={"held": held.get(name, p.held)}) for name, p in state.installed.items()}
     return state.model_copy(update={"packages": packages})
 
 
 def _docker_io(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs docker.io, whose postinst starts it."""
     assert closed.args(EngineInstall)
-    packages, tools = state.packages, state.tools
-    assert not isinstance(packages, Unknown) and not isinstance(tools, Unknown)
-    packages = {**packages, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
-    return state.model_copy(
-        update={"packages": packages, "tools": {**tools, "dockerd": Tool(path="/usr/sbin/dockerd")}}
-    )
+    packages = {**state.installed, "docker.io": Package(version="26.1.5+dfsg1-9", arch="amd64")}
+    tools = {**state.commands, "dockerd": Tool(path="/usr/sbin/dockerd")}
+    return state.model_copy(update={"packages": packages, "tools": tools})
 
 
 def _dcgm(state: NodeState, closed: Closed) -> NodeState:
     """apt-get installs DCGM; systemctl enables and starts its service."""
-    package, packages, units = closed.args(DcgmInstall).package, state.packages, state.units
-    assert not isinstance(packages, Unknown) and not isinstance(units, Unknown)
+    package, packages = closed.args(DcgmInstall).package, dict(state.installed)
     if package:
-        packages = {**packages, package: Package(version="1:4.5.2-1", arch="amd64")}
+        packages[package] = Package(version="1:4.5.2-1", arch="amd64")
     started = Unit(load="loaded", active="active", enabled="enabled")
-    return state.model_copy(update={"packages": packages, "units": {**units, DCGM: started}})
-
-
-def _rdma(state: NodeState, closed: Closed) -> NodeState:
-    return rdmamodel.after(state, closed.steps)
-
-
-def _wheels(state: NodeState, closed: Closed) -> NodeState:
-    return wheelsmodel.after(state, closed.steps)
+    return state.model_copy(update={"packages": packages, "units": {**_units(state), DCGM: started}})
 
 
 def _limits(state: NodeState, closed: Closed) -> NodeState:
     """A daemon-reload loads the drop-ins; prlimit tells the process that runs."""
     args = closed.args(SetLimits)
-    units = {} if isinstance(state.units, Unknown) else dict(state.units)
+    units = _units(state)
     for name, unit in units.items():
         update = {"process_memlock": "unlimited"} if name in args.services else {}
         if args.reload and drop_in(name.removesuffix(".service")) in state.files:

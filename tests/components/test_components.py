@@ -10,8 +10,8 @@ import pytest
 from gpuready.core.compare import Comparison, compare
 from gpuready.core.component import Component
 from gpuready.node import NODE
-from gpuready.state.model import Unknown
-from tests.components.cases import KEYS, WORDS, Case, cases, spec_of, state_of
+from gpuready.state.model import NodeState, Unknown
+from tests.components.cases import KEYS, WORDS, Case, cases, replaced, spec_of, state_of
 from tests.components.closing import STAGED, Closed, after, close
 
 
@@ -51,7 +51,7 @@ def test_case(case: Case) -> None:
     ):
         key = (KEYS / case.data["fetches"]).read_bytes() if "fetches" in case.data else b""
         closed = close(component, spec, state, found.diff, case.data.get("staged", STAGED), key)
-        check_steps(case.data, closed)
+        check_steps(case.data, state, closed)
         if "stays_open" not in case.data:
             left = compare(component, spec, after(component, spec, state, closed))
             assert (left.diff, left.error) == ((), ""), "a second run would find something to change"
@@ -73,14 +73,14 @@ def check_comparison(want: dict[str, Any], found: Comparison) -> None:
         assert {c.key: [plain(c.actual), plain(c.expected)] for c in found.diff} == want["diff"]
     else:
         assert found.diff == ()
-    assert found.disruption.name == want["disruption"]
+    assert found.disruption.name == want.get("disruption", "none")
     assert list(found.hits) == want.get("hits", [])
     notes = want.get("notes", [])
     assert len(found.notes) == len(notes), found.notes
     assert all(part in note for part, note in zip(notes, found.notes, strict=True)), found.notes
 
 
-def check_steps(want: dict[str, Any], closed: Closed) -> None:
+def check_steps(want: dict[str, Any], state: NodeState, closed: Closed) -> None:
     """The steps that close the difference, and the files that they write and remove."""
     if "steps" in want:
         assert [step.name for step in closed.steps] == want["steps"]
@@ -88,8 +88,14 @@ def check_steps(want: dict[str, Any], closed: Closed) -> None:
         assert set(closed.writes) == set(want.get("writes", {}))
         assert sorted(closed.removes) == sorted(want.get("removes", []))
     for path, content in want.get("writes", {}).items():
-        written = closed.writes[path]
-        if isinstance(content, dict) and set(content) == {"key"}:
-            assert written.encode() == (KEYS / content["key"]).read_bytes()
-        else:
-            assert (json.loads(written) if isinstance(content, dict) else written) == content
+        written: Any = closed.writes[path]
+        match content:
+            case {"key": name}:
+                content = (KEYS / name).read_text("utf-8")
+            case {"adds": lines}:
+                content = state.files[path].text + lines
+            case {"replace": changes}:
+                content = replaced(state.files[path].text, changes)
+            case dict():
+                written = json.loads(written)
+        assert written == content

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import fcntl
 import hashlib
 import multiprocessing
 import os
@@ -119,8 +118,8 @@ class Place:
     def content(self) -> str | None:
         return self.file.read_text() if self.file.exists() else None
 
-    def sh(self, body: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
-        return subprocess.run([shell, "-c", self.head + body], capture_output=True, text=True, check=False)
+    def sh(self, body: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["sh", "-c", self.head + body], capture_output=True, text=True, check=False)
 
     def untrue(self) -> list[str]:
         """What is not as it may be at any time."""
@@ -255,13 +254,14 @@ def test_content_and_names_are_synced_before_the_next_rename(
 # --- the original is the true one ---
 
 
-def place(tmp_path: Path, true: str | None = FIRST) -> Place:
-    return Place(tmp_path, Case(_put(SECOND), true=true))
+@pytest.fixture
+def node(tmp_path: Path) -> Place:
+    """A node with the user's file, where ``put`` is to write ours."""
+    return Place(tmp_path, Case(_put(SECOND)))
 
 
 @pytest.mark.fault("D4")
-def test_a_damaged_original_is_refused_in_words(tmp_path: Path) -> None:
-    node = place(tmp_path)
+def test_a_damaged_original_is_refused_in_words(node: Place) -> None:
     assert node.sh(node.case.body).returncode == 0
     original = Path(f"{node.kept}{node.file}.original")
     original.write_text(FIRST[:20])
@@ -285,8 +285,7 @@ def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("D4")
-def test_an_edit_after_a_run_that_failed_is_the_original(tmp_path: Path) -> None:
-    node = place(tmp_path)
+def test_an_edit_after_a_run_that_failed_is_the_original(node: Place) -> None:
     node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
     assert node.sh(f"TENTATIVE=1; {node.case.body}").returncode == 1
     node.folder.joinpath(".gpuready.before").rmdir()
@@ -297,9 +296,8 @@ def test_an_edit_after_a_run_that_failed_is_the_original(tmp_path: Path) -> None
 
 
 @pytest.mark.fault("D4")
-def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(tmp_path: Path) -> None:
+def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(node: Place) -> None:
     """Docker's writes the file more than once before it is settled; what is there after a cut is none of the user's."""
-    node = place(tmp_path)
     between = base64.b64encode(THIRD.encode()).decode()
     assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$t" {between}; exit 9').returncode == 9
     assert node.content() == THIRD
@@ -333,10 +331,9 @@ _ACL = struct.pack("<I", 2) + _entry(1, 6) + _entry(2, 4, 12345) + _entry(4, 4) 
 
 
 @pytest.mark.fault("D13", "xattrs-hard-links", "selinux-label")
-def test_attributes_stay_and_come_back(tmp_path: Path) -> None:
+def test_attributes_stay_and_come_back(node: Place) -> None:
     """Mode, owner, ACL, extended attributes. A kernel without SELinux shows its label as the attribute that it is."""
     as_root()
-    node = place(tmp_path)
     label = b"system_u:object_r:container_config_t:s0\0"
     attributes = {"user.site": b"gpu rack 7", "system.posix_acl_access": _ACL}
     if not Path("/sys/fs/selinux/enforce").exists():
@@ -358,100 +355,82 @@ def test_attributes_stay_and_come_back(tmp_path: Path) -> None:
     assert (node.content(), seen(), node.file.stat().st_mtime) == (FIRST, attributes, before.st_mtime)
 
 
-def refused(node: Place, pattern: str, body: str = "") -> None:
+@pytest.mark.fault("D13", "xattrs-hard-links")
+def test_a_hard_link_is_refused(node: Place, tmp_path: Path) -> None:
     """All files are asked before the first is touched; nothing of the file or beside it is another."""
+    os.link(node.file, tmp_path / "second")
     other = node.file.with_name("other.json")
     other.write_text("other\n")
-    script = f'G={other}; same "$G" "$(sha "$G")"; same "$F" "$(sha "$F")"; {body or node.case.body}'
     before = {path: path.stat().st_mtime_ns for path in node.folder.iterdir()}
-    done = node.sh(script)
-    assert done.returncode == 1 and re.search(pattern, done.stderr.splitlines()[-1]), done
-    assert node.content() == FIRST
+    done = node.sh(f'G={other}; same "$G" "$(sha "$G")"; same "$F" "$(sha "$F")"; {node.case.body}')
+    refusal = r"has another name \(a hard link\).*it was not touched"
+    assert done.returncode == 1 and re.search(refusal, done.stderr.splitlines()[-1]), done
     assert {path: path.stat().st_mtime_ns for path in node.folder.iterdir()} == before
-    assert not Path(f"{node.kept}{node.file}.original").exists()
-
-
-@pytest.mark.fault("D13", "xattrs-hard-links")
-def test_a_hard_link_is_refused(tmp_path: Path) -> None:
-    node = place(tmp_path)
-    os.link(node.file, tmp_path / "second")
-    refused(node, r"has another name \(a hard link\).*it was not touched")
+    assert node.content() == FIRST and not Path(f"{node.kept}{node.file}.original").exists()
     (tmp_path / "second").unlink()
     assert node.sh(node.case.body).returncode == 0
 
 
 @pytest.mark.fault("D13", "immutable-file")
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_an_immutable_file_or_directory_is_refused(tmp_path: Path, what: str, pool: ProcessPoolExecutor) -> None:
+def test_an_immutable_file_or_directory_is_refused(
+    node: Place, tmp_path: Path, what: str, pool: ProcessPoolExecutor
+) -> None:
     """By the error that the flag gives (EPERM) everywhere, and by the flag itself where the file system has flags."""
-    node = place(tmp_path)
     opens = {"file": r"^openat \S+/daemon\.json$", "folder": r"^openat \S+/docker/\.gpuready-"}[what]
     script = ["sh", "-c", f'{node.head}same "$F" "$(sha "$F")"']
     done = pool.submit(cut.run, script, [str(tmp_path)], 1, errno.EPERM, re.compile(opens).search).result()
     refusals = [(done.code, done.said)]
-    flagged = os.geteuid() == 0 and _mark(getattr(node, what), 0x10)
+    flagged = os.geteuid() == 0 and _mark(getattr(node, what), "+i")
     try:
         if flagged:
             ran = node.sh(node.case.body)
             refusals.append((ran.returncode, ran.stderr))
     finally:
-        _mark(getattr(node, what), 0)
+        _mark(getattr(node, what), "-i")
     for code, said in refusals:
         assert code == 1 and re.search("immutable.*it was not touched|immutable.*was not changed", said), said
     assert node.content() == FIRST
     assert node.sh(node.case.body).returncode == 0
 
 
-def _mark(path: Path, flags: int) -> bool:
-    """Set a file's flags as chattr(1) does; False where its file system has none."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.ioctl(handle, 0x40086602, struct.pack("l", flags))
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+def _mark(path: Path, flag: str) -> bool:
+    """Set or take a file's flag; False where its file system has none."""
+    return subprocess.run(["chattr", flag, str(path)], capture_output=True, check=False).returncode == 0
 
 
-def mounted(node: Place, where: Path, options: str, body: str, then: str = "") -> subprocess.CompletedProcess[str]:
-    """The body where a directory is a file system of its own, in a mount namespace that ends with it."""
-    script = f"""set -e
-    cp -a {where} {where}.copy; mount -t tmpfs -o {options} tmpfs {where}; cp -a {where}.copy/. {where}; {then}
-    set +e
-    {node.head}{body}
-    """
-    return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False, cwd=node.root
-    )
-
-
-@pytest.mark.fault("D13", "read-only-filesystem")
+@pytest.mark.fault("D13", "read-only-filesystem", "inode-exhaustion")
 @pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
-def test_a_read_only_file_system_is_refused(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "then", "why", "room"),
+    [
+        ("mode=755", "mount -o remount,ro .", "read-only", ""),
+        (
+            "mode=755,nr_inodes=9",
+            "for n in $(seq 20); do true 2>/dev/null >$n || break; done",
+            "out of inodes",
+            "has 0 inodes free, 64 are needed; nothing was changed",
+        ),
+    ],
+    ids=["read-only", "no inodes left"],
+)
+def test_a_file_system_that_takes_no_file_is_refused(
+    node: Place, where: str, options: str, then: str, why: str, room: str
+) -> None:
+    """It is a file system of its own, in a mount namespace that ends with the script."""
     as_root()
-    node = place(tmp_path)
-    folder = tmp_path / where
-    body = f'( same "$F" "$(sha "$F")" ); echo "exit $?" >&2; ( {node.case.body} ); echo "exit $?" >&2; sha "$F" >&2'
-    done = mounted(node, folder, "mode=755", body, f"mount -o remount,ro {folder}")
+    folder = node.root / where
+    script = f"""set -e
+    cp -a {folder} {folder}.copy; mount -t tmpfs -o {options} tmpfs {folder}; cp -a {folder}.copy/. {folder}
+    ( cd {folder}; {then} )
+    set +e
+    {node.head}
+    ( room 1 {folder} ); ( same "$F" "$(sha "$F")" ); echo "exit $?" >&2; ( {node.case.body} ); echo "exit $?" >&2
+    sha "$F" >&2
+    """
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)
     said = done.stderr.splitlines()
     assert [line for line in said if line.startswith("exit")] == ["exit 1", "exit 1"], done
-    assert len([line for line in said if "read-only" in line and re.search("was not (changed|touched)", line)]) == 2, (
-        done
-    )
-    assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()
-
-
-@pytest.mark.fault("D13", "inode-exhaustion")
-@pytest.mark.parametrize("where", ["etc/docker", "var/lib/gpuready"])
-def test_no_inodes_left_is_refused(tmp_path: Path, where: str) -> None:
-    as_root()
-    node = place(tmp_path)
-    folder = tmp_path / where
-    body = f'( room 1 {folder} ); ( same "$F" "$(sha "$F")" ); ( {node.case.body} ); sha "$F" >&2'
-    fill = f"n=0; while [ $n -lt 20 ]; do n=$((n+1)); true 2>/dev/null >{folder}/$n || break; done"
-    done = mounted(node, folder, "mode=755,nr_inodes=9", body, fill)
-    said = done.stderr.splitlines()
-    assert [line for line in said if line.endswith("has 0 inodes free, 64 are needed; nothing was changed")], done
-    assert len([line for line in said if "out of inodes" in line and "was not changed" in line]) == 2, done
+    assert len([line for line in said if why in line and re.search("was not (changed|touched)", line)]) == 2, done
+    assert room in done.stderr, done
     assert said[-1] == hashlib.sha256(FIRST.encode()).hexdigest()

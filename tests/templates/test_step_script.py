@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,15 +18,17 @@ from gpuready.operations.step import _reply
 from gpuready.operations.transport import ANSWER
 from tests.templates.test_durable import as_root
 
+#: Name and body of a step, and whether it survives its controller.
+Start = Callable[..., subprocess.Popen[str]]
 WORDS = "a step of gpuready (first) still runs on this node, and its controller is gone; wait for it to end"
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def start(tmp_path: Path) -> Iterator[Start]:
     """Begins a step here, without systemd, in scratch directories."""
     begun: list[subprocess.Popen[str]] = []
 
-    def _start(name: str, body: str, *, survives: bool = True) -> subprocess.Popen[str]:
+    def _start(name: str, body: str, survives: bool = True) -> subprocess.Popen[str]:
         script = resources.script("lib/step", id=f"{len(begun)}", step=name, body=body, survives=survives)
         for old, new in (
             ("/var/lib/gpuready/tx", f"{tmp_path}/tx"),
@@ -38,7 +40,7 @@ def start(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         begun.append(subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True))
         return begun[-1]
 
-    yield _start  # type: ignore[misc]
+    yield _start
     for process in begun:
         process.kill()
         process.wait()
@@ -52,39 +54,39 @@ def answer(process: subprocess.Popen[str]) -> tuple[str, str]:
     return rc, base64.b64decode(err).decode().strip()
 
 
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 @pytest.mark.fault("D13", "overlap-of-steps")
 @pytest.mark.parametrize("survives", [True, False])
 def test_another_step_is_refused_while_one_runs_after_its_controller_has_gone(
-    start: object, tmp_path: Path, survives: bool
+    start: Start, tmp_path: Path, survives: bool
 ) -> None:
-    assert callable(start)
     first = start("first", f"echo $$ >{tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done")
-    end = time.monotonic() + 30
-    while not (tmp_path / "began").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(tmp_path / "began")
     first.kill()  # the session that waits for it: what it began goes on in a session of its own
     first.communicate()
-    rc, why = answer(start("second", f": >{tmp_path}/second", survives=survives))
+    rc, why = answer(start("second", f": >{tmp_path}/second", survives))
     assert rc == "1" and why.startswith(WORDS) and not (tmp_path / "second").exists()
     (tmp_path / "go").touch()
-    while not (tmp_path / "tx/0/rc").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    done = ("1", "")
+    wait_for(tmp_path / "tx/0/rc")
+    end, done = time.monotonic() + 30, ("1", "")
     while done[0] != "0" and time.monotonic() < end:  # the shell that held the lock needs a moment to be gone
-        done = answer(start("second", f": >{tmp_path}/second", survives=survives))
+        done = answer(start("second", f": >{tmp_path}/second", survives))
     assert done == ("0", "") and (tmp_path / "second").exists()
 
 
 @pytest.mark.fault("long-step-log")
 @pytest.mark.parametrize("survives", [True, False])
-def test_of_a_long_log_the_head_and_the_tail_are_sent(start: object, tmp_path: Path, survives: bool) -> None:
+def test_of_a_long_log_the_head_and_the_tail_are_sent(start: Start, tmp_path: Path, survives: bool) -> None:
     """The transport takes 16 MiB from an exec; a step that prints more has a result all the same."""
-    assert callable(start)
     noise = "head -c 20000000 /dev/zero | tr '\\0' x"
     body = f"echo first; {noise}; echo last\n{{ {noise}; echo; echo why; }} >&2; exit 3"
-    said, _ = start("loud", body, survives=survives).communicate(timeout=60)
+    said, _ = start("loud", body, survives).communicate(timeout=60)
     assert len(said) < ANSWER
     reply = _reply(records(said))
     assert reply.rc == 3 and reply.err.endswith("\nwhy\n")
@@ -98,18 +100,11 @@ def test_of_a_long_log_the_head_and_the_tail_are_sent(start: object, tmp_path: P
 
 
 @pytest.mark.fault("D13", "overlap-of-steps")
-def test_what_a_step_leaves_running_holds_no_lock(start: object, tmp_path: Path) -> None:
-    assert callable(start)
+def test_what_a_step_leaves_running_holds_no_lock(start: Start, tmp_path: Path) -> None:
     assert answer(start("first", f"sleep 60 >/dev/null 2>&1 & echo $! >{tmp_path}/pid"))[0] == "0"
     assert answer(start("second", "true")) == ("0", "")
     os.kill(int((tmp_path / "pid").read_text()), 9)
-
-
-@pytest.mark.fault("D13", "overlap-of-steps")
-def test_only_root_may_hold_the_lock_of_steps(start: object, tmp_path: Path) -> None:
-    assert callable(start)
-    assert answer(start("first", "true"))[0] == "0"
-    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600, "only root may hold the lock"
 
 
 @pytest.mark.fault("D13", "false-conmon")

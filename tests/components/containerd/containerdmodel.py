@@ -5,7 +5,6 @@ The system tests ask the real ones; test_containerd_model.py beside this holds t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -30,16 +29,18 @@ def dump(version: str, files: Mapping[str, str]) -> str:
     for _, document in read:
         for key, value in document.items():
             if key == "plugins":
-                for name, table in value.items():
-                    _section(given.setdefault("plugins", {}), _renamed(name, modern), table, modern)
+                sections = given.setdefault("plugins", {})
+                for name, table in ((_renamed(each, modern), table) for each, table in value.items()):
+                    # A section of a later file: laid over the earlier one, or in its place.
+                    sections[name] = over(sections.get(name), table) if modern else table
             elif key != "version":
                 given[key] = value
     for name, table in given.pop("plugins", {}).items():
         section = found["plugins"].setdefault(name, {})
         if not modern and "runtimes" in table.get("containerd", {}):
             section["containerd"]["runtimes"] = {}
-        _over(section, copy.deepcopy(table))
-    _over(found, given)
+        found["plugins"][name] = over(section, table)
+    found = over(found, given)
     found["imports"] = (
         [pattern for _, d in read for pattern in d.get("imports", [])] if modern else [p for p, _ in read]
     )
@@ -85,17 +86,14 @@ def _renamed(name: str, modern: bool) -> str:
     return _OLD if name == "cri" else name
 
 
-def _section(plugins: dict[str, Any], name: str, table: dict[str, Any], modern: bool) -> None:
-    """A section of a later file: laid over the earlier one, or in its place."""
-    if modern and name in plugins:
-        _over(plugins[name], table)
-    else:
-        plugins[name] = copy.deepcopy(table)
-
-
-def _over(base: dict[str, Any], top: Mapping[str, Any]) -> None:
+def over(base: Any, top: Any) -> Any:
+    """Mappings are merged key by key, all else replaces; ``!`` before a key replaces a mapping whole."""
+    if not isinstance(base, dict) or not isinstance(top, dict):
+        return top
+    merged = dict(base)
     for key, value in top.items():
-        if isinstance(value, dict) and isinstance(base.get(key), dict):
-            _over(base[key], value)
+        if key.startswith("!"):
+            merged[key[1:]] = value
         else:
-            base[key] = value
+            merged[key] = over(base.get(key), value)
+    return merged

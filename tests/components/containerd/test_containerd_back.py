@@ -1,4 +1,7 @@
-"""containerd's way back: from every closed case to the very files from before; what the user wrote since stays."""
+"""containerd after apply, and on the way back: from every closed case to the very files from before.
+
+What the user wrote since stays.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
 from gpuready.core.compare import compare
+from gpuready.core.ledger import KEPT
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
-from tests.components.closing import KEPT, after, applied_to, close, converged, with_text
+from tests.components.closing import applied_to, converged, taken_back, with_text
 from tests.components.containerd import containerdmodel
 
 CASES = [c for c in cases() if c.component == "containerd" and c.data.get("diff") and "error" not in c.data]
@@ -38,9 +42,9 @@ def applied(case: Case) -> tuple[NodeSpec, NodeState, NodeState]:
 def withdrawn(spec: NodeSpec, state: NodeState) -> NodeState:
     found = compare(Containerd(), spec, state, original=True)
     assert found.diff and not found.error
-    closed = close(Containerd(), spec, state, found.diff)
+    left, closed = taken_back(Containerd(), spec, state)
     assert "containerd-stage" not in [step.name for step in closed.steps]
-    return after(Containerd(), spec, state, closed)
+    return left
 
 
 @pytest.mark.parametrize("case", WRITTEN, ids=str)
@@ -65,13 +69,10 @@ def test_remove_finds_nothing_on_an_untouched_node() -> None:
 
 
 def test_remove_keeps_a_default_that_the_user_changed() -> None:
-    case = next(c for c in CASES if "nvidia as the default runtime" in c.title)
-    spec, _, state = applied(case)
-    words = ('default_runtime_name = "nvidia"', 'default_runtime_name = "runc"')
-    edited = with_text(state, CONFIG, state.files[CONFIG].text.replace(*words))
-    edited = edited.model_copy(update={"containerd": str(state.containerd).replace(*words)})
-    assert "containerd.default_runtime_name" not in Containerd().original(spec, edited)
-    assert 'default_runtime_name = "runc"' in withdrawn(spec, edited).files[CONFIG].text
+    spec, _, state = applied(node(RUNC, default_runtime=True))
+    mine = edited(state, 'default_runtime_name = "nvidia"', 'default_runtime_name = "runc"')
+    assert "containerd.default_runtime_name" not in Containerd().original(spec, mine)
+    assert 'default_runtime_name = "runc"' in withdrawn(spec, mine).files[CONFIG].text
 
 
 @pytest.mark.parametrize(
@@ -98,10 +99,9 @@ RUNC = OTHER.partition('\n[plugins."io.containerd.grpc.v1.cri".containerd.runtim
 CRI = '[plugins."io.containerd.grpc.v1.cri"'
 
 
-def node(config: str, **containerd: Any) -> Case:
-    runs = {"version": "1.7", "config": config}
-    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": containerd or "auto"}},
-                                           "state": {"containerd": runs}})  # fmt: skip
+def node(config: str, version: str = "1.7", **containerd: Any) -> Case:
+    given = {"containerd": {"version": version, "config": config}}
+    return Case("containerd", "here", "", {"spec": {"runtimes": {"containerd": containerd or "auto"}}, "state": given})
 
 
 def edited(state: NodeState, old: str, new: str) -> NodeState:
@@ -168,3 +168,43 @@ def test_a_damaged_record_stops_apply_and_remove() -> None:
     for back in (False, True):
         error = compare(Containerd(), spec, lost, original=back).error
         assert f"{OURS}, the record of gpuready's changes, cannot be read" in error
+
+
+# --- what apply writes ------------------------------------------------------------------------------------------
+
+
+def text_after(case: Case) -> str:
+    """The file after ``apply``, which a second run would not change."""
+    spec, _, state = applied(case)
+    again = compare(Containerd(), spec, state)
+    assert not again.diff and not again.error
+    return state.files[CONFIG].text
+
+
+@pytest.mark.fault("D16")
+def test_nvidia_stays_like_the_default_runtime_from_before_it_was_the_default() -> None:
+    other = RUNC.replace(".runc]", ".other]").replace("version = 2\n", "")
+    config = f'{RUNC}{CRI}.containerd]\ndefault_runtime_name = "other"\n{other}options = {{SystemdCgroup = true}}\n'
+    text = text_after(node(config, default_runtime=True))
+    assert "SystemdCgroup = true" in text.rpartition("runtimes.nvidia.options]")[2]
+
+
+@pytest.mark.fault("D16")
+def test_the_name_of_an_option_may_begin_in_lower_case() -> None:
+    """As Kubespray writes it; containerd takes it for the same option."""
+    asked = node(f"{RUNC}options = {{systemdCgroup = true}}\n")
+    found = compare(Containerd(), spec_of(asked), state_of(asked))
+    assert {c.key: c.expected for c in found.diff}["containerd.runtimes.nvidia.options.SystemdCgroup"] is True
+    assert text_after(asked).rpartition("runtimes.nvidia")[2].lower().count("systemdcgroup") == 1
+
+
+@pytest.mark.fault("D17")
+def test_a_file_without_a_cri_section_is_taken_as_it_is() -> None:
+    text = text_after(node('root = "/srv/containerd" # the big disk\n[debug]\nlevel = "info"\n', "2.1"))
+    assert "version = 3" in text and 'root = "/srv/containerd" # the big disk' in text and "nvidia" in text
+
+
+@pytest.mark.fault("D17")
+def test_lines_that_end_as_windows_has_them_stay_so() -> None:
+    text = text_after(node(f"{RUNC}# kept\n".replace("\n", "\r\n")))
+    assert "nvidia" in text and text.count("\n") == text.count("\r\n") and "# kept\r\n" in text

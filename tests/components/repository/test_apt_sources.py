@@ -18,7 +18,6 @@ LIST, SOURCES = "/etc/apt/sources.list.d/x.list", "/etc/apt/sources.list.d/x.sou
     [
         ("deb https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /", URL, True),
         ("deb https://nvidia.github.io/libnvidia-container/stable/deb/amd64 /", URL, True),
-        ("deb https://nvidia.github.io/libnvidia-container/stable/deb/arm64/ /", URL, True),
         ("deb [signed-by=/k] https://nvidia.github.io/libnvidia-container/stable/deb /", URL, True),
         ("deb https://nvidia.github.io/libnvidia-container/experimental/deb/amd64 /", URL, True),
         ("deb https://nvidia.github.io/nvidia-docker/ubuntu20.04/amd64 /", MIRROR, True),
@@ -29,7 +28,6 @@ LIST, SOURCES = "/etc/apt/sources.list.d/x.list", "/etc/apt/sources.list.d/x.sou
         ("deb http://m.example/amd64/nct /", "http://m.example/$(ARCH)/nct", True),
         ("deb http://mirror.example.org/debian trixie main", URL, False),
         ("deb https://nvidia.github.io/libnvidia-container-doc/deb /", URL, False),
-        ("deb https://nvidia.github.io/nvidia-docker-archive/deb /", URL, False),
         ("deb http://mirror.example:8080/nct/debug /", MIRROR, False),
         ("deb http://mirror.example:8080/nct/deb/other /", MIRROR, False),
         ("deb http://mirror.example/nct/deb /", MIRROR, False),
@@ -47,16 +45,13 @@ def test_whether_a_line_names_the_repository(text: str, url: str, named: bool) -
     ("text", "left"),
     [
         (f"deb {MIRROR} /\n", ""),
-        (f"deb {MIRROR} /", ""),
         (f"deb-src {MIRROR} /\n", ""),
         (f"  deb\t{MIRROR} /\n", ""),
         (f"a\n\ndeb {MIRROR} /\nb", "a\n\nb"),
         (f"# head\ndeb {MIRROR} / # ours\n\n# tail\n", "# head\n\n# tail\n"),
         (f"deb {MIRROR} /\ndeb {MIRROR} / main\nkept\n", "kept\n"),
         ("", None),
-        ("\n", None),
         (f"# deb {MIRROR} /\n", None),
-        (f"   # deb {MIRROR} /\n", None),
         (f"deb http://other.example / # not {MIRROR}\n", None),
         (f"rpm {MIRROR} /\n", None),
         (f"# a comment with a form feed \x0c deb {MIRROR} /\n", None),
@@ -77,6 +72,7 @@ OTHER = "Types: deb\nURIs: http://mirror.example.org/debian\nSuites: trixie\nCom
         (OURS, ""),
         (f"{OURS}\n{OTHER}", OTHER),
         (f"{OTHER}\n{OURS}", OTHER),
+        (f"{OTHER}\n{OURS}Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQINBFix\n", OTHER),
         (f"{OTHER}\n{OURS}\n{OTHER}", f"{OTHER}\n{OTHER}"),
         (f"{OTHER}\n \n{OURS}", OTHER),
         (f"# head\n\n{OURS}", "# head\n"),
@@ -128,21 +124,7 @@ def test_bare(text: str, bare: bool) -> None:
     assert is_bare(text) is bare
 
 
-_ENTRIES = st.sampled_from(
-    [
-        f"deb {MIRROR} /",
-        f"# deb {MIRROR} /",
-        "deb http://o.example x y",
-        "",
-        "  ",
-        "garbage",
-        "#",
-        OURS,
-        OTHER,
-        "\r",
-        "\t",
-    ]
-)
+_ENTRIES = st.sampled_from([f"deb {MIRROR} /", f"# deb {MIRROR} /", "deb http://o.example x y", OURS, OTHER, "", "\r"])
 
 
 @given(st.sampled_from([LIST, SOURCES]), st.lists(_ENTRIES | st.text(max_size=10), max_size=8).map("\n".join))
