@@ -4,7 +4,6 @@ from gpuready.components.cdi import checks as cdi
 from gpuready.components.containerd import checks as containerd
 from gpuready.components.crio import checks as crio
 from gpuready.components.docker import checks as docker
-from gpuready.components.driver import boot_checks, package_checks
 from gpuready.components.driver import checks as driver
 from gpuready.components.gate import checks as gate
 from gpuready.components.memlock import checks as memlock
@@ -38,9 +37,7 @@ from gpuready.tools.fabric import checks as fabric
 
 CATALOGUE = (
     *node.CHECKS,
-    *package_checks.CHECKS,
     *driver.CHECKS,
-    *boot_checks.CHECKS,
     gpus.ANSWERS,
     *leftovers.CHECKS,
     *xids.CHECKS,

@@ -24,8 +24,7 @@ from gpuready.components.crio.component import CrioInstall
 from gpuready.components.dcgm.component import SERVICE as DCGM
 from gpuready.components.dcgm.component import DcgmInstall
 from gpuready.components.devices.component import MakeNodes
-from gpuready.components.docker.keys import NEXT, OURS
-from gpuready.components.docker.shm_size import LOADED
+from gpuready.components.docker.keys import LOADED, NEXT, OURS
 from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.driver.component import Hold

@@ -194,7 +194,7 @@ def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
 
 def test_every_template_that_is_named_is_there_and_every_other_is_a_part() -> None:
     source = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
-    named = re.findall(r'(?:(?:script|document|get_template)\(\s*|template = )"([\w./-]+)"', source)
+    named = re.findall(r'(?:(?:script|document|get_template)\(\s*|template=)"([\w./-]+)"', source)
     parts = [n for name in FILES for n in re.findall(r'(?:include|from) "(.+?)"', (TEMPLATES / name).read_text())]
     short = {name: name.removesuffix(".j2").removesuffix(".sh") for name in (*FILES, *named, *parts)}
     assert {short[name] for name in named} <= {short[name] for name in FILES}
@@ -205,7 +205,7 @@ def kinds() -> list[type[Script]]:
     """All scripts with typed arguments, by template."""
     deploys = ROOT / "deploys"
     for path in deploys.rglob("*.py"):
-        if "(Script):" in path.read_text():
+        if "(Script, template=" in path.read_text():
             importlib.import_module(".".join(path.relative_to(deploys).with_suffix("").parts))
     return sorted(Script.__subclasses__(), key=lambda kind: kind.template)
 

@@ -15,9 +15,11 @@ from typing import ClassVar
 from gpuready.core.files import NOT_REGULAR
 from gpuready.core.step import Steps
 from gpuready.spec.model import NodeSpec
+from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
 Value = str | int | bool | None | tuple[str, ...] | Unknown
+Values = Mapping[str, Value]
 
 
 class Disruption(IntEnum):
@@ -83,15 +85,15 @@ class Component:
         """Tell whether the component concerns this node, and why."""
         return Applies(True)
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return the expected value of each key. Raises :class:`NotComparable`."""
         raise TypeError(f"{type(self).__name__} states no expectation")
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return the actual values, at least for the keys of ``expected``. The spec only selects what to look at."""
         raise TypeError(f"{type(self).__name__} reads no state")
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return what the keys were before gpuready first changed them; None: the key did not exist.
 
         Empty if gpuready changed nothing on this node. ``gpuready remove`` restores these values.
@@ -111,8 +113,11 @@ class Component:
         return tuple(tuple(change for change in diff if self.stage(change) == stage) for stage in stages)
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        """Name the running work that closing ``diff`` would disturb; empty if there is none."""
-        return ()
+        """Name the running work that closing ``diff`` would disturb; empty if there is none.
+
+        By default, these are the containers with GPUs if the disruption is *recreate* or worse.
+        """
+        return gpu_containers(state) if self.disruption(diff, state) >= Disruption.recreate else ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return what the user should know about how the difference is closed."""

@@ -143,25 +143,21 @@ class Putback(NamedTuple):
     there: bool
 
 
-@dataclass(frozen=True)
-class WriteFiles(Script):
+class WriteFiles(Script, template="lib/files"):
     """Write and remove whole files, all or none.
 
     ``secret``: the path of the one that only root may read. ``program``: that of one to make executable.
     """
 
-    template = "lib/files"
     puts: tuple[Put, ...]
     drops: tuple[Drop, ...] = ()
     secret: str = ""
     program: str = ""
 
 
-@dataclass(frozen=True)
-class Restore(Script):
+class Restore(Script, template="ledger/restore"):
     """Put files back as they were before gpuready's first change, and run ldconfig if that is asked for."""
 
-    template = "ledger/restore"
     files: tuple[Putback, ...]
     ldconfig: bool = False
 

@@ -6,19 +6,16 @@ nvidia-ctk works on a copy: gpuready takes only its own keys from the result. So
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
 from gpuready.core.step import Reply, Script, Step
 
 
-@dataclass(frozen=True)
-class Configure(Script):
+class Configure(Script, template="lib/nvidia-ctk"):
     """Run nvidia-ctk on a copy of an engine's configuration, and print the result.
 
     ``smallest``: the document for a second try, if nvidia-ctk cannot read ``given``; empty for none.
     """
 
-    template = "lib/nvidia-ctk"
     engine: str
     given: bytes
     smallest: str = ""

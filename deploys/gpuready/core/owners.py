@@ -24,12 +24,12 @@ OPERATOR_CTK = f"{OPERATOR_TOOLKIT}/nvidia-ctk"
 _PACKAGE = "nvidia-container-toolkit"
 _OPERATOR = "the GPU Operator"
 _TAKE_TURNS = "switch it off there (toolkit.enabled=false), otherwise it and gpuready overwrite each other's changes"
-#: Mark -> (name, directory) of software that runs its own containerd.
-_CLUSTERS = {
-    "k3s": ("k3s", "/var/lib/rancher/k3s"),
-    "rke2": ("RKE2", "/var/lib/rancher/rke2"),
-    "k0s": ("k0s", "/var/lib/k0s"),
-    "microk8s": ("MicroK8s", "/var/snap/microk8s"),
+#: Mark -> (name, directory, file) of software that runs its own containerd and writes that file at each start.
+CLUSTERS = {
+    "k3s": ("k3s", "/var/lib/rancher/k3s", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"),
+    "rke2": ("RKE2", "/var/lib/rancher/rke2", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"),
+    "k0s": ("k0s", "/var/lib/k0s", "/etc/k0s/containerd.toml"),
+    "microk8s": ("MicroK8s", "/var/snap/microk8s", "/var/snap/microk8s/current/args/containerd.toml"),
 }
 _IMAGES = {
     "dlami": ("the AWS Deep Learning AMI", "/opt/aws/dlami"),
@@ -101,7 +101,7 @@ def recognise(part: str, state: NodeState) -> Iterator[Owner]:
     if part in ("toolkit", "runtime") and (mark := _operators_toolkit(state)):
         yield Owner(_OPERATOR, mark, _TAKE_TURNS)
     if part == "runtime":
-        for key, (name, place) in _CLUSTERS.items():
+        for key, (name, place, _) in CLUSTERS.items():
             if key in state.marks:
                 yield Owner(name, place, "it writes its configuration anew at every start", ("containerd",))
     yield from _of_the_image(part, state)

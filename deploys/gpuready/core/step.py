@@ -6,17 +6,25 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import dataclass_transform
+
 from gpuready.core import resources
 
 
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Script:
     """A script of ``templates/`` with its arguments: each field of a subclass is a name that the template uses.
 
-    The template quotes every value for the shell; True is ``1`` there, False and None are empty words.
+    Every subclass becomes a frozen dataclass and names its ``template``. Every value is quoted for the shell; True is
+    ``1`` there, False and None are empty words.
     """
 
     template: ClassVar[str]
+
+    def __init_subclass__(cls, template: str) -> None:
+        cls.template = template
+        dataclass(frozen=True)(cls)
 
     def render(self) -> str:
         return resources.script(self.template, **vars(self))

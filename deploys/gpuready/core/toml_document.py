@@ -39,6 +39,14 @@ def at(document: Mapping[str, Any], path: Path) -> Any:
     return here
 
 
+def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
+    """Return every value below a table by its path."""
+    found: dict[Path, Any] = {}
+    for key, value in table.items():
+        found |= leaves(value, (*above, key)) if isinstance(value, Mapping) else {(*above, key): value}
+    return found
+
+
 def merge(text: str, ours: Mapping[Path, Any]) -> str:
     """Return ``text`` with the value of each path in ``ours`` set. None removes the key and tables that become empty.
 

@@ -15,7 +15,6 @@ import select
 import subprocess
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pyinfra.api.command import PyinfraCommand
@@ -237,21 +236,17 @@ def end(host: Host, maintenance: Maintenance) -> Commands:
     return f"the node is still drained: {trouble}" if trouble else ""
 
 
-@dataclass(frozen=True)
-class DrainByCommand(Script):
+class DrainByCommand(Script, template="lib/drain"):
     """Run the user's command for a phase (before or after), for at most ``limit`` seconds."""
 
-    template = "lib/drain"
     phase: str
     command: str
     limit: int = LIMIT
 
 
-@dataclass(frozen=True)
-class DrainSlurm(Script):
+class DrainSlurm(Script, template="lib/drain-slurm"):
     """Drain the node in Slurm (phase before) or resume it (after); an empty ``node`` is this host by its own name."""
 
-    template = "lib/drain-slurm"
     phase: str
     node: str
     limit: int = LIMIT

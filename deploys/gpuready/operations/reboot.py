@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import gevent
@@ -75,11 +74,9 @@ def _let_back(spec: NodeSpec, error: GpureadyError | Pending | None) -> drain.Re
     return ConvergeError(told, remedy="bring the node back into service, then run again")
 
 
-@dataclass(frozen=True)
-class OrderReboot(Script):
+class OrderReboot(Script, template="lib/reboot"):
     """Order a reboot, unless the next kernel is incomplete or somebody uses the node."""
 
-    template = "lib/reboot"
     work: tuple[str, ...]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from gpuready.state.model import Container, Docker, NodeState
 
 
-def gpu_containers(state: NodeState, runtime: str = "") -> tuple[str, ...]:
-    """Return running containers that use a GPU or run under ``runtime``, as ``name (image)``. Docker only, so far."""
-    return _named(c for c in _running(state) if c.gpu or (runtime and c.runtime == runtime))
+def gpu_containers(state: NodeState) -> tuple[str, ...]:
+    """Return running containers that use a GPU or run under nvidia, as ``name (image)``. Docker only, so far."""
+    return _named(c for c in _running(state) if c.gpu)
 
 
 def all_containers(state: NodeState) -> tuple[str, ...]:

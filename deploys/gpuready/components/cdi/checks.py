@@ -3,8 +3,6 @@
 Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's units at each tag, podman-run(1).
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices

@@ -7,15 +7,10 @@ spec. Specs that nvidia-ctk wrote elsewhere earlier are moved aside: they hide t
 Sources: deployments/systemd of the NVIDIA container toolkit, its documentation of CDI, the CDI specification.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.components.cdi import spec_files
 from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
 from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target
@@ -46,7 +41,7 @@ class Cdi(Component):
             )
         return Applies(True, "containers get their GPUs through it")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         found, place = current(spec, state), target(spec.toolkit.version, state)
         if place.rpartition("/")[0] not in DIRECTORIES:
             raise NotComparable(f"{ENVIRONMENT} sets the path {place}, where no engine looks for a spec")
@@ -56,7 +51,7 @@ class Cdi(Component):
             want["cdi.devices"] = devices
         return want | {"cdi.missing": (), "cdi.shadows": ()}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = current(spec, state)
         seen: dict[str, Value] = {"cdi.missing": (), "cdi.shadows": tuple(s.path for s in shadows(spec, state))}
         seen |= ledger.actual("cdi", state, _touched(state))
@@ -72,7 +67,7 @@ class Cdi(Component):
             "cdi.missing": (*gone[:3], f"and {len(gone) - 3} more") if len(gone) > 4 else gone,
         }
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return the specs that gpuready moved aside, and the removal of the one that it made.
 
         A spec of another driver is not restored. If the toolkit stays, it needs a spec, so the last one stays, too.
@@ -111,11 +106,9 @@ class Cdi(Component):
         yield Step("cdi", script, timeout=180, summary="generate the CDI spec" if make else "move old CDI specs aside")
 
 
-@dataclass(frozen=True)
-class CdiGenerate(Script):
+class CdiGenerate(Script, template="cdi/converge"):
     """Write the spec if ``make``, by ``unit`` if it is given, then move ``shadows`` (``HASH:PATH``) aside."""
 
-    template = "cdi/converge"
     target: str
     make: bool
     unit: str

@@ -5,8 +5,6 @@ specs in one directory define the same device, the device is lost. Of two direct
 Sources: the CDI specification, pkg/nvcdi of the NVIDIA container toolkit, a recorded spec of an H200.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 They never use ``ctr``, which ignores the configuration of runtimes. Sources: CRI's api.proto, crictl's documentation.
 """
 
-from __future__ import annotations
-
 from gpuready.components.containerd import files
 from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerd.files import UNIT

@@ -9,16 +9,11 @@ is process.
 Sources: containerd's docs/cri/config.md and docs/PLUGINS.md, dumps of 1.6, 1.7 and 2.1, nvidia-docker issue 1788.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.components.containerd import files, keys, refusals, removal
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import Effective, effective
 from gpuready.core import ignored_containers, nvidia_ctk, owned_keys
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
@@ -52,7 +47,7 @@ class Containerd(Component):
             return Applies(False, "containerd does not serve CRI here (its plugin cri is in disabled_plugins)")
         return Applies(True, "containerd serves CRI on this node")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         found = refusals.refuse(spec, state)
         owned_keys.read(state, removal.OURS)  # without a readable record, nothing could be undone
         want = keys.wanted(spec, found, files.first_default(state, found))
@@ -65,7 +60,7 @@ class Containerd(Component):
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
         return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = files.known(state)
         if found is None:
             return {}
@@ -74,7 +69,7 @@ class Containerd(Component):
         for path, value in files.leaves(table).items():
             values[keys.NVIDIA + ".".join(path)] = tuple(map(str, value)) if isinstance(value, list) else value
         if table:
-            values[f"{keys.NVIDIA}options.BinaryName"] = keys.binary(found)
+            values[keys.PROGRAM] = keys.binary(found)
             values[f"{keys.NVIDIA}options.SystemdCgroup"] = keys.by_systemd(table)
         values[keys.RUNC] = found.runtimes.get("runc", {}).get("runtime_type")
         values[keys.DEFAULT] = found.default_runtime
@@ -82,7 +77,7 @@ class Containerd(Component):
         values[RUNNING] = _running(state, found)
         return values
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         if removal.OURS not in state.files or state.containerd is None:
             return {}
         found = files.readable(state)
@@ -105,8 +100,7 @@ class Containerd(Component):
         return ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        found = files.known(state)
-        path = files.place(state, found)[0] if found else CONFIG
+        path, _ = files.place(state, files.readable(state))
         notes = []
         if path != CONFIG and any(c.key != RUNNING for c in diff):
             made = ", which nvidia-ctk runtime configure rewrites" if path.endswith("/99-nvidia.toml") else ""
@@ -116,14 +110,12 @@ class Containerd(Component):
         return tuple(notes)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        found = files.known(state)
-        if found is None:
-            raise ConvergeError("containerd config dump could not be read; nothing was changed")
+        found = files.readable(state)
         path, _ = files.place(state, found)
         before = state.sha256(path)
         data = state.files[path].data if path in state.files else b""
         want = {c.key: c.expected for c in diff if c.key != RUNNING}
-        registers = keys.registers(want)
+        registers = want.get(keys.PROGRAM) == RUNTIME_PATH
         if registers:
             keys.staged((yield from nvidia_ctk.configure("containerd", data, "version = 2")))
         content = files.merged(state, found, keys.below(want)) if want else data
@@ -147,14 +139,14 @@ class Containerd(Component):
             restart=self.disruption(diff, state) == Disruption.restart,
             docker=_takes_docker(state),
             work=ignored_containers.words(spec),
-            runtime_gone=want.get(f"{keys.NVIDIA}options.BinaryName", "") is None,
+            runtime_gone=want.get(keys.PROGRAM, "") is None,
             forget=last,
             between=record.between,
             after=record.after,
         )
         yield Step("containerd", install, timeout=300, summary=f"install {path}" if want else "restart containerd")
 
-    def _last(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> bool:
+    def _last(self, want: Values, spec: NodeSpec, state: NodeState) -> bool:
         """Tell whether nothing in the file is gpuready's after this change."""
         try:
             before, actual = self.original(spec, state), self.actual(spec, state)
@@ -162,7 +154,7 @@ class Containerd(Component):
             return False
         return bool(before) and all(want.get(k, actual.get(k)) == value for k, value in before.items() if k != RUNNING)
 
-    def _validated(self, dump: str, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> Effective:
+    def _validated(self, dump: str, want: Values, spec: NodeSpec, state: NodeState) -> Effective:
         """Check that the new file has the wanted keys and changes no others. Raises ConvergeError."""
         try:
             new, old = effective(dump), effective(str(state.containerd))
@@ -183,26 +175,22 @@ class Containerd(Component):
         return new
 
 
-@dataclass(frozen=True)
-class ContainerdValidate(Script):
+class ContainerdValidate(Script, template="containerd/validate"):
     """Print what containerd would load with the new file. If ``binary`` is given, it must exist."""
 
-    template = "containerd/validate"
     path: str
     before: str
     content: bytes
     binary: str
 
 
-@dataclass(frozen=True)
-class ContainerdInstall(Script):
+class ContainerdInstall(Script, template="containerd/install"):
     """Write or remove the file, restart containerd, and undo both if CRI does not report ``answer``.
 
     ``dump``: the hash of what containerd would load. ``docker``: Docker uses this containerd. ``between`` and
     ``after``: gpuready's record during and after the change.
     """
 
-    template = "containerd/install"
     path: str
     before: str
     content: bytes

@@ -6,16 +6,14 @@ that it names; even ``runc`` is lost. So with its first runtime, gpuready also w
 Sources: containerd's docs/man/containerd-config.toml.5.md and its issue 5837; tests with 1.6.20, 1.7.24 and 2.1.9.
 """
 
-from __future__ import annotations
-
-import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 from typing import Any
 
 from gpuready.components.containerd.state import Effective, effective, section
 from gpuready.core import ledger, need, toml_document
-from gpuready.core.component import NotComparable, Value
+from gpuready.core.component import NotComparable, Value, Values
 from gpuready.core.toml_document import Path, TomlError
 from gpuready.state.model import NodeState
 
@@ -78,8 +76,7 @@ def order(state: NodeState, found: Effective) -> tuple[str, ...]:
         given = read(state, path).get("imports")
         for name in given if isinstance(given, list) else []:
             place = normpath(join(dirname(path), str(name)))
-            matches = _matches(place, known if known is not None else set(state.files))
-            pending += matches
+            pending += _matches(place, known if known is not None else set(state.files))
     lost = sorted((known or set()) - set(seen) | {path for path in seen if path != CONFIG and path not in state.files})
     if lost:
         raise NotComparable(f"containerd also reads {', '.join(lost)}, which gpuready could not read")
@@ -90,9 +87,7 @@ def _matches(pattern: str, paths: set[str]) -> list[str]:
     """Return the paths that match a pattern of Go's filepath.Glob; a name without wildcards matches itself."""
     if not set("*?[") & set(pattern):
         return [pattern]
-    parts = {"*": "[^/]*", "?": "[^/]"}
-    regex = re.compile("".join(parts.get(c, re.escape(c)) for c in pattern))
-    return sorted(path for path in paths if regex.fullmatch(path))
+    return sorted(path for path in paths if PurePosixPath(path).match(pattern))
 
 
 def place(state: NodeState, found: Effective) -> tuple[str, Path]:
@@ -109,7 +104,7 @@ def where(state: NodeState, found: Effective, path: str) -> Path:
     return "plugins", section(given if isinstance(given, int) else version(read(state, CONFIG), found))
 
 
-def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> bytes | None:
+def merged(state: NodeState, found: Effective, want: Values) -> bytes | None:
     """Return the new content of the file that takes effect; None: remove it, because only gpuready's keys were in it.
 
     ``want``: dotted path below the CRI section -> value. Raises NotComparable.
@@ -126,7 +121,8 @@ def merged(state: NodeState, found: Effective, want: Mapping[str, Value]) -> byt
     runtimes = toml_document.at(document, (*section_at, *_RUNTIMES))
     if any(value is not None for at, value in ours.items() if at[2:4] == _RUNTIMES):
         if not runtimes and found.version < 3:
-            ours = _companions(found, section_at) | ours
+            companions = {path: value for path, value in leaves(found.listed).items() if path[0] != "nvidia"}
+            ours = {(*section_at, *_RUNTIMES, *path): value for path, value in companions.items()} | ours
     elif runtimes and before is not None and not toml_document.at(before, (*section_at, *_RUNTIMES)):
         ours |= _leave(runtimes, ours, section_at)
     try:
@@ -175,20 +171,10 @@ def first_default(state: NodeState, found: Effective) -> str:
     return "" if before is None else str(original(before, (*at, "containerd", "default_runtime_name"), found))
 
 
-def _companions(found: Effective, where: Path) -> dict[Path, Any]:
-    """Return the runtimes in effect that the file does not name, with all their values."""
-    return {(*where, *_RUNTIMES, *path): value for path, value in leaves(found.listed).items() if path[0] != "nvidia"}
-
-
-def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
+def leaves(table: Mapping[str, Any]) -> dict[Path, Any]:
     """Return every value with its path, without zeros: for containerd, a zero is the same as no value."""
-    found: dict[Path, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            found |= leaves(value, (*above, key))
-        elif value not in (None, "", 0, False, []) and value != _ALWAYS.get(key):
-            found[(*above, key)] = value
-    return found
+    found = toml_document.leaves(table).items()
+    return {at: v for at, v in found if v not in (None, "", 0, False, []) and v != _ALWAYS.get(at[-1])}
 
 
 def _leave(runtimes: dict[str, Any], ours: Mapping[Path, Any], where: Path) -> dict[Path, Any]:

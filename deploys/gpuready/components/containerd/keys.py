@@ -5,8 +5,6 @@ with another cgroup driver than the kubelet's, pods are killed again and again (
 Sources: containerd's docs/cri/config.md, "Runtime classes"; nvidia-ctk runtime configure.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.state import SECTIONS, Effective
 from gpuready.core import toml_document
-from gpuready.core.component import Value
+from gpuready.core.component import Value, Values
 from gpuready.core.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri
@@ -24,14 +22,10 @@ _SAME = {RUNTIME: RUNTIME_PATH}
 _RUNC = "io.containerd.runc."
 _OPTIONS = ("binaryname", "systemdcgroup")
 NVIDIA = "containerd.runtimes.nvidia."
+PROGRAM = f"{NVIDIA}options.BinaryName"
 #: A key of the default runtime. nvidia-ctk's drop-in omits it if the main file names no runtime (its issue 433).
 RUNC = "containerd.runtimes.runc.runtime_type"
 DEFAULT = "containerd.default_runtime_name"
-
-
-def registers(want: Mapping[str, Value]) -> bool:
-    """Tell whether these keys add the runtime."""
-    return want.get(f"{NVIDIA}options.BinaryName") == RUNTIME_PATH
 
 
 def digest(dump: str) -> str:
@@ -40,7 +34,7 @@ def digest(dump: str) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def others(found: Effective, want: Mapping[str, Value]) -> dict[tuple[str, ...], object]:
+def others(found: Effective, want: Values) -> dict[tuple[str, ...], object]:
     """Return all values of a dump except gpuready's keys, the version and the list of files."""
     ours = {tuple(key.split(".")) for key in below(want)}
     return {
@@ -52,7 +46,7 @@ def others(found: Effective, want: Mapping[str, Value]) -> dict[tuple[str, ...],
     }
 
 
-def below(want: Mapping[str, Value]) -> dict[str, Value]:
+def below(want: Values) -> dict[str, Value]:
     """Return the keys as paths below the CRI section."""
     return {key.removeprefix("containerd.") if key == "containerd.enable_cdi" else key: v for key, v in want.items()}
 
@@ -63,7 +57,7 @@ def wanted(spec: NodeSpec, found: Effective, first: str) -> dict[str, Value]:
     like = base(found, first)
     want: dict[str, Value] = {
         f"{NVIDIA}runtime_type": like.get("runtime_type") or f"{_RUNC}v2",
-        f"{NVIDIA}options.BinaryName": RUNTIME_PATH,
+        PROGRAM: RUNTIME_PATH,
         f"{NVIDIA}options.SystemdCgroup": by_systemd(like),
     }
     if "nvidia" not in found.runtimes:  # an existing one may differ from the default runtime in other keys

@@ -4,26 +4,16 @@ Sources: containerd.service of Debian and of docker.com; the documentation of k3
 k0s and MicroK8s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from gpuready.components.containerd import files
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import SECTIONS, Effective
-from gpuready.core import need, toml_document
+from gpuready.core import need, owners, toml_document
 from gpuready.core.component import NotComparable, refuse_irregular
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
-
-#: Products with their own containerd: mark on the node -> name, and the file that it writes at each start.
-_OWNERS = {
-    "k3s": ("k3s", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"),
-    "rke2": ("RKE2", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"),
-    "k0s": ("k0s", "/etc/k0s/containerd.toml"),
-    "microk8s": ("MicroK8s", "/var/snap/microk8s/current/args/containerd.toml"),
-}
 
 
 def refuse(spec: NodeSpec, state: NodeState) -> Effective:
@@ -67,7 +57,7 @@ def missing(state: NodeState) -> str:
     there = "containerd" in state.commands
     if there and (isinstance(state.units, Unknown) or state.unit(UNIT).load == "loaded"):
         return ""
-    for mark, (who, path) in _OWNERS.items():
+    for mark, (who, _, path) in owners.CLUSTERS.items():
         if mark in state.marks:
             return (
                 f"{who} runs its own containerd and writes {path} at each start; gpuready leaves it to {who}, which "

@@ -4,23 +4,20 @@ A key that the user changed later belongs to the user. A runtime is an exception
 a whole, also as the default, because without its type and program no pod can start under it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from gpuready.components.containerd import files, keys
 from gpuready.components.containerd.state import Effective
 from gpuready.core import owned_keys, toml_document
-from gpuready.core.component import NotComparable, Value
+from gpuready.core.component import NotComparable, Value, Values
 from gpuready.core.toml_document import Path
 from gpuready.state.model import NodeState
 
 OURS = "/var/lib/gpuready/containerd.ours"
-_PROGRAM = f"{keys.NVIDIA}options.BinaryName"
 
 
-def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) -> dict[str, Value]:
+def original(state: NodeState, found: Effective, actual: Values) -> dict[str, Value]:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since. Raises NotComparable."""
     effective, _ = files.place(state, found)
     values: dict[str, Value] = {}
@@ -37,7 +34,7 @@ def original(state: NodeState, found: Effective, actual: Mapping[str, Value]) ->
 
 
 def _ours(
-    state: NodeState, found: Effective, path: str, said: Mapping[str, list[Any]], actual: Mapping[str, Value]
+    state: NodeState, found: Effective, path: str, said: Mapping[str, list[Any]], actual: Values
 ) -> dict[str, Value]:
     """Return the same for one file, even if another file takes effect."""
     now, was, where = files.read(state, path), files.origin(state, path) or {}, files.where(state, found, path)
@@ -48,16 +45,14 @@ def _ours(
     ours = {key for key, values in said.items() if toml_document.at(now, _at(where, key)) in values and differs(key)}
     if toml_document.at(was, _at(where, keys.NVIDIA.rstrip("."))) is None:
         whole = {key for key in (*actual, *said) if key.startswith(keys.NVIDIA) and differs(key)}
-        whole = whole if _PROGRAM in ours else set()
+        whole = whole if keys.PROGRAM in ours else set()
         ours = whole | {key for key in ours if not key.startswith(keys.NVIDIA)}
         if whole and found.default_runtime == "nvidia" and differs(keys.DEFAULT):
             ours.add(keys.DEFAULT)
     return {key: files.original(was, _at(where, key), found) for key in sorted(ours)}
 
 
-def texts(
-    state: NodeState, found: Effective, want: Mapping[str, Value], content: bytes | None, *, last: bool
-) -> owned_keys.Texts:
+def texts(state: NodeState, found: Effective, want: Values, content: bytes | None, *, last: bool) -> owned_keys.Texts:
     """Return the records for a step that writes ``content``. ``last``: nothing in the file is gpuready's afterwards."""
     path, where = files.place(state, found)
     record = owned_keys.read(state, OURS)

@@ -1,7 +1,5 @@
 """The spec of containerd."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import WithJsonSchema

@@ -7,8 +7,6 @@ Sources: containerd's docs/PLUGINS.md and docs/cri/config.md, the CRI plugin's c
 (ValidatePluginConfig), cri-tools' info command; dumps and answers of 1.6, 1.7 and 2.1.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field

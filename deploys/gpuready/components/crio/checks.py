@@ -1,7 +1,5 @@
 """Checks of CRI-O that its own answers do not cover: is there a runtime for nvidia-container-runtime to call?"""
 
-from __future__ import annotations
-
 from gpuready.components.crio.component import Crio, low_level
 from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, passed, skip, warn

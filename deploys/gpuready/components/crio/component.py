@@ -10,16 +10,21 @@ while its pods run, CRI-O cannot end them (nvidia-container-toolkit pull request
 Sources: nvidia-container-toolkit's pkg/config/engine/crio, cri-o's pkg/config/reload.go and contrib/systemd.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.core import ledger, need, nvidia_ctk, toml_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
+from gpuready.core.component import (
+    Applies,
+    Change,
+    Component,
+    Disruption,
+    NotComparable,
+    Value,
+    Values,
+    refuse_irregular,
+)
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
@@ -54,7 +59,7 @@ class Crio(Component):
             return Applies(True, "the spec names CRI-O")
         return Applies(True, "CRI-O is on this node") if _there(state) else Applies(False, "no CRI-O on this node")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         _refuse(spec, state)
         found = files.effective(state)
         want: dict[str, Value] = {_PATH: RUNTIME_PATH, _TYPE: "oci"}
@@ -67,16 +72,17 @@ class Crio(Component):
         elif "default_runtime" in asked.model_fields_set and found.default == "nvidia":
             want[_DEFAULT] = _other_default(state)
         actual = self.actual(spec, state)
+        later = [p for p in files.order(state) if p.startswith(files.FOLDER) and p.split("/") > DROP_IN.split("/")]
         for key, value in want.items():
             by = found.default_by if key == _DEFAULT else found.said_by.get("nvidia", "")
-            if actual.get(key) != value and by in files.order(state) and _after(state, by):
+            if actual.get(key) != value and by in later:
                 raise NotComparable(f"CRI-O reads {by} after {DROP_IN}, and it sets {key} differently; change it there")
         # If a file has to change, the reload asks CRI-O anyway.
         differs = any(actual.get(key) != value for key, value in want.items())
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
         return want | ({RUNNING: TAKEN_OVER} if asks else {})
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = files.effective(state)
         table = found.nvidia
         values: dict[str, Value] = {_DEFAULT: found.default or None}
@@ -86,7 +92,7 @@ class Crio(Component):
         values[RUNNING] = _running(state, found)
         return values | ledger.actual("crio", state, (DROP_IN,))
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         found = ledger.whole("crio", state, (DROP_IN,))
         if not found and ledger.kept(state, DROP_IN) and "nvidia" in files.effective(state).runtimes:
             raise NotComparable(
@@ -130,13 +136,13 @@ class Crio(Component):
         summary = f"install {DROP_IN}" if content else f"restore {DROP_IN}" if want else "reload CRI-O"
         yield Step("crio", install, timeout=120, summary=summary)
 
-    def _validated(self, content: bytes, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
+    def _validated(self, content: bytes, want: Values, spec: NodeSpec, state: NodeState) -> None:
         """Check that the files together have the wanted values, and that other runtimes stay. Raises ConvergeError."""
         new = File(text=content.decode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, mtime=0)
         then = state.model_copy(update={"files": {**state.files, DROP_IN: new}})
         actual = self.actual(spec, then)
         wrong = [f"{key} would be {actual.get(key)!r}" for key, value in want.items() if actual.get(key) != value]
-        was, would = (files.leaves(files.read(each, DROP_IN), ()) for each in (state, then))
+        was, would = (toml_document.leaves(files.read(each, DROP_IN)) for each in (state, then))
         own = {path for path in {*was, *would} if was.get(path) != would.get(path) and path[: len(NVIDIA)] != NVIDIA}
         wrong += [f"{'.'.join(path)} would become {would.get(path)!r}" for path in sorted(own - {DEFAULT})]
         if wrong:
@@ -145,14 +151,12 @@ class Crio(Component):
             )
 
 
-@dataclass(frozen=True)
-class CrioInstall(Script):
+class CrioInstall(Script, template="crio/install"):
     """Write the drop-in or restore the original one, reload CRI-O, and undo both if that fails.
 
     ``runtime`` and ``monitor``: programs that must exist, if given.
     """
 
-    template = "crio/install"
     before: str
     content: bytes
     write: bool
@@ -200,11 +204,6 @@ def _there(state: NodeState) -> bool:
     return state.unit(UNIT).load == "loaded" or "crio" in state.commands
 
 
-def _after(state: NodeState, path: str) -> bool:
-    """Tell whether CRI-O reads the file after gpuready's drop-in."""
-    return path.startswith(files.FOLDER) and path.split("/") > DROP_IN.split("/")
-
-
 def _other_default(state: NodeState) -> Value:
     """Return the default runtime without gpuready's drop-in; None for CRI-O's own default."""
     found = files.effective(state, without=DROP_IN)
@@ -221,7 +220,7 @@ def _younger(state: NodeState, path: str) -> bool:
     return state.files[path].mtime > state.clock - state.uptime + loaded // 10**6 + 1
 
 
-def _content(state: NodeState, found: Effective, want: Mapping[str, Value], staged: str) -> bytes:
+def _content(state: NodeState, found: Effective, want: Values, staged: str) -> bytes:
     """Return the drop-in with the wanted values: based on the user's file, or on nvidia-ctk's if there is none."""
     try:
         made = toml_document.read(staged)
@@ -231,7 +230,7 @@ def _content(state: NodeState, found: Effective, want: Mapping[str, Value], stag
         ours: dict[tuple[str, ...], object] = {}
         registers = any(key in want for key in (_PATH, _TYPE, _MONITOR))
         if registers and toml_document.at(files.read(state, DROP_IN), NVIDIA) is None:
-            ours |= files.leaves(found.nvidia if found.nvidia is not None else table, NVIDIA)
+            ours |= toml_document.leaves(found.nvidia if found.nvidia is not None else table, NVIDIA)
         for key, value in want.items():
             if key != _DEFAULT:
                 ours[(*NVIDIA, key.rpartition(".")[2])] = value

@@ -5,8 +5,6 @@ hidden ones. A later value replaces an earlier one. A runtime of the same name i
 Source: cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes); read only, without an engine to test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,11 +74,3 @@ def effective(state: NodeState, without: str = "") -> Effective:
         if isinstance(said, str) and said:
             default, default_by = said, path
     return Effective(runtimes, default, said_by, default_by)
-
-
-def leaves(table: Mapping[str, Any], above: Path) -> dict[Path, Any]:
-    """Return every value below a table by its path."""
-    found: dict[Path, Any] = {}
-    for key, value in table.items():
-        found |= leaves(value, (*above, key)) if isinstance(value, Mapping) else {(*above, key): value}
-    return found

@@ -1,7 +1,5 @@
 """The spec of CRI-O."""
 
-from __future__ import annotations
-
 from gpuready.core.section import Section
 
 

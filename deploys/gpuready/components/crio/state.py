@@ -1,7 +1,5 @@
 """The configuration of the running CRI-O: ``crio status config``, in TOML. Source: cri-o, cmd/crio."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.core.documents import toml_values

@@ -8,19 +8,13 @@ Sources: NVIDIA's DCGM documentation, "Install DCGM"; config-files/systemd/nvidi
 components/install_dcgm.sh in Azure/azhpc-images, which installs the plugins of CUDA 12 for a V100.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.core import ignored_containers, ledger, need
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.versions import numbers
 from gpuready.cuda import tables
 from gpuready.cuda.host import gpus_of
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
 SERVICE = "nvidia-dcgm.service"
@@ -45,7 +39,7 @@ class Dcgm(Component):
             return Applies(False, "no NVIDIA driver is loaded")
         return Applies(True, "the spec asks for DCGM")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if not state.systemd:
             raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "
                                 "dcgm.install")  # fmt: skip
@@ -57,7 +51,7 @@ class Dcgm(Component):
             raise NotComparable(f"driver {state.driver.loaded} is too old for DCGM 4: leave out dcgm.install")
         return {f"dcgm.{_plugins(state)}": _INSTALLED, _ENABLED: True, _ACTIVE: True}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         service = state.unit(SERVICE)
         found: dict[str, Value] = {_ENABLED: service.enabled == "enabled", _ACTIVE: service.active == "active"}
         if isinstance(state.units, Unknown):
@@ -69,7 +63,7 @@ class Dcgm(Component):
             f"dcgm.{name}": _INSTALLED if package.configured else "not configured" for name, package in dcgm.items()
         }
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         if RECORD not in state.files:
             return {}
         stops = {key: False for key in (_ENABLED, _ACTIVE) if key not in _before(state)}
@@ -80,9 +74,6 @@ class Dcgm(Component):
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _packages(diff) else Disruption.none
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return gpu_containers(state) if _packages(diff) else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         work, packages = ignored_containers.words(spec), _packages(diff)
@@ -95,20 +86,16 @@ class Dcgm(Component):
         yield Step("dcgm", install, timeout=1800, summary=summary, fixes=(("apt has no", _NO_SOURCE),))
 
 
-@dataclass(frozen=True)
-class DcgmInstall(Script):
+class DcgmInstall(Script, template="dcgm/install"):
     """Install ``package`` with its dependencies, unless it is empty; enable and start the service."""
 
-    template = "dcgm/install"
     package: str
     work: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class DcgmRemove(Script):
+class DcgmRemove(Script, template="dcgm/remove"):
     """Purge the packages that came with gpuready, and leave the service as it was."""
 
-    template = "dcgm/remove"
     enabled: bool
     active: bool
     work: tuple[str, ...]

@@ -1,7 +1,5 @@
 """The spec of NVIDIA's Data Center GPU Manager (DCGM): whether to install it, and which diagnostic to run."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -9,13 +9,8 @@ keeps it awake.
 Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system commands, nvidia-container-toolkit issue 48.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.core import owners
-from gpuready.core.component import Applies, Change, Component, Value
+from gpuready.core.component import Applies, Change, Component, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import other_library
@@ -35,7 +30,7 @@ class Devices(Component):
         loaded = bool(state.driver.loaded)
         return Applies(loaded, "a driver is loaded" if loaded else "no NVIDIA driver is loaded")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {"devices.missing": ()}
         if _links(spec, state):
             want["devices.unlinked"] = ()
@@ -43,7 +38,7 @@ class Devices(Component):
             want["devices.persistenced"] = "active"
         return want
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         return {
             "devices.missing": missing(state),
             "devices.unlinked": state.leftovers.unlinked,
@@ -61,11 +56,9 @@ class Devices(Component):
         yield Step("devices", script, summary="device nodes, nvidia-persistenced")
 
 
-@dataclass(frozen=True)
-class MakeNodes(Script):
+class MakeNodes(Script, template="devices/converge"):
     """Remove wrong device nodes, make the missing ones and their links, and restart nvidia-persistenced if named."""
 
-    template = "devices/converge"
     misnumbered: tuple[str, ...]
     nodes: tuple[str, ...]
     links: bool

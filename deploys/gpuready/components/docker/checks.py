@@ -1,7 +1,5 @@
 """Checks of Docker by its own answers: its runtimes, and a new container under nvidia. Source: ``docker info``."""
 
-from __future__ import annotations
-
 from gpuready.core import need, owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.core.smoke import gpus_seen, not_run

@@ -8,15 +8,11 @@ Sources: dockerd's reference ("daemon configuration file", "configuration reload
 and 26.1.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
 from gpuready.core import ignored_containers, json_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, refuse_irregular
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Values, refuse_irregular
 from gpuready.core.json_document import DaemonJsonError, Document
 from gpuready.core.step import Steps
 from gpuready.spec.model import NodeSpec
@@ -52,7 +48,7 @@ class Docker(Component):
             return Applies(True, "the spec names Docker")
         return Applies(False, "no Docker on this node")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         document = _document(state)
         want = _wanted(spec, state, document)
         clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in daemon.flags(state)]
@@ -62,17 +58,19 @@ class Docker(Component):
                 f"{CONFIG}; remove the flag from the unit, or the key from the spec"
             )
         keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
-        _startable(document, keys, state)
+        meant = json_document.merge(document, {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()})
+        if why := daemon.no_start(meant, state):
+            raise NotComparable(f"{CONFIG}: {why}; fix it by hand; it was not changed")
         if isinstance(state.docker, Engine):
             keys |= {f"{_RUNS}{k}": to_bytes(v) if k == SHM else v for k, v in want.items()}
         elif isinstance(state.docker, Unknown):
             keys["docker.running"] = "answers"
         return keys
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         document = docker_daemon.read(state)
         found = {f"{_FILE}{k}": dockerkeys.given(document, k) for k in PLACES}
-        flag = dockerkeys.alike(daemon.added_runtime(state, "nvidia"))
+        flag = dockerkeys.alike(daemon.added_runtimes(state).get("nvidia"))
         found[f"{_FILE}{PATH}"] = found[f"{_FILE}{PATH}"] or flag
         if isinstance(state.docker, Unknown):
             return found | {"docker.running": state.docker}
@@ -80,7 +78,7 @@ class Docker(Component):
             found |= {f"{_RUNS}{k}": v for k, v in dockerkeys.runs(state, state.docker, document).items()}
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return dockerkeys.originals(state)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
@@ -95,7 +93,7 @@ class Docker(Component):
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if _removes_runtime(diff):
-            return gpu_containers(state, "nvidia")
+            return gpu_containers(state)
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
         changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # the reload comes before the restart
@@ -159,7 +157,7 @@ def _document(state: NodeState) -> Document:
         raise NotComparable(
             f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far"
         )
-    if "add-runtime" in daemon.flags(state) and dockerkeys.alike(daemon.added_runtime(state, "nvidia")) != RUNTIME:
+    if "add-runtime" in daemon.flags(state) and dockerkeys.alike(daemon.added_runtimes(state).get("nvidia")) != RUNTIME:
         raise NotComparable(
             f"dockerd is started with --add-runtime, which conflicts with runtimes in {CONFIG}; move those runtimes "
             "from the unit to the file"
@@ -172,14 +170,6 @@ def _document(state: NodeState) -> Document:
     except DaemonJsonError as e:
         raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
     return document
-
-
-def _startable(document: Document, keys: Mapping[str, Value], state: NodeState) -> None:
-    """Raise NotComparable for a file with which dockerd would not start, although ``dockerd --validate`` accepts it."""
-    values = {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()}
-    why = daemon.no_start(json_document.merge(document, values), state)
-    if why:
-        raise NotComparable(f"{CONFIG}: {why}; fix it by hand; it was not changed")
 
 
 def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, str | bool]:

@@ -3,9 +3,7 @@
 Sources: dockerd's reference, and docker.service of Debian and of docker.com.
 """
 
-from __future__ import annotations
-
-import re
+from collections.abc import Iterator
 
 from gpuready.core.json_document import Document
 from gpuready.state.docker_daemon import command, engine_version
@@ -14,12 +12,7 @@ from gpuready.state.model import NodeState
 
 def flags(state: NodeState) -> dict[str, str]:
     """Return the long flags without dashes, with their values; of several, the last one."""
-    found: dict[str, str] = {}
-    for word, following in _words(state):
-        if word.startswith("--"):
-            key, eq, value = word[2:].partition("=")
-            found[key] = value if eq else ("" if following.startswith("-") else following)
-    return found
+    return dict(_given(state))
 
 
 def validation_flags(state: NodeState) -> tuple[str, ...]:
@@ -28,26 +21,23 @@ def validation_flags(state: NodeState) -> tuple[str, ...]:
     return tuple(
         word
         for before, word in zip(("", *words), words, strict=False)
-        if before != "--config-file" and not re.match(r"--config-file(=|$)", word)
+        if before != "--config-file" and word.partition("=")[0] != "--config-file"
     )
 
 
-def added_runtime(state: NodeState, name: str) -> str | None:
-    """Return the path that --add-runtime gives to a runtime. The flag can occur several times."""
-    given = _values_of(state, "add-runtime")
-    return next((g.removeprefix(f"{name}=") for g in given if g.startswith(f"{name}=")), None)
+def added_runtimes(state: NodeState) -> dict[str, str]:
+    """Return the paths that --add-runtime gives to runtimes, by name. The flag can occur several times."""
+    found = (value.partition("=") for flag, value in _given(state) if flag == "add-runtime")
+    return {name: path for name, _, path in found}
 
 
-def _values_of(state: NodeState, flag: str) -> list[str]:
-    return [
-        word.partition("=")[2] or following for word, following in _words(state) if re.match(rf"--{flag}(=|$)", word)
-    ]
-
-
-def _words(state: NodeState) -> list[tuple[str, str]]:
-    """Return the words after ``dockerd``, each with the one that follows it."""
+def _given(state: NodeState) -> Iterator[tuple[str, str]]:
+    """Yield each long flag without dashes, with its value."""
     words = command(state)[1:]
-    return list(zip(words, (*words[1:], ""), strict=False))
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        if word.startswith("--"):
+            flag, equals, value = word[2:].partition("=")
+            yield flag, value if equals or following.startswith("-") else following
 
 
 def no_start(document: Document, state: NodeState) -> str:
@@ -61,7 +51,7 @@ def no_start(document: Document, state: NodeState) -> str:
         if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
             return f"runtimes.{name} has no path"
     default = document.get("default-runtime")
-    known = {"runc", *runtimes} | {g.partition("=")[0] for g in _values_of(state, "add-runtime")}
+    known = {"runc", *runtimes, *added_runtimes(state)}
     shim = isinstance(default, str) and default.startswith(("io.containerd.", "/"))
     if isinstance(default, str) and default and default not in known and not shim:
         return f"default-runtime is {default!r}, which is not in runtimes (known: {', '.join(sorted(known))})"

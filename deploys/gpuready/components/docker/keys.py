@@ -1,18 +1,16 @@
 """The keys of daemon.json that gpuready manages: their places, their defaults, and which values are gpuready's.
 
+The engine does not report its default-shm-size; a reload applies it (tested with dockerd 20.10 and 26.1; the reference
+does not list it).
 Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 enables it by
-default.
+default; default-shm-size is 64 MiB by default.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from gpuready.components.docker import shm_size
 from gpuready.core import json_document, ledger
-from gpuready.core.component import NotComparable, Value, refuse_irregular
+from gpuready.core.component import NotComparable, Value, Values, refuse_irregular
 from gpuready.core.documents import read_json
 from gpuready.core.json_document import DaemonJsonError, Document
 from gpuready.spec.sizes import to_bytes
@@ -25,6 +23,9 @@ from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
 OURS = "/var/lib/gpuready/docker.ours"
 #: The same after the current step. An interrupted step leaves both files.
 NEXT = "/var/lib/gpuready/docker.next"
+#: Holds the hash of the daemon.json that gpuready last saw the engine load.
+LOADED = "/var/lib/gpuready/docker.loaded"
+DEFAULT_SIZE = 64 << 20
 SAME = {RUNTIME: RUNTIME, RUNTIME_PATH: RUNTIME}
 PATH, DEFAULT, LIVE, SHM, CDI = (
     "runtimes.nvidia.path",
@@ -59,12 +60,38 @@ def given(document: Document, key: str) -> Value:
 def means(document: Document, key: str, state: NodeState) -> Value:
     """Return the value with which an engine runs that was started with this file."""
     if key == SHM:
-        return shm_size.configured(document)
+        return configured_size(document)
     value = given(document, key)
     if key == CDI and value is None:
         return engine_version(state) >= CDI_BY_ITSELF
     by_itself: dict[str, Value] = {DEFAULT: "runc", LIVE: False}
     return value if value is not None else by_itself.get(key)
+
+
+def configured_size(document: Document) -> int:
+    """Return default-shm-size in daemon.json in bytes; -1 if it is not a size."""
+    try:
+        return to_bytes(document.get(SHM, DEFAULT_SIZE))
+    except ValueError:
+        return -1
+
+
+def running_size(state: NodeState, document: Document) -> int | str:
+    """Return the running engine's default-shm-size in bytes, or why it is unknown. ``document``: daemon.json.
+
+    It is known if gpuready loaded this file, or if the file did not change since the engine started.
+    """
+    file, loaded = state.files.get(CONFIG), state.files.get(LOADED)
+    if file is None:
+        return DEFAULT_SIZE
+    if loaded and loaded.text.strip() == file.sha256 and file.mtime <= loaded.mtime:
+        return configured_size(document)
+    unit = state.unit("docker.service")
+    started = state.clock - state.uptime + unit.started_us // 10**6
+    old = file.mtime < started and CONFIG not in state.unloaded
+    if unit.started_us and state.clock and old:
+        return configured_size(document)
+    return "not known: daemon.json changed after Docker started"
 
 
 def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
@@ -73,7 +100,7 @@ def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Valu
         PATH: alike(engine.runtimes.get("nvidia")),
         DEFAULT: engine.default_runtime,
         LIVE: engine.live_restore,
-        SHM: shm_size.running(state, state.files.get(CONFIG), document),
+        SHM: running_size(state, document),
         CDI: bool(engine.cdi_spec_dirs),
     }
 
@@ -116,7 +143,7 @@ def before(state: NodeState) -> Document:
         return {}
 
 
-def originals(state: NodeState) -> Mapping[str, Value]:
+def originals(state: NodeState) -> Values:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
     Raises :class:`NotComparable` if keys are gpuready's, but the file or its original cannot be read.
@@ -133,11 +160,15 @@ def originals(state: NodeState) -> Mapping[str, Value]:
     now, then = read(state), before(state)
     found: dict[str, Value] = {}
     for key, value in ours.items():
-        was, says = given(then, key), given(now, key)
-        if was != value and (says == value or (_on_its_way(state, key) and says in (was, _by_name(then, key, state)))):
+        was, says, meant = given(then, key), given(now, key), means(then, key, state)
+        # An interrupted step, or one that waits for a restart, gives the key up. While the engine learns what its
+        # absence will mean, the file has that value.
+        given_up = NEXT in state.files and key not in _record(state, NEXT)
+        by_name = str(meant) if key == SHM else meant
+        if was != value and (says == value or (given_up and says in (was, by_name))):
             found[f"docker.{key}"] = was
             if isinstance(state.docker, Engine):
-                found[f"docker.running.{key}"] = means(then, key, state)
+                found[f"docker.running.{key}"] = meant
     if found and isinstance(state.docker, Unknown):
         found["docker.running"] = "answers"
     if found and state.docker is None and state.dockerd_command:
@@ -168,14 +199,3 @@ def _legible(state: NodeState) -> bool:
     except DaemonJsonError as e:
         raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; fix it by hand") from None
     return True
-
-
-def _on_its_way(state: NodeState, key: str) -> bool:
-    """Tell whether an interrupted step, or one that waits for a restart, gives this key up."""
-    return NEXT in state.files and key not in _record(state, NEXT)
-
-
-def _by_name(then: Document, key: str, state: NodeState) -> Value:
-    """Return the value that the file has while the engine learns what its absence will mean."""
-    value = means(then, key, state)
-    return str(value) if key == SHM else value

@@ -1,7 +1,5 @@
 """The spec of Docker."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from gpuready.core.fields import ShmSize

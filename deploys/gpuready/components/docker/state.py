@@ -1,7 +1,5 @@
 """Docker's own answers, all in JSON: ``docker info`` on the first line, then one inspected container per line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -5,18 +5,15 @@ key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the
 The rollback works alike (``_undo``): templates/docker/install.sh.j2 does it on the node.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator
 from typing import Literal
 
-from gpuready.components.docker import daemon, shm_size
+from gpuready.components.docker import daemon
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
 from gpuready.core import json_document, ledger, nvidia_ctk
-from gpuready.core.component import Value
+from gpuready.core.component import Value, Values
 from gpuready.core.errors import ConvergeError
 from gpuready.core.json_document import DaemonJsonError, Document
 from gpuready.core.step import Reply, Script, Step
@@ -34,11 +31,19 @@ def stage(document: Document, data: bytes) -> Generator[Step, Reply, str]:
     Raises ConvergeError if the answer has no path.
     """
     given = data if json_document.readable_by_nvidia_ctk(document, data) else b"{}"
-    return _staged_path((yield from nvidia_ctk.configure("docker", given, "{}")))
+    text = yield from nvidia_ctk.configure("docker", given, "{}")
+    try:
+        path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
+    except (DaemonJsonError, KeyError, TypeError):
+        raise ConvergeError(
+            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
+        ) from None
+    if not isinstance(path, str) or not path:
+        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
+    return path
 
 
-@dataclass(frozen=True)
-class DockerInstall(Script):
+class DockerInstall(Script, template="docker/install"):
     """Write daemon.json, load it in the least disruptive way, and undo both if that fails.
 
     The template describes each argument. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not checked),
@@ -46,7 +51,6 @@ class DockerInstall(Script):
     live-restore for a start that must not stop containers, and set it back.
     """
 
-    template = "docker/install"
     before: str
     content: bytes
     final: bytes
@@ -70,14 +74,14 @@ class DockerInstall(Script):
     path: str = CONFIG
     ours: str = OURS
     next: str = NEXT
-    loaded: str = shm_size.LOADED
+    loaded: str = dockerkeys.LOADED
 
 
 def install(
     state: NodeState,
     document: Document,
-    configured: Mapping[str, Value],
-    running: Mapping[str, Value],
+    configured: Values,
+    running: Values,
     staged: str,
     work: tuple[str, ...],
 ) -> Step:
@@ -161,7 +165,7 @@ def _meaning(document: Document) -> bytes:
     return json_document.write({k: document[k] for k in sorted(document) if document[k] not in ({}, None)})
 
 
-def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
+def _by_name(merged: Document, running: Values) -> _Named:
     """Return the values that the file must name during a reload, because the final file does not have their keys."""
     named: _Named = {}
     for key, value in running.items():
@@ -172,9 +176,7 @@ def _by_name(merged: Document, running: Mapping[str, Value]) -> _Named:
     return named
 
 
-def _record(
-    state: NodeState, document: Document, merged: Document, configured: Mapping[str, Value]
-) -> dict[str, Value]:
+def _record(state: NodeState, document: Document, merged: Document, configured: Values) -> dict[str, Value]:
     """Return which keys of daemon.json are gpuready's after this step. A key that somebody else changed is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
     still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
@@ -184,7 +186,7 @@ def _record(
 
 def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) -> bytes:
     """Return the user's document with the earlier values of all keys that the reload may have changed."""
-    size = shm_size.running(state, state.files.get(CONFIG), document)
+    size = dockerkeys.running_size(state, document)
     before: dict[str, _Named] = {
         PATH: {("runtimes",): document.get("runtimes") or {}},
         DEFAULT: {(DEFAULT,): engine.default_runtime},
@@ -199,16 +201,3 @@ def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:
     """Return the user's document with live-restore; without a change if a flag of dockerd sets it."""
     values: _Named = {} if LIVE in daemon.flags(state) else {(LIVE,): on}
     return json_document.write(json_document.merge(document, values))
-
-
-def _staged_path(text: str) -> str:
-    """Return the runtime's path in nvidia-ctk's result. Raises ConvergeError."""
-    try:
-        path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
-    except (DaemonJsonError, KeyError, TypeError):
-        raise ConvergeError(
-            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
-        ) from None
-    if not isinstance(path, str) or not path:
-        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
-    return path

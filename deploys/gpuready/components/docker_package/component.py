@@ -7,22 +7,19 @@ if no container and no volume is left.
 Sources: debian/control and postinst of docker.io; Docker's documentation, "Install on Debian".
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
 
 from gpuready.core import ignored_containers, ledger, need
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 
 #: The packages that were installed with it, one per line (templates/docker_package/install.sh.j2).
 CAME = f"{ledger.KEPT}/engine.installed"
 _KEY, _INSTALLED = "engine.docker", "installed"
 _DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
+_SOURCE = re.compile(r"^[ \t]*[^# \t\n].*download\.docker\.com", re.M)
 
 
 class Engine(Component):
@@ -37,29 +34,25 @@ class Engine(Component):
             return Applies(True, "the spec has Docker installed from the distribution")
         return Applies(False, "no engine is to be installed (runtimes.docker.install)")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if self.actual(spec, state)[_KEY] != _INSTALLED:
             _refuse(state)
         return {_KEY: _INSTALLED}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        if isinstance(state.tools, Unknown):
-            return {_KEY: state.tools}
-        if isinstance(state.packages, Unknown):
-            return {_KEY: state.packages}
-        package = state.packages.get("docker.io")
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
+        for part in (state.tools, state.packages):
+            if isinstance(part, Unknown):
+                return {_KEY: part}
+        package = state.installed.get("docker.io")
         if package is not None and not package.configured:
             return {_KEY: "not configured"}
-        return {_KEY: _INSTALLED if "dockerd" in state.tools or state.docker is not None else None}
+        return {_KEY: _INSTALLED if "dockerd" in state.commands or state.docker is not None else None}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return {_KEY: None} if CAME in state.files else {}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return gpu_containers(state)
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if diff[0].expected is None:
@@ -74,19 +67,15 @@ class Engine(Component):
             yield Step("engine", EngineRemove(work), timeout=1800, summary="purge docker.io")
 
 
-@dataclass(frozen=True)
-class EngineInstall(Script):
+class EngineInstall(Script, template="docker_package/install"):
     """Install docker.io with its dependencies, and record the new packages."""
 
-    template = "docker_package/install"
     work: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class EngineRemove(Script):
+class EngineRemove(Script, template="docker_package/remove"):
     """Purge the packages that came with docker.io, unless it has containers or volumes."""
 
-    template = "docker_package/remove"
     work: tuple[str, ...]
 
 
@@ -99,14 +88,9 @@ def _refuse(state: NodeState) -> None:
     if "docker_snap" in state.marks:
         raise NotComparable("runtimes.docker.install: Docker's snap is here: snap remove docker, or leave the key out")
     theirs = [name for name in _DOCKERS if name in state.packages]
-    theirs += [path for path, file in state.glob("/etc/apt/sources.list").items() if _names_docker(file.text)]
+    theirs += [path for path, file in state.glob("/etc/apt/sources.list").items() if _SOURCE.search(file.text)]
     if theirs:
         raise NotComparable(
             f"runtimes.docker.install: {theirs[0]} is Docker's own, which the distribution's packages exclude: install "
             "docker-ce from there and leave the key out, or take that away first"
         )
-
-
-def _names_docker(text: str) -> bool:
-    lines = (line.strip() for line in text.splitlines())
-    return any("download.docker.com" in line and not line.startswith("#") for line in lines)

@@ -1,17 +1,80 @@
-"""Checks of the driver and the GPUs: the module is loaded, the libraries match it, and all GPUs are present.
+"""Checks of the driver: its packages, the loaded module with its libraries and GPUs, and the next boot.
 
-Sources: /proc/driver/nvidia (the driver's README, "proc interface"), nvidia-smi -q -x, modinfo(8).
+A faulty update of the kernel or the driver shows only after a reboot. The checks of the next boot find it before that.
+Sources: dpkg's Maintainer and rpm's Vendor, nvidia-installer's README, unattended-upgrade(8); /proc/driver/nvidia (the
+driver's README, "proc interface", "Known Issues"), nvidia-smi -q -x, modinfo(8); dkms(8), kernel_lockdown(7),
+update-initramfs(8).
 """
-
-from __future__ import annotations
 
 import re
 
+from gpuready.components.driver import next_boot, packages
 from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
+from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
-from gpuready.state.model import NodeState
+from gpuready.state.model import NodeState, Package, Unknown
+
+_RUNFILE = "NVIDIA's .run installer"
+
+
+def _owner(spec: NodeSpec, state: NodeState) -> Verdict:
+    if state.have:
+        need.value(state.packages)
+    found = packages.owners(state)
+    said = "; ".join(f"{owner.name} ({owner.evidence})" for owner in found)
+    if len(found) > 1:
+        return fail(f"{len(found)} drivers on one node: {said}", _way_out([owner.name for owner in found]))
+    if found:
+        return passed(f"the driver came from {found[0].name}", said)
+    runs = state.driver.loaded
+    return skip("the source of the running driver is unknown" if runs else "no driver")
+
+
+def _way_out(names: list[str]) -> str:
+    if _RUNFILE in names:
+        return "keep one: remove the installer's driver with nvidia-uninstall --silent, then reinstall the packages"
+    if len(names) == 2 and all(name.startswith("packages") for name in names):
+        return "keep one: purge the packages of the other, and use only one repository for them"
+    return "keep one: purge the packages (apt-get purge, dnf remove), or unmount what covers them"
+
+
+def _members(state: NodeState) -> dict[str, Package]:
+    """Return the driver's packages. If there are none, the check is skipped."""
+    if isinstance(state.packages, Unknown) and not state.have:
+        raise EndCheck(skip("no packages on this node"))
+    if not (found := packages.members(need.value(state.packages))):
+        raise EndCheck(skip("no packages of the driver"))
+    return found
+
+
+def _set(spec: NodeSpec, state: NodeState) -> Verdict:
+    members = _members(state)
+    versions: dict[str, list[str]] = {}
+    for name, package in members.items():
+        versions.setdefault(packages.version(package), []).append(name)
+    broken = [name for name, package in members.items() if not package.configured]
+    if broken:
+        return fail(f"half-configured: {', '.join(broken[:6])}", "dpkg --configure -a, then apt-get -f install")
+    if len(versions) > 1:
+        fewest = sorted(versions.items(), key=lambda item: len(item[1]))
+        said = "; ".join(f"{version}: {', '.join(names[:6])}" for version, names in fewest)
+        return fail(f"the driver's packages have {len(versions)} versions", evidence=said)
+    (version,) = versions
+    return passed(f"{len(members)} packages, all at {version}")
+
+
+def _held(spec: NodeSpec, state: NodeState) -> Verdict:
+    members = _members(state)
+    loose = [name for name, package in members.items() if not packages.held(name, package, state)]
+    if not loose:
+        return passed(f"all {len(members)} packages of the driver are held")
+    said = f"{', '.join(loose[:6])}{' and more' if len(loose) > 6 else ''} {'are' if len(loose) > 1 else 'is'} not held"
+    if spec.driver.policy != "observe":
+        return fail(said)
+    if "unattended-upgrades" in state.packages:
+        return warn(f"unattended-upgrades may change the driver while its module is loaded: {said}")
+    return skip("driver.policy: observe")
 
 
 def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -88,7 +151,128 @@ def _model(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"{want}: {seen[0]}")
 
 
+def _no_module_expected(state: NodeState) -> Verdict | None:
+    """Return a verdict if the node should have no module of its own, or if its modules are unknown."""
+    if state.boots.modules_unknown:
+        return unknown(state.boots.modules_unknown)
+    if "operator_driver" in state.marks:
+        return skip("the GPU Operator's driver container provides the module")
+    if state.boots.modules or state.boots.dkms:
+        return None
+    if state.driver.loaded:
+        return skip("the loaded module is not below /lib/modules: the platform provides it")
+    return skip("no nvidia module on this node")
+
+
+def _next(spec: NodeSpec, state: NodeState) -> Verdict:
+    if verdict := _no_module_expected(state):
+        return verdict
+    kernels, sure = next_boot.kernels(state)
+    if not kernels:
+        return skip("no kernel to check: /boot has none, and the running kernel has no modules here")
+    without = [kernel for kernel in kernels if state.boots.module(kernel) is None]
+    if without:
+        failed = "; ".join(state.boots.dkms_failed)
+        said = f"{', '.join(without[:3])} {'have' if len(without) > 1 else 'has'} no nvidia module"
+        fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then dkms autoinstall -k {without[0]}"
+        if sure:
+            return fail(f"the next boot fails to load the driver: {said}", fix, failed)
+        return warn(f"{said}, but the node may boot an entry other than the first", fix, failed)
+    found = {kernel: module for kernel in kernels if (module := state.boots.module(kernel))}
+    libraries = packages.versions(packages.members(need.value(state.packages)))
+    wrong = {k: m.version for k, m in found.items() if libraries and m.version not in libraries}
+    if wrong:
+        said = ", ".join(f"{version} for {kernel}" for kernel, version in wrong.items())
+        return fail(
+            f"the next boot loads module {said}, but the packages are {', '.join(libraries)}",
+            "rebuild it: dkms status, then dkms autoinstall; or install the matching linux-modules-nvidia package",
+        )
+    return passed(", ".join(f"{kernel} has nvidia {module.version}" for kernel, module in found.items()))
+
+
+def _nouveau(spec: NodeSpec, state: NodeState) -> Verdict:
+    away = next_boot.nouveau_kept_away(state)
+    if state.boots.nouveau_bound:
+        devices = ", ".join(state.boots.nouveau_bound)
+        if away:
+            return fail(f"nouveau holds {devices}; it is blacklisted by {away}", "rebuild the initramfs, then reboot")
+        return fail(f"nouveau holds {devices}")
+    if not has_gpu(state):
+        return skip("no GPU on this node, so nouveau does not matter")
+    if not state.boots.modules:
+        why = _no_module_expected(state)
+        return skip(f"nouveau holds no GPU; {why.summary if why else 'no nvidia module is built yet'}")
+    kernels, _ = next_boot.kernels(state)
+    if away or not set(kernels) & set(state.boots.nouveau_for):
+        return passed(f"nouveau is blacklisted by {away}" if away else "the next kernel has no nouveau")
+    return warn("nothing keeps nouveau from taking the GPUs at the next boot")
+
+
+def _secure_boot(spec: NodeSpec, state: NodeState) -> Verdict:
+    boots = state.boots
+    if not boots.signed_only:
+        return skip("Secure Boot is off" if boots.secure_boot is not None else "no Secure Boot on this node")
+    if verdict := _no_module_expected(state):
+        return verdict
+    found = [module for kernel in next_boot.kernels(state)[0] if (module := boots.module(kernel))]
+    if unsigned := [module.kernel for module in found if not module.signer]:
+        return fail(f"Secure Boot is on, and the nvidia module of {', '.join(unsigned)} is not signed")
+    running = boots.module(state.kernel)
+    trusted = running.signer if running and state.driver.loaded else ""
+    if other := [module for module in found if trusted and module.signer != trusted]:
+        return warn(
+            f"the module for {other[0].kernel} is signed by {other[0].signer}, the loaded one by {trusted}",
+            "check that mokutil --list-enrolled lists that key",
+        )
+    return passed(f"signed by {', '.join(sorted({module.signer for module in found}))}" if found else "no module yet")
+
+
+def _initramfs(spec: NodeSpec, state: NodeState) -> Verdict:
+    kernels, _ = next_boot.kernels(state)
+    old = [
+        image for image in state.boots.older_initramfs if any(image.endswith((f"-{k}", f"-{k}.img")) for k in kernels)
+    ]
+    if not old:
+        return skip("no initramfs of the next kernel is older than its nvidia module")
+    if "initramfs" not in state.active:
+        return skip("only verify reads the images")
+    answer = need.answer(state, "initramfs")
+    if answer.rc:
+        return unknown(f"the images cannot be read: {(answer.out.strip().splitlines() or ['no message'])[-1]}")
+    carry = [image for image in old if f"{image}\n" in answer.out]
+    if carry:
+        return fail(f"{', '.join(carry)} contains an older nvidia module than the one on disk")
+    return passed(f"no nvidia module in {', '.join(old)}")
+
+
 CHECKS = (
+    Check(
+        "driver.owner",
+        Level.config,
+        "Two drivers on one node (packages and the .run installer, the distribution's packages and NVIDIA's, packages "
+        "and a mounted driver) overwrite each other's files, and each update breaks the other's libraries.",
+        "dpkg -S $(readlink -f /usr/bin/nvidia-smi); command -v nvidia-uninstall; findmnt | grep nvidia",
+        "keep one driver, and uninstall the other with its own tool",
+        _owner,
+    ),
+    Check(
+        "driver.packages",
+        Level.config,
+        "The driver's packages have different versions, so libraries, tools and module do not match: an update was "
+        "interrupted, some packages were held, or two repositories were used.",
+        "dpkg -l '*nvidia*' 'libcuda*' | grep ^.i; dpkg --audit",
+        "install all of them at one full version in one transaction: apt-get install PACKAGE=VERSION ...",
+        _set,
+    ),
+    Check(
+        "driver.held",
+        Level.config,
+        "An unattended upgrade replaces the driver's libraries while the old module stays loaded. Then NVML fails with "
+        "'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
+        "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list",
+        "driver: {policy: hold} in the spec, then apply",
+        _held,
+    ),
     Check(
         "driver.loaded",
         Level.effective,
@@ -140,5 +324,42 @@ CHECKS = (
         _model,
         gpu=True,
         after=("driver.loaded",),
+    ),
+    Check(
+        "driver.nextboot",
+        Level.config,
+        "A new kernel or driver is installed, but the module for the next kernel is missing or has another version: "
+        "DKMS had no headers, a build failed, or a package was not updated. The node works until the reboot.",
+        "dkms status; for k in /lib/modules/*; do modinfo -k ${k##*/} -F version nvidia; done",
+        "install the headers of that kernel, then dkms autoinstall -k KERNEL; or its linux-modules-nvidia package",
+        _next,
+    ),
+    Check(
+        "driver.nouveau",
+        Level.config,
+        "The kernel's own driver for NVIDIA GPUs takes the devices first: nvidia-smi finds none, and no CUDA runs.",
+        "lspci -k -d 10de: | grep 'driver in use'; grep -rs nouveau /etc/modprobe.d /usr/lib/modprobe.d /proc/cmdline",
+        "echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, rebuild the initramfs, reboot",
+        _nouveau,
+    ),
+    Check(
+        "driver.secureboot",
+        Level.config,
+        "With Secure Boot, the kernel loads only signed modules ('Key was rejected by service'). A module that DKMS "
+        "built needs the signature of a key that was enrolled at the machine's console.",
+        "mokutil --sb-state; modinfo -F signer nvidia; mokutil --list-enrolled",
+        "install signed modules (Ubuntu: linux-modules-nvidia-*), or have DKMS sign them and enrol its key: mokutil "
+        "--import, and confirm it at the console in the next boot; or turn Secure Boot off",
+        _secure_boot,
+    ),
+    Check(
+        "driver.initramfs",
+        Level.config,
+        "The initramfs contains an nvidia module from before the update, which loads before the one on disk.",
+        "lsinitramfs IMAGE | grep nvidia (or lsinitrd)",
+        "update-initramfs -u -k KERNEL, or dracut -f IMAGE KERNEL",
+        _initramfs,
+        active=True,
+        after=("driver.nextboot",),
     ),
 )

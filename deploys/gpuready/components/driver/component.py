@@ -9,18 +9,14 @@ installs. Sources: apt-mark(8), unattended-upgrade(8) (a pattern matches the sta
 apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
 
-from gpuready.components.driver import holds, install, packages, recipes
+from gpuready.components.driver import install, packages, recipes
 from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Reply, Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Package
 
 #: apt reads it after the file of unattended-upgrades, and adds its list to the one there.
@@ -46,10 +42,10 @@ class Driver(Component):
             return Applies(False, "no package of the driver is installed: there is nothing to hold")
         return Applies(True, f"driver.policy: {policy}")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)
-        holds.refuse(state)
-        apt = holds.by_apt(state)
+        packages.refuse_to_hold(state)
+        apt = packages.by_apt(state)
         if spec.driver.policy == "install" and not apt:
             raise NotComparable("driver.policy: install works only with apt so far; hold also works with dnf")
         want = install.expected(spec, state) if spec.driver.policy == "install" else {}
@@ -60,14 +56,14 @@ class Driver(Component):
         held: dict[str, Value] = {f"driver.{name}.held": True for name in members}
         return want | held | ({_KEPT_OUT: "kept out"} if apt else {})
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         members = packages.members(state.installed)
-        found: dict[str, Value] = {f"driver.{n}.held": holds.held(n, p, state) for n, p in members.items()}
+        found: dict[str, Value] = {f"driver.{n}.held": packages.held(n, p, state) for n, p in members.items()}
         file = state.files.get(UNATTENDED)
         found[_KEPT_OUT] = None if file is None else "kept out" if file.data == _content(members) else "others kept out"
         return found | install.actual(state) | ledger.actual("driver", state, FILES)
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         rows = [line.split() for line in state.text(BEFORE).splitlines()]
         held: dict[str, Value] = {
             f"driver.{row[0]}.held": row[1:] == ["hold"] for row in rows if row and row[0] in state.installed
@@ -79,9 +75,6 @@ class Driver(Component):
 
     def stage(self, change: Change) -> int:
         return int(change.key == install.RUNNING)
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return gpu_containers(state, "nvidia") if install.kind(diff, state) >= Disruption.recreate else ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         said = []
@@ -123,43 +116,35 @@ class Driver(Component):
             yield Step("driver-load", script, timeout=600, summary="load the module")
 
 
-@dataclass(frozen=True)
-class Load(Script):
+class Load(Script, template="driver/load"):
     """Replace the loaded module with that of the packages. ``stuck``: a file that records that this needs a reboot."""
 
-    template = "driver/load"
     version: str
     work: tuple[str, ...]
     stuck: str = install.STUCK
 
 
-@dataclass(frozen=True)
-class ListAvailable(Script):
+class ListAvailable(Script, template="driver/available"):
     """List the versions of packages in the repositories, and the kernels for which a module can be built."""
 
-    template = "driver/available"
     packages: tuple[str, ...]
     kernels: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Simulate(Script):
+class Simulate(Script, template="driver/simulate"):
     """Simulate the installation of ``pins`` (NAME=VERSION) with this file of preferences."""
 
-    template = "driver/simulate"
     pins: tuple[str, ...]
     preferences: bytes
 
 
-@dataclass(frozen=True)
-class InstallPackages(Script):
+class InstallPackages(Script, template="driver/install"):
     """Install ``pins`` if apt's simulation is still the same as ``judged``.
 
     ``packages``: the driver's packages before the installation. ``nouveau``: nouveau must not load. ``fabric_manager``:
     the fabric manager must run.
     """
 
-    template = "driver/install"
     pins: tuple[str, ...]
     preferences: bytes
     judged: str
@@ -175,11 +160,9 @@ class InstallPackages(Script):
     apt: bool = True
 
 
-@dataclass(frozen=True)
-class Hold(Script):
+class Hold(Script, template="driver/hold"):
     """Hold or release packages with apt or dnf, and write or restore the files for that."""
 
-    template = "driver/hold"
     hold: tuple[str, ...]
     unhold: tuple[str, ...]
     puts: tuple[ledger.Put, ...]
@@ -228,7 +211,7 @@ def _hold(
     back: tuple[ledger.Putback, ...] = (),
 ) -> Step:
     """Return the step for the holds and their files."""
-    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, holds.by_apt(state))
+    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, packages.by_apt(state))
     summary = "restore the package holds" if back else "hold the driver's packages"
     return Step("driver-hold", script, timeout=300, summary=summary)
 
@@ -242,8 +225,7 @@ def _refuse_mixed(members: Mapping[str, Package]) -> None:
     """Raise :class:`NotComparable` if packages are half-configured or have several versions."""
     if broken := [name for name, package in members.items() if not package.configured]:
         raise NotComparable(f"{', '.join(broken)}: half-configured; run dpkg --configure -a first")
-    versions = sorted({packages.version(package) for package in members.values()})
-    if len(versions) > 1:
+    if len(versions := packages.versions(members)) > 1:
         raise NotComparable(
             f"the driver's packages have different versions ({', '.join(versions)}): bring them to one version first "
             "(gpuready explain driver.packages)"

@@ -7,8 +7,6 @@ Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric 
 driver's version).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 
@@ -36,15 +34,6 @@ _FLAVORED = re.compile(
     r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
     r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
 )
-#: The system whose recipes have a signed module. On others, the module is built on the node.
-_SIGNED_ON = "ubuntu"
-
-
-def versions(state: NodeState) -> tuple[str, ...]:
-    """Return the versions of the driver's packages; a healthy node has one."""
-    return tuple(
-        sorted({driver_packages.version(package) for package in driver_packages.members(state.installed).values()})
-    )
 
 
 def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
@@ -56,7 +45,8 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
         )
     version = spec.driver.version or ""
     flavor = _flavor(spec, state)
-    if versions(state) != (version,) or actual(state)["driver.module"] != flavor:
+    installed = driver_packages.versions(driver_packages.members(state.installed))
+    if installed != [version] or actual(state)["driver.module"] != flavor:
         _refuse(spec, state, flavor)
     want: dict[str, Value] = {"driver.version": version, "driver.module": flavor, "driver.pin": version}
     want["driver.nouveau"] = "kept away"
@@ -69,11 +59,11 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
 
 def actual(state: NodeState) -> dict[str, Value]:
     members = driver_packages.members(state.installed)
-    broken = [name for name, package in members.items() if not package.configured]
+    broken = [f"{name} half-configured" for name, package in members.items() if not package.configured]
     managers = [p for name, p in members.items() if re.match(r"nvidia-fabric-?manager", name)]
     pin = re.search(r"^Pin: version (\S+)-\*$", state.text(PIN), re.M)
     return {
-        "driver.version": ", ".join([*versions(state), *(f"{name} half-configured" for name in broken)]) or None,
+        "driver.version": ", ".join([*driver_packages.versions(members), *broken]) or None,
         "driver.module": _module(members, state),
         "driver.pin": pin[1] if pin else None,
         "driver.nouveau": "kept away" if next_boot.nouveau_kept_away(state) else None,
@@ -206,7 +196,7 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
             f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
             "kernel's packages and headers first"
         )
-    if _signed_only(state) and state.os.id != _SIGNED_ON:
+    if _signed_only(state) and state.os.id != "ubuntu":  # only its recipes have a signed module
         raise NotComparable(
             "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
             "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"

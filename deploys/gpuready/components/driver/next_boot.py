@@ -4,8 +4,6 @@ Sources: GRUB's manual (default, saved_entry, next_entry), the Boot Loader Speci
 an entry's name ends with its kernel), modprobe.d(5), systemd's kernel-command-line(7), dracut.cmdline(7).
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.state.model import NodeState

@@ -6,8 +6,6 @@ mixed. In its simulation, apt may add packages, and change or remove those of th
 Sources: apt-cache(8) madison, apt-get(8) --simulate.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,18 +57,19 @@ class Wanted:
 
 
 @functools.cache
-def _data() -> dict[str, Any]:
+def _data(branch: str) -> dict[str, Any]:
+    """Return the recipes, with the names of the packages of that branch."""
     import yaml
 
     path = Path(__file__).parent / "data" / "driver-packages.yaml"
-    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8").replace("{b}", branch))
     return found
 
 
 def _recipes(wanted: Wanted) -> list[dict[str, Any]]:
     return [
         recipe
-        for recipe in _data()["recipes"]
+        for recipe in _data(wanted.branch)["recipes"]
         if recipe["os"] == wanted.os
         and wanted.flavor in recipe
         and wanted.maker in ("", recipe["maker"] or wanted.maker)
@@ -78,14 +77,10 @@ def _recipes(wanted: Wanted) -> list[dict[str, Any]]:
     ]
 
 
-def _named(names: Iterable[str], wanted: Wanted) -> list[str]:
-    return [name.replace("{b}", wanted.branch) for name in names]
-
-
 def _modules(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
     """Return the packages with a signed module, one for each kernel."""
     pattern = recipe.get("signed", {}).get(wanted.flavor, "")
-    return [n.replace("{k}", k) for k in wanted.kernels for n in _named([pattern], wanted)] if pattern else []
+    return [pattern.replace("{k}", kernel) for kernel in wanted.kernels] if pattern else []
 
 
 def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
@@ -99,8 +94,7 @@ def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
 
 def _kind(recipe: Mapping[str, Any], wanted: Wanted) -> str:
     """Return the branch and flavor of the recipe's prebuilt modules; empty if it builds them."""
-    pattern = recipe.get("signed", {}).get(wanted.flavor, "").replace("{b}", wanted.branch)
-    found = _PREBUILT.fullmatch(pattern)
+    found = _PREBUILT.fullmatch(recipe.get("signed", {}).get(wanted.flavor, ""))
     return found["kind"] if found else ""
 
 
@@ -130,10 +124,10 @@ def names(wanted: Wanted) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for recipe in _recipes(wanted):
         for key in ("user", wanted.flavor, "also"):
-            found |= dict.fromkeys(_named(recipe.get(key, ()), wanted))
+            found |= dict.fromkeys(recipe.get(key, ()))
         found |= dict.fromkeys((*_modules(recipe, wanted), *_followers(recipe, wanted)))
     for key in ("fabric_manager", "nscq"):
-        found |= dict.fromkeys(_named(_data()[key], wanted) if wanted.fabric_manager else ())
+        found |= dict.fromkeys(_data(wanted.branch)[key] if wanted.fabric_manager else ())
     return (*dict.fromkeys((*found, *wanted.installed)), *(headers(kernel) for kernel in wanted.kernels))
 
 
@@ -154,14 +148,14 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
     """
     why = []
     for recipe in _recipes(wanted):
-        required = _named([*recipe["user"], *recipe[wanted.flavor]], wanted)
+        required = [*recipe["user"], *recipe[wanted.flavor]]
         common = [v for v in there.get(required[0], []) if _upstream(v) == wanted.version]
         common = [v for v in common if all(v in there.get(name, ()) for name in required)]
         modules, kernels = _modules(recipe, wanted), () if "signed" in recipe else wanted.kernels
         missing = [name for name in modules if name not in there] if common else []
         missing += [headers(k) for k in kernels if k not in built_for and headers(k) not in there] if common else []
         if common and not missing:
-            more = [*required, *_named(recipe.get("also", ()), wanted), *wanted.installed]
+            more = [*required, *recipe.get("also", ()), *wanted.installed]
             pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
             pins |= {name: name for name in (*modules, *(headers(k) for k in kernels if k not in built_for))}
             pins |= _following(recipe, wanted, there) | _fabric_manager(wanted, there)
@@ -191,7 +185,7 @@ def _fabric_manager(wanted: Wanted, there: Available) -> dict[str, str]:
         return {}
     pins: dict[str, str] = {}
     for key in ("fabric_manager", "nscq"):
-        pins |= dict([*_fitting(_named(_data()[key], wanted), wanted, there).items()][:1])
+        pins |= dict([*_fitting(_data(wanted.branch)[key], wanted, there).items()][:1])
     if not any("fabricmanager" in name for name in pins):
         raise ConvergeError(
             f"the repositories have no fabric manager {wanted.version}, which the GPUs behind NVSwitches need; nothing "

@@ -1,7 +1,5 @@
 """The check of the gate: what the program on the node tells a scheduler now."""
 
-from __future__ import annotations
-
 from gpuready.components.gate.component import SCRIPT
 from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip

@@ -9,13 +9,10 @@ number that gpuready has seen on this node.
 Sources: slurm.conf(5) and Slurm's guide to prologs; node-problem-detector's custom plugin monitor; nvidia-smi(1).
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
 
 from gpuready.core import ledger, owners, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.step import Step, Steps
 from gpuready.gpu.thresholds import fatal_xids
 from gpuready.spec.model import NodeSpec
@@ -40,7 +37,7 @@ class Gate(Component):
         installed = bool(self.original(spec, state))
         return Applies(installed, "gate: off, but it is still installed" if installed else "gate: off")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if not spec.gate:
             return self.original(spec, state)
         if _gpus(spec, state) is None:
@@ -49,10 +46,10 @@ class Gate(Component):
             )
         return {"gate.script": "current"}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         return {"gate.script": _script(spec, state), **ledger.actual(self.name, state, [SCRIPT])}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return ledger.whole(self.name, state, [SCRIPT])
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:

@@ -6,16 +6,13 @@ A stubs or compat directory in the cache breaks every CUDA program on the node, 
 Sources: ldconfig(8), ld.so(8), Triton's driver.py.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from posixpath import join
 
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.versions import leading
 from gpuready.spec.model import NodeSpec
@@ -34,15 +31,14 @@ class Ldso(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.ldso == "off":
             return Applies(False, "ldso: off")
-        if isinstance(state.linker, Unknown):
-            return Applies(True, "the linker's cache must list libcuda")
-        if spec.ldso == "auto" and not _auto(state, state.linker):
-            if _stale(state, state.linker, ()):
+        linker = state.linker
+        if spec.ldso == "auto" and isinstance(linker, Linker) and not _auto(state, linker):
+            if _stale(state, linker, ()):
                 return Applies(True, "auto: the cache is older than the last driver update")
-            return Applies(False, _why_not(state, state.linker))
+            return Applies(False, _why_not(state, linker))
         return Applies(True, "the linker's cache must list libcuda")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         linker = state.linker
         if isinstance(linker, Unknown):
             raise NotComparable(f"the linker's cache cannot be read: {linker.unknown}")
@@ -63,7 +59,7 @@ class Ldso(Component):
             want["ldso.conf"] = dirs
         return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         linker = state.linker
         if isinstance(linker, Unknown):
             return {}
@@ -77,7 +73,7 @@ class Ldso(Component):
             found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if _listed(linker, d, name))
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return ledger.whole("ldso", state, [CONF])
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -92,11 +88,9 @@ class Ldso(Component):
         yield Step("ldso", script, summary="write ld.so.conf.d and run ldconfig")
 
 
-@dataclass(frozen=True)
-class UpdateLinker(Script):
+class UpdateLinker(Script, template="ldso/converge"):
     """Write the linker's configuration, whose directories must exist, and rebuild its cache."""
 
-    template = "ldso/converge"
     dirs: tuple[str, ...] = ()
     puts: tuple[ledger.Put, ...] = ()
 

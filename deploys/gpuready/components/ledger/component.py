@@ -1,9 +1,5 @@
 """gpuready's records of what was there before. They are removed last."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from gpuready.core.component import Change, Component, Value
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
@@ -25,8 +21,5 @@ class Ledger(Component):
         yield Step("ledger", Forget(), survives=False, alters=True, summary="forget them")
 
 
-@dataclass(frozen=True)
-class Forget(Script):
+class Forget(Script, template="ledger/forget"):
     """Remove gpuready's records. Originals that are still needed move aside."""
-
-    template = "ledger/forget"

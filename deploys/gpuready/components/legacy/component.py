@@ -7,13 +7,10 @@ Sources: nvidia-container-toolkit's changelog (1.18.1 for containerd's drop-in, 
 commit 65f6f468.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Mapping
 
 from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, Value
+from gpuready.core.component import Applies, Change, Component, Values
 from gpuready.core.step import Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
@@ -22,23 +19,11 @@ CONTAINERD = "/etc/containerd/config.d/99-nvidia.toml"
 CRIO = "/etc/crio/conf.d/99-nvidia.toml"
 HOOK = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json"
 _NVIDIAS = re.compile(r'"(/[^"]*/)?nvidia-container-(runtime|runtime-hook|toolkit)"')
-
-
-def _imported(state: NodeState) -> bool:
-    """Tell whether a configuration of containerd imports the directory. Then the drop-in has an effect and stays."""
-    return any("/etc/containerd/config.d" in file.text for file in state.glob("/etc/containerd/").values())
-
-
-def _cdi(state: NodeState) -> bool:
-    specs = {**state.glob("/etc/cdi/"), **state.glob("/var/run/cdi/")}
-    return any("nvidia.com/" in file.text for file in specs.values())
-
-
-#: Path -> (what it is, whether it is stale on this node).
-_STALE: dict[str, tuple[str, Callable[[NodeState], bool]]] = {
-    CONTAINERD: ("a drop-in of nvidia-ctk 1.18.0 that containerd does not read", lambda state: not _imported(state)),
-    CRIO: ("a drop-in of nvidia-ctk before 1.19.1 that CRI-O does not read", lambda state: True),
-    HOOK: ("the old packages' OCI hook, beside CDI", _cdi),
+#: Path -> what it is.
+_FILES = {
+    CONTAINERD: "a drop-in of nvidia-ctk 1.18.0 that containerd does not read",
+    CRIO: "a drop-in of nvidia-ctk before 1.19.1 that CRI-O does not read",
+    HOOK: "the old packages' OCI hook, beside CDI",
 }
 
 
@@ -53,14 +38,14 @@ class Legacy(Component):
             return Applies(True, "older toolkits left files behind")
         return Applies(False, "no stale file of an older toolkit is here")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return {f"legacy.{path}": None for path in _STALE}
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
+        return {f"legacy.{path}": None for path in _FILES}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return ledger.actual("legacy", state, _STALE) | {f"legacy.{path}": what for path, what in _stale(state).items()}
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
+        return ledger.actual("legacy", state, _FILES) | {f"legacy.{path}": what for path, what in _stale(state).items()}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return ledger.whole("legacy", state, _STALE)
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
+        return ledger.whole("legacy", state, _FILES)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         if diff[0].key.startswith("legacy.files."):
@@ -73,5 +58,10 @@ class Legacy(Component):
 
 def _stale(state: NodeState) -> dict[str, str]:
     """Return the files to remove: path -> what it is."""
-    there = {path: entry for path, entry in _STALE.items() if path in state.files}
-    return {p: what for p, (what, goes) in there.items() if _NVIDIAS.search(state.files[p].text) and goes(state)}
+    found = {path: what for path, what in _FILES.items() if _NVIDIAS.search(state.text(path))}
+    if any("/etc/containerd/config.d" in file.text for file in state.glob("/etc/containerd/").values()):
+        found.pop(CONTAINERD, None)  # the directory is imported, so the drop-in has an effect
+    specs = {**state.glob("/etc/cdi/"), **state.glob("/var/run/cdi/")}
+    if not any("nvidia.com/" in file.text for file in specs.values()):
+        found.pop(HOOK, None)
+    return found

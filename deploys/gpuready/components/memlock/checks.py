@@ -3,8 +3,6 @@
 Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (default-ulimits, --default-ulimit).
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.components.memlock.component import wanted

@@ -10,16 +10,10 @@ Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), capabilitie
 nvidia-container-toolkit issue 2037.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unit
 
 #: Its name sorts last, so that it takes precedence over other files.
@@ -57,7 +51,7 @@ class Memlock(Component):
             return Applies(bool(why), why or "memlock: unmanaged")
         return Applies(False, f"auto: {'no RDMA port here' if _may(state) else _MAY_NOT}")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.units)
         if not _may(state):
             raise NotComparable(f"{_MAY_NOT}; give it on the host of this node, or say memlock: unmanaged")
@@ -68,7 +62,7 @@ class Memlock(Component):
                 want[f"memlock.{service}.process"] = "unlimited"
         return want
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found: dict[str, Value] = {
             "memlock.login.users": _login(state, "*"),
             "memlock.login.root": _login(state, "root"),
@@ -82,7 +76,7 @@ class Memlock(Component):
             found[f"memlock.{service}.process"] = _plain(unit.process_memlock)
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return ledger.whole("memlock", state, FILES)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
@@ -90,9 +84,6 @@ class Memlock(Component):
 
     def stage(self, change: Change) -> int:
         return int(_reloads(change))
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return gpu_containers(state) if any(_reloads(c) for c in diff) else ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.expected == "unlimited" for c in diff):
@@ -115,11 +106,9 @@ class Memlock(Component):
         yield Step("memlock", script, summary="limits of locked memory")
 
 
-@dataclass(frozen=True)
-class SetLimits(Script):
+class SetLimits(Script, template="memlock/converge"):
     """Write gpuready's files or restore the original ones, and set the limit of the running services."""
 
-    template = "memlock/converge"
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
     services: tuple[str, ...]

@@ -3,8 +3,6 @@
 Sources: systemctl(1) show, the text format of Prometheus.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.components.monitoring.component import INTERVAL, SOCKET, TIMER, WRITER, listens

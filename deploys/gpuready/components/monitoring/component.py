@@ -7,18 +7,13 @@ files need no daemon-reload, which could take GPUs away from containers (class *
 Sources: Documentation/ABI/stable/sysfs-class-infiniband, systemd.socket(5), systemd.exec(5), node_exporter's README.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuready.components.monitoring.spec import address
 from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState
 
 NAME = "gpuready-rdma-exporter"
@@ -45,7 +40,7 @@ class Monitoring(Component):
             return Applies(mode != "off", f"rdma_exporter: {mode}")
         return Applies(True, "rdma_exporter: off, but it is still installed")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if not state.systemd:
             raise NotComparable(
                 "systemd does not run on this node, so it cannot start the exporter; set rdma_exporter: off"
@@ -53,7 +48,7 @@ class Monitoring(Component):
         need.value(state.units)
         return _expected(spec)
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found: dict[str, Value] = {_key(path): _file(state, path, wanted(spec).get(path)) for path in FILES}
         for name in (SOCKET, TIMER):
             found[f"monitoring.{name}.enabled"] = LINKS[name] in state.files
@@ -63,14 +58,11 @@ class Monitoring(Component):
         found["monitoring.units.loaded"] = not any(f"{_UNITS}/{name}" in wanted(spec) for name in old)
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return _expected(NodeSpec()) if _there(state) else {}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _reloads(diff, state) else Disruption.none
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return gpu_containers(state) if _reloads(diff, state) else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         want = {c.key: c.expected for c in diff}
@@ -96,11 +88,9 @@ class Monitoring(Component):
         yield Step("monitoring", script, summary=summary)
 
 
-@dataclass(frozen=True)
-class SetExporter(Script):
+class SetExporter(Script, template="monitoring/converge"):
     """Write the exporter's files and start ``services``, or remove files and stop units; all or nothing."""
 
-    template = "monitoring/converge"
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
     services: tuple[str, ...]
@@ -119,18 +109,12 @@ def wanted(spec: NodeSpec) -> dict[str, str]:
         return {}
     found = {SCRIPT: resources.script("monitoring/rdma-exporter", sysfs="/sys", limit=LIMIT)}
     if mode == "service":
-        return found | {
-            f"{_UNITS}/{SOCKET}": resources.document("monitoring/rdma-exporter.socket", listen=spec.monitoring.listen),
-            f"{_UNITS}/{NAME}@.service": resources.document(
-                "monitoring/rdma-exporter.service", script=SCRIPT, directory=""
-            ),
-        }
-    return found | {
-        f"{_UNITS}/{TIMER}": resources.document("monitoring/rdma-exporter.timer", interval=INTERVAL),
-        f"{_UNITS}/{WRITER}": resources.document(
-            "monitoring/rdma-exporter.service", script=SCRIPT, directory=directory
-        ),
-    }
+        socket = resources.document("monitoring/rdma-exporter.socket", listen=spec.monitoring.listen)
+        service = resources.document("monitoring/rdma-exporter.service", script=SCRIPT, directory="")
+        return found | {f"{_UNITS}/{SOCKET}": socket, f"{_UNITS}/{NAME}@.service": service}
+    timer = resources.document("monitoring/rdma-exporter.timer", interval=INTERVAL)
+    service = resources.document("monitoring/rdma-exporter.service", script=SCRIPT, directory=directory)
+    return found | {f"{_UNITS}/{TIMER}": timer, f"{_UNITS}/{WRITER}": service}
 
 
 def scrape(spec: NodeSpec) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """The spec of what a node reports to a monitoring system."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Annotated, Literal

@@ -3,8 +3,6 @@
 Sources: NCCL's user guide and src/misc/param.cc; PyTorch's documentation for its own variable; gpuready/network.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network

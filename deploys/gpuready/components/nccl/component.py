@@ -8,15 +8,11 @@ them.
 Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/network for how ports are chosen.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.spec import COMPUTED
 from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
 from gpuready.core.step import Step, Steps
 from gpuready.network.nccl_settings import settings
 from gpuready.spec.model import NodeSpec
@@ -36,18 +32,18 @@ class Nccl(Component):
         said = spec.nccl.says_something
         return Applies(said, "the spec sets nccl" if said else "the spec does not set nccl")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         refuse_irregular(CONF, state)
         want, text = _wanted(spec, state), state.text(CONF)
         left = [name for name in conf.ours(text) if name not in want]
         return {**{f"nccl.{name}": value for name, value in want.items()}, **{f"{_OURS}{name}": None for name in left}}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         text = state.text(CONF)
         found: dict[str, Value] = {f"nccl.{name}": value for name, value in conf.effective(text).items()}
         return found | {f"{_OURS}{name}": value for name, value in conf.ours(text).items()}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return {f"{_OURS}{name}": None for name in conf.ours(state.text(CONF))}
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:

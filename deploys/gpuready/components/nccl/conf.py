@@ -7,8 +7,6 @@ user's lines below stay as they are.
 Source: NCCL's src/misc/param.cc.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Values reach command lines and /etc/nccl.conf, where NCCL keeps blanks and quote
 user guide (environment variables) and its src/misc/param.cc.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Annotated, Literal

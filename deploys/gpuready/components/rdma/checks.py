@@ -5,8 +5,6 @@ Sources: the kernel's sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-s
 and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf.
 """
 
-from __future__ import annotations
-
 from gpuready.components.rdma.component import managed, running
 from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, settings
 from gpuready.components.rdma.state import CONF

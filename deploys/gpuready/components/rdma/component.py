@@ -11,18 +11,13 @@ Sources: ib_core's device.c (rdma_compatdev_set), rdma-system(8), modprobe.d(5),
 grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-dev-plugin, google/dranet.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import all_containers, gpu_containers
+from gpuready.state.containers import all_containers
 from gpuready.state.model import NodeState, Unknown
 
 FILES = (CONF, GRUB, DRACUT)
@@ -49,7 +44,7 @@ class Rdma(Component):
             return Applies(False, f"the SR-IOV network operator owns netns_mode here ({OPERATOR}): observed only")
         return Applies(False, "rdma.netns_mode is unmanaged, and no packages are named")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {}
         if mode := managed(spec, state):
             _refuse(mode, state)
@@ -68,7 +63,7 @@ class Rdma(Component):
             )
         return want | {f"{_PACKAGE}{name}": _INSTALLED for name in spec.rdma.packages}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         mode = managed(spec, state)
         changes = bool(mode) and (by_files(state) != mode or (_dracut(state) and DRACUT not in state.files))
         found: dict[str, Value] = {
@@ -86,7 +81,7 @@ class Rdma(Component):
             found[f"{_PACKAGE}{name}"] = _package(name, state)
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         found = ledger.whole("rdma", state, FILES)
         if GRUBBY in state.files:
             found["rdma.grubby"] = None
@@ -103,9 +98,7 @@ class Rdma(Component):
         return 2 if change.key == _RUNNING else int(change.key.startswith(_PACKAGE))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        if self.disruption(diff, state) == Disruption.reboot:
-            return all_containers(state)
-        return gpu_containers(state) if _packages(diff) else ()
+        return all_containers(state) if self.disruption(diff, state) == Disruption.reboot else super().hits(diff, state)
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         said = []
@@ -131,15 +124,13 @@ class Rdma(Component):
             yield Step("rdma-mode", SwitchMode(mode), summary=f"switch to {mode}")
 
 
-@dataclass(frozen=True)
-class SetOption(Script):
+class SetOption(Script, template="rdma/converge"):
     """Write ib_core's option, or restore the original one (``back``), also for the initramfs and the command line.
 
     ``images``: initramfs images that may contain ib_core. ``grubby``: the path of the old option's record, if grubby
     sets the command line.
     """
 
-    template = "rdma/converge"
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
     images: tuple[str, ...]
@@ -152,20 +143,16 @@ class SetOption(Script):
     ours: str = OURS
 
 
-@dataclass(frozen=True)
-class SetPackages(Script):
+class SetPackages(Script, template="rdma/packages"):
     """Install packages; if there are none, purge those that gpuready installed."""
 
-    template = "rdma/packages"
     packages: tuple[str, ...]
     work: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SwitchMode(Script):
+class SwitchMode(Script, template="rdma/mode"):
     """Switch the running mode to shared or exclusive."""
 
-    template = "rdma/mode"
     mode: str
 
 

@@ -6,10 +6,9 @@ Options accumulate, and the last value of a parameter counts. modprobe applies `
 Sources: modprobe.d(5), kmod's libkmod-config.c, kernel-parameters(7), kstrtobool(); tests with kmod 30 and 34.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from posixpath import basename
 
 from gpuready.components.rdma.state import CONF
 from gpuready.state.model import NodeState
@@ -89,9 +88,5 @@ def conflicts(state: NodeState, wanted: str) -> tuple[Setting, ...]:
         for s in settings(state)
         if s.path != CONF
         and s.mode not in ("", wanted)
-        and not (s.path.startswith("/usr/lib/") and _name(s.path) < _name(CONF))  # a package's default
+        and not (s.path.startswith("/usr/lib/") and basename(s.path) < basename(CONF))  # a package's default
     )
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

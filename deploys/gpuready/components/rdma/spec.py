@@ -1,7 +1,5 @@
 """The spec of the RDMA stack: which network namespaces see a device, and the user space packages."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Files of the rdma component, which the probe reads."""
 
-from __future__ import annotations
-
 #: Its name sorts last, so that it takes precedence over the distribution's files.
 CONF = "/etc/modprobe.d/zz-gpuready-rdma.conf"
 GRUB = "/etc/default/grub.d/zz-gpuready-rdma.cfg"

@@ -1,7 +1,5 @@
 """Checks of the last run on the node itself: did it run since the boot and the driver change, and how did it end?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.reconverge.component import RESULT, SCRIPT, UNIT, begins, last_run, missed

@@ -7,14 +7,10 @@ spec). Nothing is installed, restarted or rebooted. The node needs no Python for
 Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdnf5-actions(8), systemd.unit(5).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gpuready.core import ledger, owners, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.documents import read_json
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
@@ -53,7 +49,7 @@ class Reconverge(Component):
             return Applies(False, "no NVIDIA driver is loaded")
         return Applies(True, f"on_driver_change: {mode}")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if spec.reconverge.on_driver_change == "off":
             return self.original(spec, state)
         if state.unit(UNIT).load == "masked":
@@ -64,7 +60,7 @@ class Reconverge(Component):
             want["reconverge.last"] = "since"
         return want
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         want = wanted(spec, state)
         found: dict[str, Value] = {_key(path): _file(state, path, want.get(path)) for path in FILES}
         last = missed(state)
@@ -74,7 +70,7 @@ class Reconverge(Component):
             "reconverge.last": f"not since {last}" if last else "since",
         }
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         if not _there(state):
             return {}
         return {**{_key(path): None for path in FILES}, "reconverge.enabled": None}
@@ -97,11 +93,9 @@ class Reconverge(Component):
         yield Step("reconverge-install", script, timeout=360, summary=summary)
 
 
-@dataclass(frozen=True)
-class InstallRun(Script):
+class InstallRun(Script, template="reconverge/install"):
     """Write the service and its hooks, enable it and run it once; without ``run``, remove all of it."""
 
-    template = "reconverge/install"
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
     run: bool

@@ -1,7 +1,5 @@
 """The spec of the node's own actions after a driver update."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from gpuready.core.fields import Off

@@ -4,8 +4,6 @@ If two entries for one repository have different Signed-By values, apt refuses t
 option Signed-By"). So gpuready removes every other entry for its repository.
 """
 
-from __future__ import annotations
-
 import re
 
 OLD = re.compile(r"nvidia\.github\.io/(libnvidia-container|nvidia-docker|nvidia-container-runtime)(/|\s|$)")

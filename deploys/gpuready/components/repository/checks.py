@@ -1,7 +1,5 @@
 """Check of the toolkit's apt repository: does apt offer the version that the spec names? Source: apt-cache(8)."""
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need, owners

@@ -5,16 +5,13 @@ fetches the key, checks its full fingerprint on the controller, and only then wr
 Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its troubleshooting page.
 """
 
-from __future__ import annotations
-
 import base64
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator
 
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.errors import ConvergeError
 from gpuready.core.files import read_file, reason
 from gpuready.core.step import Reply, Script, Step, Steps
@@ -38,12 +35,13 @@ class Repository(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(True, "the toolkit comes from here")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if "apt-get" not in state.have:
             raise NotComparable(
                 f"{state.os.name or 'this node'} has no apt: gpuready installs on Debian and Ubuntu so far"
             )
         repo = spec.toolkit.repo
+        proxy = _proxy_line(spec, repo.url)
         return {
             "repository.uri": repo.url,
             "repository.suite": "/",
@@ -52,10 +50,10 @@ class Repository(Component):
             "repository.entries": 1,
             "repository.key": (repo.fingerprint,),
             "repository.conflicts": (),
-            "repository.proxy": _shown(_proxy_line(spec, spec.toolkit.repo.url), spec),
+            "repository.proxy": "(secret)" if _is_secret(proxy, spec) else proxy,
         }
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         entries = apt_sources.stanzas(state.text(SOURCE))
         first = entries[0] if entries else {}
         on = first.get("Types") == "deb" and first.get("Enabled", "yes").lower() in ("yes", "true")
@@ -71,7 +69,7 @@ class Repository(Component):
             **ledger.actual("repository", state, _touched(state)),
         }
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         return ledger.whole("repository", state, _touched(state))
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
@@ -151,11 +149,9 @@ class Repository(Component):
         return found.armored
 
 
-@dataclass(frozen=True)
-class FetchKey(Script):
+class FetchKey(Script, template="repository/fetch-key"):
     """Fetch a key with apt's downloader. ``proxy``: a line of apt's configuration, or empty."""
 
-    template = "repository/fetch-key"
     url: str
     proxy: str
 
@@ -220,11 +216,7 @@ def _proxy_there(spec: NodeSpec, state: NodeState) -> str | None:
         return line
     if line != wanted:
         return "(another secret)"
-    return "(secret)" if _is_private(file) else "(secret), readable by others"
-
-
-def _shown(line: str | None, spec: NodeSpec) -> str | None:
-    return "(secret)" if _is_secret(line, spec) else line
+    return "(secret), readable by others" if file.mode & 0o077 else "(secret)"
 
 
 def _is_secret(line: str | None, spec: NodeSpec) -> bool:
@@ -232,10 +224,6 @@ def _is_secret(line: str | None, spec: NodeSpec) -> bool:
     return line is not None and ("@" in line or is_reference(spec.toolkit.repo.proxy or ""))
 
 
-def _is_private(file: File) -> bool:
-    return file.mode & 0o077 == 0
-
-
 def _is_there(state: NodeState, put: ledger.Put, secret: bool) -> bool:
     file = state.files.get(put.path)
-    return file is not None and file.data == put.content and (not secret or _is_private(file))
+    return file is not None and file.data == put.content and (not secret or not file.mode & 0o077)

@@ -6,8 +6,6 @@ itself never reaches apt. :func:`certificate` refuses whatever is not one certif
 apt's verifiers check whether these signatures are valid. The node may have no gpg.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools
@@ -47,10 +45,9 @@ class KeyFileError(ValueError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """One certificate: ``fingerprint`` in upper-case hex digits, ``created`` and ``expires`` in seconds since 1970."""
+    """One certificate: ``fingerprint`` in upper-case hex digits, ``expires`` in seconds since 1970."""
 
     fingerprint: str
-    created: int
     expires: int | None
     revoked: bool
     packets: bytes
@@ -66,7 +63,9 @@ class Certificate:
         """Return why apt refuses the key at ``now`` (seconds since 1970); empty if it accepts it."""
         if self.revoked:
             return "revoked"
-        return f"expired on {_day(self.expires)}" if self.expires is not None and self.expires <= now else ""
+        if self.expires is None or self.expires > now:
+            return ""
+        return f"expired on {datetime.fromtimestamp(self.expires, timezone.utc):%Y-%m-%d}"
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def certificate(data: bytes) -> Certificate:
         raise KeyFileError(f"the key {fingerprint} has no self-signature, so apt does not accept it")
     created = int.from_bytes(primary.body[1:5], "big")
     expires = created + newest.lifetime if newest.lifetime else None
-    return Certificate(fingerprint, created, expires, revoked, b"".join(_serialised(packet) for packet in kept))
+    return Certificate(fingerprint, expires, revoked, b"".join(_serialised(packet) for packet in kept))
 
 
 def _dearmored(data: bytes) -> bytes:
@@ -262,7 +261,3 @@ def _serialised(packet: _Packet) -> bytes:
 
 def _shown(data: bytes) -> str:
     return ascii(data[:40].decode("utf-8", "replace")) + ("..." if len(data) > 40 else "")
-
-
-def _day(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")

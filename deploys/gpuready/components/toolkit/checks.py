@@ -3,8 +3,6 @@
 Sources: ``nvidia-ctk --version``, NVIDIA's security bulletins for the floor.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need, owners

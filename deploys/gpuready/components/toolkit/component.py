@@ -10,17 +10,11 @@ conflict with nvidia-docker2. They are never purged: daemon.json is a conffile o
 directory).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from gpuready.core import ignored_containers, toml_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import REACH_REPOSITORY, NodeSpec
 from gpuready.state import toolkit_config
-from gpuready.state.containers import gpu_containers
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.toolkit_packages import BEFORE, PACKAGES, before
 
@@ -42,15 +36,17 @@ class Toolkit(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(True, "GPU containers need it")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {f"toolkit.{name}": f"{spec.toolkit.version}-1" for name in PACKAGES}
-        self._readable_by_the_package(want, spec, state)
+        actual = self.actual(spec, state)
+        if not isinstance(state.packages, Unknown) and any(actual.get(key) != value for key, value in want.items()):
+            _refuse_unreadable_config(state)
         want |= {f"toolkit.{name}.held": spec.toolkit.hold for name in PACKAGES}
         return want | {f"toolkit.{name}": None for name in LEGACY}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         if isinstance(state.packages, Unknown):
-            return {key: state.packages for key, want in self.expected(spec, state).items() if want is not None}
+            return {f"toolkit.{name}{part}": state.packages for name in PACKAGES for part in ("", ".held")}
         found: dict[str, Value] = {}
         for name in PACKAGES:
             package = state.packages.get(name)
@@ -59,7 +55,7 @@ class Toolkit(Component):
             found[f"toolkit.{name}.held"] = package.held if package else False
         return found | {f"toolkit.{name}": state.packages[name].version for name in LEGACY if name in state.packages}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         if BEFORE not in state.files:
             return {}
         found: dict[str, Value] = {}
@@ -78,25 +74,8 @@ class Toolkit(Component):
         old = before(state).items()
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
 
-    def _readable_by_the_package(self, want: Mapping[str, Value], spec: NodeSpec, state: NodeState) -> None:
-        """Raise NotComparable for an invalid config.toml: the base package's postinst would fail on it."""
-        found = self.actual(spec, state) if not isinstance(state.packages, Unknown) else want
-        if any(found.get(key) != value for key, value in want.items() if not key.endswith(".held")):
-            try:
-                toml_document.read(state.text(toolkit_config.CONFIG))
-            except toml_document.TomlError as e:
-                raise NotComparable(
-                    f"{toolkit_config.CONFIG}: {e}; fix it first, or the package's own script fails and leaves dpkg "
-                    "half-configured"
-                ) from None
-
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _packages(diff) else Disruption.none
-
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        if _taken(diff):
-            return gpu_containers(state, "nvidia")
-        return gpu_containers(state) if _packages(diff) else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         wanted = {c.key.removeprefix("toolkit."): c.expected for c in diff}
@@ -121,14 +100,12 @@ class Toolkit(Component):
         yield Step("toolkit", script, timeout=1800, summary=summary, fixes=fixes)
 
 
-@dataclass(frozen=True)
-class ToolkitInstall(Script):
+class ToolkitInstall(Script, template="toolkit/converge"):
     """Install ``pins`` (``NAME=VERSION``), or purge packages, and set the holds.
 
     ``old``: the installed packages that the new ones replace.
     """
 
-    template = "toolkit/converge"
     pins: tuple[str, ...]
     version: str
     old: tuple[str, ...]
@@ -137,6 +114,17 @@ class ToolkitInstall(Script):
     unhold: tuple[str, ...]
     work: tuple[str, ...]
     packages: tuple[str, ...] = PACKAGES
+
+
+def _refuse_unreadable_config(state: NodeState) -> None:
+    """Raise NotComparable for an invalid config.toml: the base package's postinst would fail on it."""
+    try:
+        toml_document.read(state.text(toolkit_config.CONFIG))
+    except toml_document.TomlError as e:
+        raise NotComparable(
+            f"{toolkit_config.CONFIG}: {e}; fix it first, or the package's own script fails and leaves dpkg "
+            "half-configured"
+        ) from None
 
 
 def _packages(diff: tuple[Change, ...]) -> bool:

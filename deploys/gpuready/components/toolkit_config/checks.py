@@ -3,8 +3,6 @@
 Sources: the toolkit's api/config/v1, NVIDIA's security bulletins (CVE-2025-23266, CVE-2025-23359), its issues 381, 580.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.core import toml_document

@@ -7,22 +7,18 @@ a container is created, so nothing has to restart.
 Sources: api/config/v1 and cmd/nvidia-ctk/config of the NVIDIA container toolkit, its changelog, its documentation.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuready.core import ledger, owned_keys, toml_document
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, refuse_irregular
+from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
 from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Script, Step, Steps
 from gpuready.core.toml_document import TomlError
 from gpuready.spec.model import NodeSpec
 from gpuready.state import toolkit_config
 from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES, Document
+from gpuready.state.toolkit_config import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES
 
 #: The record of what gpuready wrote into config.toml.
 OURS = "/var/lib/gpuready/config.ours"
@@ -41,7 +37,7 @@ class Config(Component):
             return Applies(False, "the spec has no toolkit.mode, toolkit.cuda_compat_mode or toolkit.hardened")
         return Applies(True, "the spec says how containers get their GPUs")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         refuse_irregular(CONFIG, state)
         owned_keys.read(state, OURS)  # without a readable record, nothing could be undone
         try:
@@ -49,16 +45,19 @@ class Config(Component):
             toolkit_config.merge(state.text(CONFIG), want)
         except TomlError as e:
             raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
-        return {f"config.{k}": None if _holds_by_itself(document, k, v) else v for k, v in want.items()}
+        absent = {
+            key for key in want if toolkit_config.given(document, key) is None
+        }  # its default may be what is wanted
+        return {f"config.{k}": None if k in absent and v == BY_ITSELF[k] else v for k, v in want.items()}
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         try:
             document = toml_document.read(state.text(CONFIG))
         except TomlError:
             return {}
         return {f"config.{key}": toolkit_config.given(document, key) for key in BY_ITSELF}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         record = owned_keys.read(state, OURS).get(CONFIG)
         if not record:
             return {}
@@ -97,19 +96,15 @@ class Config(Component):
         yield Step("config", ConfigInstall(sha256, merged, texts.between, texts.after), summary="install config.toml")
 
 
-@dataclass(frozen=True)
-class ConfigRead(Script):
+class ConfigRead(Script, template="toolkit_config/read"):
     """Print config.toml in base64."""
 
-    template = "toolkit_config/read"
     path: str = CONFIG
 
 
-@dataclass(frozen=True)
-class ConfigInstall(Script):
+class ConfigInstall(Script, template="toolkit_config/converge"):
     """Write config.toml if nvidia-ctk can read it, and the record for during (``between``) and ``after`` the change."""
 
-    template = "toolkit_config/converge"
     before: str
     content: str
     between: str
@@ -120,20 +115,13 @@ class ConfigInstall(Script):
 
 def _wanted(spec: NodeSpec) -> dict[str, Value]:
     toolkit = spec.toolkit
-    want: dict[str, Value] = {}
-    if toolkit.mode is not None:
-        want[MODE] = toolkit.mode
-    if toolkit.cuda_compat_mode is not None:
-        want[COMPAT] = toolkit.cuda_compat_mode
+    given = {MODE: toolkit.mode, COMPAT: toolkit.cuda_compat_mode}
+    want: dict[str, Value] = {key: value for key, value in given.items() if value is not None}
     if toolkit.hardened:
         want |= HARDENED
     elif "hardened" in toolkit.model_fields_set:
         want |= {key: BY_ITSELF[key] for key in HARDENED}
     return want
-
-
-def _holds_by_itself(document: Document, key: str, value: Value) -> bool:
-    return toolkit_config.given(document, key) is None and BY_ITSELF[key] == value
 
 
 def _kept(state: NodeState) -> str:

@@ -5,8 +5,6 @@ libraries of its build host. So its ELF files are read, but only if it is about 
 Sources: the binary distribution format (PEP 427, PEP 491), ELF's gABI and Linux' symbol versioning (DT_VERNEED).
 """
 
-from __future__ import annotations
-
 import email.parser
 import functools
 import hashlib
@@ -108,6 +106,7 @@ def _read(path: str, size: int, _mtime: int) -> Wheel:
             info = _info(archive, str(name))
             said = email.parser.Parser().parsestr(_text(archive, f"{info}/METADATA"))
             pure = re.search(r"^Root-Is-Purelib: *true\s*$", _text(archive, f"{info}/WHEEL"), re.M | re.I)
+        sha256 = _hashed(path)
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, KeyError, RuntimeError) as e:
         raise WheelError(f"{path} is not a readable wheel: {e}") from None
     if canonicalize_version(said["Version"] or "") != canonicalize_version(version):
@@ -117,7 +116,7 @@ def _read(path: str, size: int, _mtime: int) -> Wheel:
         name=str(name),
         version=str(version),
         tags=frozenset(map(str, tags)),
-        sha256=_hashed(path),
+        sha256=sha256,
         size=size,
         unpacked=sum(member.file_size for member in members),
         info=info,
@@ -142,12 +141,9 @@ def _text(archive: zipfile.ZipFile, member: str) -> str:
 
 def _hashed(path: str) -> str:
     digest = hashlib.sha256()
-    try:
-        with open_file(path) as file:
-            for chunk in _chunks(file):
-                digest.update(chunk)
-    except OSError as e:
-        raise WheelError(f"{path}: {e.strerror or e}") from None
+    with open_file(path) as file:
+        for chunk in _chunks(file):
+            digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -170,17 +166,13 @@ def _needs(path: str, _size: int, _mtime: int) -> Needs:
             cuda = _CUDA.search(_text(archive, version[0])) if version else None
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
         raise WheelError(f"{path} cannot be unpacked: {e}") from None
+    runtimes = [(int(m[1]), int(m[2] or 0)) for m in map(_CUDART.match, found.needed) if m]
     return Needs(
         floors=found.floors,
         libraries=frozenset(found.needed - found.own),
         places=frozenset(found.places),
-        cuda=numbers(cuda[1]) if cuda else _by_runtime(found.needed),
+        cuda=numbers(cuda[1]) if cuda else max(runtimes, default=None),
     )
-
-
-def _by_runtime(libraries: set[str]) -> Version | None:
-    majors = [(int(m[1]), int(m[2] or 0)) for m in map(_CUDART.match, sorted(libraries)) if m]
-    return max(majors) if majors else None
 
 
 class _Found:

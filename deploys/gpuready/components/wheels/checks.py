@@ -4,8 +4,6 @@ None of them needs a GPU; the check gpu.torch runs PyTorch on one.
 Sources: PyTorch's documentation of torch.cuda; CUDA's documentation on binary and PTX compatibility.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

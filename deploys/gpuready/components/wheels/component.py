@@ -10,15 +10,13 @@ Sources: PEP 427, PEP 610, pip's documentation on pip install.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuready.components.wheels import fit, record
 from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value
+from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
@@ -39,7 +37,7 @@ class Wheels(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(bool(spec.torch_wheels), "torch_wheels" if spec.torch_wheels else "no torch_wheels in the spec")
 
-    def expected(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {}
         for one in spec.torch_wheels:
             wheel = _wheel(one)
@@ -53,18 +51,18 @@ class Wheels(Component):
                 raise NotComparable(f"{why}; nothing was copied")
         return want
 
-    def actual(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found: dict[str, Value] = {}
         kept = {(each.env, each.name): each for each in record.records(state)}
         for env, name in {(one.env, one.name) for one in spec.torch_wheels} | set(kept):
             now = _now(state, env, name)
             found[_key(env, name)] = now
             mine = kept.get((env, name))
-            blind = now if isinstance(now, Unknown) else None
-            found[f"{_key(env, name)}.recorded"] = blind or (mine is not None and _said(mine) == now)
+            known = mine is not None and _said(mine) == now
+            found[f"{_key(env, name)}.recorded"] = now if isinstance(now, Unknown) else known
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
+    def original(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {}
         for mine in record.records(state):
             now = _now(state, mine.env, mine.name)
@@ -80,8 +78,9 @@ class Wheels(Component):
         return int(_replaces(change))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        touched = {env for env in state.environments if any(_replaces(c) and _of(c, env) for c in diff)}
-        return tuple(f"{user} in {env}" for env in sorted(touched) for user in state.environments[env].users)
+        replaced = [c.key for c in diff if _replaces(c)]
+        touched = [env for env in sorted(state.environments) if any(key.startswith(_key(env, "")) for key in replaced)]
+        return tuple(f"{user} in {env}" for env in touched for user in state.environments[env].users)
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.expected is False or c.expected is None for c in diff):
@@ -166,10 +165,6 @@ def _key(env: str, name: str) -> str:
     return f"wheels.{env}.{name}"
 
 
-def _of(change: Change, env: str) -> bool:
-    return change.key.startswith(f"wheels.{env}.")
-
-
 def _said(there: Installed | Record | Wheel) -> str:
     """Return a distribution as a diff shows it. Builds of one version differ only in their hash."""
     origin = f"sha256 {there.sha256[:_SHORT]}" if there.sha256 else "hash not recorded by pip"
@@ -214,14 +209,12 @@ def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class CopyWheel(Script):
+class CopyWheel(Script, template="wheels/copy"):
     """Receive a wheel with this hash and ``size`` (bytes). It needs ``unpacked`` MiB in each of ``dirs``.
 
     Other wheels in ``folder`` are removed, except those whose hash is in ``hold``.
     """
 
-    template = "wheels/copy"
     file: str
     sha256: str
     size: int
@@ -231,15 +224,13 @@ class CopyWheel(Script):
     folder: str = record.WHEELS
 
 
-@dataclass(frozen=True)
-class InstallWheel(Script):
+class InstallWheel(Script, template="wheels/install"):
     """Install a copied wheel (if ``pip``) and record it. ``replaces``: it replaces another version.
 
     ``keep``: the copy stays. ``info``: pip's directory about the distribution ``dist``. ``record``: the path of
     gpuready's record.
     """
 
-    template = "wheels/install"
     env: str
     dist: str
     file: str
@@ -252,11 +243,9 @@ class InstallWheel(Script):
     content: str
 
 
-@dataclass(frozen=True)
-class RemoveWheel(Script):
+class RemoveWheel(Script, template="wheels/remove"):
     """Forget that gpuready installed a wheel; if ``uninstall``, have pip uninstall it first."""
 
-    template = "wheels/remove"
     env: str
     dist: str
     uninstall: bool

@@ -4,8 +4,6 @@ The first line is the .dist-info directory. The probe reads direct_url.json ther
 hash of what it installed. So gpuready notices if somebody installs another build.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

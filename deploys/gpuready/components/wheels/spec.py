@@ -1,7 +1,5 @@
 """The spec of Python wheels, such as your own PyTorch: files on this machine, for environments on the node."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import PurePosixPath
 from typing import Annotated

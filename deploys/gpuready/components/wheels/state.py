@@ -3,8 +3,6 @@
 Sources: PEP 610 (direct_url.json), PEP 425 (tags).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -54,9 +52,6 @@ def environment(rc: int, text: str, users: str) -> Environment:
         return Environment(trouble=f"its python's answer is not understood: {last[:200]!r}")
 
 
-_HASH = re.compile(r"sha256=([0-9a-f]{64})")
-
-
 def installed_hash(direct_url: str) -> str:
     """Return the hash in a direct_url.json; empty if there is none."""
     try:
@@ -64,8 +59,8 @@ def installed_hash(direct_url: str) -> str:
         found = (archive.get("hashes") or {}).get("sha256") or archive.get("hash") or ""
     except (ValueError, AttributeError):
         return ""
-    m = _HASH.fullmatch(f"sha256={str(found).removeprefix('sha256=')}")
-    return m[1] if m else ""
+    sha256 = str(found).removeprefix("sha256=")
+    return sha256 if re.fullmatch("[0-9a-f]{64}", sha256) else ""
 
 
 def on_record(text: str) -> dict[str, str]:

@@ -24,11 +24,9 @@ class Asked:
     engine: str = "auto"
 
 
-@dataclass(frozen=True)
-class AttachArgs(Script):
+class AttachArgs(Script, template="tools/attach/attach"):
     """Move a device and its interface into a container's network namespace."""
 
-    template = "tools/attach/attach"
     device: str
     netdev: str
     interface: str
@@ -43,11 +41,9 @@ class AttachArgs(Script):
     settings_inside: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class DetachArgs(Script):
+class DetachArgs(Script, template="tools/attach/detach"):
     """Move a device and its interface back to the host."""
 
-    template = "tools/attach/detach"
     inode: int
     where: str
     record: str
