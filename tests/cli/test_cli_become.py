@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from gpuready.cli import become
 from gpuready.inventory.hosts import load
+from tests.command import gpuready
 
 pytestmark = pytest.mark.fault("sudo-password")
 
@@ -38,10 +37,6 @@ def test_the_password_goes_to_the_hosts_without_one_and_is_asked_for_once(
 
 
 def test_without_a_terminal_it_is_an_error_and_stdin_is_not_read() -> None:
-    code = "from gpuready.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "plan", "-i", "a,", "--ask-become-pass"]
-    done = subprocess.run(
-        command, input="hunter2\n", capture_output=True, text=True, timeout=120, check=False, start_new_session=True
-    )
+    done = gpuready("plan", "-i", "a,", "--ask-become-pass", input="hunter2\n", start_new_session=True)
     assert done.returncode == 64 and "--ask-become-pass needs a terminal" in done.stderr
     assert "hunter2" not in done.stderr + done.stdout

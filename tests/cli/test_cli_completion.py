@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import click
 import pytest
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import VERBS, gpuready, run
+from gpuready.cli.app import VERBS, gpuready
 from gpuready.node import NODE
-from tests.lab import scale
+from tests.command import Exits
+from tests.command import gpuready as gpuready_in_process
 
 HOSTS = "all: {children: {train: {hosts: {gpu01: {gpuready: {}}, gpu02: }}}}\n"
 
@@ -24,15 +24,7 @@ def offered(tmp_path: Path, words: str, current: str) -> list[str]:
     """``type,value`` of each item that bash is offered for ``current`` after ``words``."""
     (tmp_path / "hosts.yaml").write_text(HOSTS)
     asked = {"_GPUREADY_COMPLETE": "bash_complete", "COMP_WORDS": f"gpuready {words} {current}"}
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuready"],
-        env={**os.environ, **asked, "COMP_CWORD": str(len(words.split()) + 1)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=scale.seconds(60),
-        check=False,
-    )
+    done = gpuready_in_process(env={**os.environ, **asked, "COMP_CWORD": str(len(words.split()) + 1)}, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
@@ -114,18 +106,13 @@ def test_every_parameter_that_takes_a_file_a_host_or_a_known_word_offers_it() ->
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_asks_gpuready(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["completion", shell]) == 0
-    told = capsys.readouterr().out
-    assert f"_GPUREADY_COMPLETE={shell}_complete" in told and "gpuready" in told
-    assert run(["completion", "tcsh"]) == 64
+def test_the_script_asks_gpuready(shell: str, exits: Exits) -> None:
+    assert f"_GPUREADY_COMPLETE={shell}_complete" in exits(0, "completion", shell).out
+    exits(64, "completion", "tcsh")
 
 
-def test_bash_takes_the_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(["completion", "bash"]) == 0
-    script = tmp_path / "script"
-    script.write_text(capsys.readouterr().out)
-    done = subprocess.run(
-        ["bash", "-c", f". {script}; complete -p gpuready"], capture_output=True, text=True, timeout=30, check=False
-    )
+def test_bash_takes_the_script(exits: Exits, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(exits(0, "completion", "bash").out)
+    command = ["bash", "-c", f". {tmp_path}/script; complete -p gpuready"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "") and "gpuready" in done.stdout

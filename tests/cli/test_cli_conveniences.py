@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +10,7 @@ from gpuready.cli.app import run
 from gpuready.cli.request import selection
 from gpuready.core.errors import UsageError
 from gpuready.node import NODE
-from tests.command import Exits
-from tests.lab import scale
+from tests.command import Exits, gpuready, write_hosts
 
 HOSTS = "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}, db1: {}}}\n"
 FULL = Path("/dev/full")
@@ -22,27 +19,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> str:
-    path = tmp_path / "hosts.yaml"
-    path.write_text(HOSTS)
-    return str(path)
-
-
-def python(*argv: str, to: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """``python -m gpuready ARGV``, with stdout to a file if one is given."""
-    with (to or Path("/dev/null")).open("w") as file:
-        return subprocess.run(
-            [sys.executable, "-m", "gpuready", *argv],
-            stdout=subprocess.PIPE if to is None else file,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=scale.seconds(60),
-            check=False,
-        )
-
-
-def test_python_dash_m() -> None:
-    done = python("--version")
-    assert (done.returncode, done.stdout.split()[0]) == (0, "gpuready")
+    return write_hosts(tmp_path, HOSTS)
 
 
 @pytest.mark.parametrize("argv", [["-h"], ["help"], ["plan", "-h"], ["rdma", "-h"], ["rdma", "attach", "-h"]])
@@ -53,16 +30,12 @@ def test_short_help(argv: list[str], exits: Exits) -> None:
 
 
 @pytest.mark.parametrize("words", [["plan"], ["rdma", "attach"], ["stress"]])
-def test_help_takes_a_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help", *words]) == 0
-    told = capsys.readouterr().out
-    assert run([*words, "--help"]) == 0 and told == capsys.readouterr().out
+def test_help_takes_a_command(words: list[str], exits: Exits) -> None:
+    assert exits(0, "help", *words).out == exits(0, *words, "--help").out
 
 
-def test_version_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version"]) == run(["--version"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == second
+def test_version_is_a_command_too(exits: Exits) -> None:
+    assert exits(0, "version").out == exits(0, "--version").out != ""
 
 
 def test_apply_offers_no_state(exits: Exits) -> None:
@@ -87,12 +60,10 @@ def test_list_hosts_knows_the_host_argument(words: list[str], inventory: str, ex
     assert "HOST is empty" in exits(64, "rdma", *words, "-i", inventory, "--list-hosts").err
 
 
-def test_list_hosts_says_what_is_wrong(inventory: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_hosts_says_what_is_wrong(inventory: str, exits: Exits) -> None:
     assert run(["plan", "--list-hosts"]) == run(["plan", "-i", inventory, "--list-hosts", "--output", "json"]) == 64
     assert run(["plan", "-i", inventory, "-l", "lab9", "--list-hosts"]) == 5
-    capsys.readouterr()
-    assert run(["plan", "-i", inventory, "-l", "lab1,lab9", "--list-hosts"]) == 0
-    told = capsys.readouterr()
+    told = exits(0, "plan", "-i", inventory, "-l", "lab1,lab9", "--list-hosts")
     assert told.out == "lab1\n" and "note: --limit lab9 matches no host; did you mean" in told.err
 
 
@@ -117,7 +88,8 @@ def test_a_number_that_is_none(given: str, inventory: str, exits: Exits) -> None
 @pytest.mark.fault("full-output")
 @pytest.mark.parametrize("argv", [["explain"], ["explain", "docker"], ["schema"], ["--help"], ["--version"]])
 def test_texts_on_a_full_disk(argv: list[str]) -> None:
-    done = python(*argv, to=FULL)
+    with FULL.open("w") as full:
+        done = gpuready(*argv, stdout=full)
     assert done.returncode == 74
     assert done.stderr == "error: the result was not written to stdout: No space left on device\n"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.errors import SpecErrors, UsageError
+from gpuready.core.errors import GpureadyError, UsageError
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load
 from gpuready.spec.model import NodeSpec
-from tests.command import Exits
+from tests.command import Exits, write_hosts
 
 HOSTS = """all:
   hosts:
@@ -24,9 +24,7 @@ HOSTS = """all:
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> str:
-    path = tmp_path / "hosts.yaml"
-    path.write_text(HOSTS)
-    return str(path)
+    return write_hosts(tmp_path, HOSTS)
 
 
 def specs(inventory: str, *texts: str) -> dict[str, NodeSpec]:
@@ -84,16 +82,9 @@ ERRORS = (
 
 
 @pytest.mark.parametrize(("text", "begin", "within"), ERRORS)
-def test_errors_are_those_of_a_file_with_the_option_as_the_place(
-    text: str, begin: str, within: str, inventory: str
-) -> None:
-    with pytest.raises(SpecErrors) as caught:
-        try:
-            specs(inventory, text)
-        except SpecErrors:
-            raise
-        except Exception as e:
-            raise SpecErrors([e]) from e  # type: ignore[list-item]
+def test_errors_are_those_of_a_file_at_the_option(text: str, begin: str, within: str, inventory: str) -> None:
+    with pytest.raises(GpureadyError) as caught:
+        specs(inventory, text)
     assert str(caught.value).startswith(begin) and within in str(caught.value)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gpuready.cli.app import run
-from tests.cli.test_cli_usage import _modules
-from tests.command import Exits
+from tests.command import Exits, imported, write_hosts
 
 HOSTS = """all:
   vars:
@@ -36,9 +35,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("INVENTORY_PROXY", "http://me:hunter2@proxy:3128")
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars" / "train.yml").write_text("gpuready:\n  runtimes:\n    docker: {shm_size: 8g}\n")
-    path = tmp_path / "hosts.yaml"
-    path.write_text(HOSTS)
-    return str(path)
+    return write_hosts(tmp_path, HOSTS)
 
 
 def listed(argv: list[str], exits: Exits) -> dict[str, Any]:
@@ -85,12 +82,11 @@ def test_the_table_shows_shared_values_once(inventory: str, tmp_path: Path, exit
 
 
 def test_skipped_hosts_have_a_reason(tmp_path: Path, exits: Exits) -> None:
-    path = tmp_path / "others.yaml"
-    path.write_text(OTHERS)
-    hosts = listed(["-i", str(path)], exits)
+    path = write_hosts(tmp_path, OTHERS)
+    hosts = listed(["-i", path], exits)
     assert hosts["web1"]["outcome"] == "skipped" and "no gpuready value" in hosts["web1"]["reason"]
     assert "ansible_port" in hosts["web1"]["notes"][0] and "inventory" not in hosts["web1"]
-    told = exits(0, "inventory", "-i", str(path)).out
+    told = exits(0, "inventory", "-i", path).out
     assert "gpu01: all defaults" in told and "skipped  web1: no gpuready value in the inventory" in told
 
 
@@ -106,4 +102,4 @@ def test_errors_are_those_of_plan(inventory: str, exits: Exits) -> None:
 
 
 def test_it_connects_to_nothing(inventory: str) -> None:
-    assert not {"pyinfra", "paramiko", "gevent", "rich"} & _modules(["inventory", "-i", inventory])
+    assert not {"pyinfra", "paramiko", "gevent", "rich"} & imported("inventory", "-i", inventory)

@@ -15,6 +15,7 @@ import sys
 import termios
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -25,31 +26,21 @@ from gpuready.cli.progress import HEARTBEAT, Plain, Terminal
 from tests.report.test_report_runs import sample
 
 
-class Clock:
-    """A time that the test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_plain_progress_is_a_line_a_change_and_a_heartbeat() -> None:
-    clock, out = Clock(), io.StringIO()
+    clock, out = Mock(return_value=100.0), io.StringIO()
     plain = Plain(lambda text: print(text, end="", file=out), clock)
     for name in ("gpu01", "gpu02"):
         plain.report(name, "connect")
         plain.report(name, "connect")
-    clock.now += 1.5
+    clock.return_value += 1.5
     plain.report("gpu01", "apply")
     plain.report("gpu02", "ok")
     for _ in range(100):
-        clock.now += 0.25
+        clock.return_value += 0.25
         plain.tick()
     assert "still" not in out.getvalue()
     for _ in range(150):
-        clock.now += 0.25
+        clock.return_value += 0.25
         plain.tick()
     assert out.getvalue().splitlines() == [
         "[   0.0 s] gpu01  connect",
@@ -77,13 +68,13 @@ def test_a_log_line_stays_above_the_live_ones() -> None:
 
 
 def test_the_terminal_shows_few_lines() -> None:
-    clock = Clock()
+    clock = Mock(return_value=100.0)
     terminal = Terminal(None, [f"gpu{n:02}" for n in range(64)], clock)  # type: ignore[arg-type]
     for n in range(40):
         terminal.report(f"gpu{n:02}", "probe")
     for n in range(10):
         terminal.report(f"gpu{n:02}", "ok")
-    clock.now += 3
+    clock.return_value += 3
     lines = terminal.lines()
     assert len(lines) == 22
     assert lines[0] == "gpu10  probe  3 s"
@@ -92,9 +83,9 @@ def test_the_terminal_shows_few_lines() -> None:
 
 def test_hosts_that_wait_take_no_line_from_those_at_work() -> None:
     """They have waited longest, but nothing happens there."""
-    clock = Clock()
+    clock = Mock(return_value=100.0)
     terminal = Terminal(None, [f"gpu{n:03}" for n in range(500)], clock)  # type: ignore[arg-type]
-    clock.now += 60
+    clock.return_value += 60
     for n in range(400, 403):
         terminal.report(f"gpu{n}", "apply")
     assert terminal.lines() == [

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpuready.cli.app import run
 from gpuready.core.check import passed
 from gpuready.core.compare import Comparison
 from gpuready.report.render import FABRIC_FORMATS, render
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state.model import NodeState
-from tests.command import write_states
+from tests.command import Exits, imported, write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, host, sample
 from tests.report.test_report_runs import run as made
 from tests.report.test_results_recorded import RECORDED
@@ -26,17 +23,6 @@ DATA = RECORDED["failed"]
 SAME_DOCKER = Comparison("docker", True, "Docker is on the node")
 
 
-@pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run ``gpuready report ...``: exit code, stdout, stderr."""
-
-    def report(*argv: object) -> tuple[int, str, str]:
-        code = run(["report", *map(str, argv)])
-        return code, *capsys.readouterr()
-
-    return report
-
-
 def written(path: Path, of: Run, code: int = 0) -> Path:
     path.write_text(render(of, code, "json"))
     return path
@@ -44,51 +30,50 @@ def written(path: Path, of: Run, code: int = 0) -> Path:
 
 @pytest.mark.parametrize("form", FABRIC_FORMATS)
 @pytest.mark.parametrize("name", sorted(RECORDED))
-def test_every_document_shows_in_each_format_that_fits(name: str, form: str, told: Any) -> None:
-    code, out, err = told(RECORDED[name], "--output", form)
+def test_every_document_shows_in_each_format_that_fits(name: str, form: str, exits: Exits) -> None:
     if form in ("csv", "svg") and json.loads(RECORDED[name].read_text())["verb"] != "fabric":
-        assert (code, out) == (64, "") and f"--output {form} does not fit " in err and "one of human, json," in err
-        return
-    assert (code, err) == (0, "")
-    assert out or form == "github"
+        told = exits(64, "report", RECORDED[name], "--output", form)
+        assert not told.out and f"--output {form} does not fit " in told.err and "one of human, json," in told.err
+    else:
+        told = exits(0, "report", RECORDED[name], "--output", form)
+        assert not told.err and (told.out or form == "github")
 
 
 @pytest.mark.parametrize("verb", ["inventory", "status"])
-def test_a_listing_has_no_report_for_ci(verb: str, told: Any, tmp_path: Path) -> None:
+def test_a_listing_has_no_report_for_ci(verb: str, exits: Exits, tmp_path: Path) -> None:
     listing = written(tmp_path / "a.json", made(verb, host("a")))
-    assert told(listing, "--output", "json")[0] == 0
-    code, _, err = told(listing, "--output", "junit")
-    assert code == 64 and f"a result of {verb}\n  fix:     one of human, json, jsonl\n" in err
+    exits(0, "report", listing, "--output", "json")
+    told = exits(64, "report", listing, "--output", "junit")
+    assert f"a result of {verb}\n  fix:     one of human, json, jsonl\n" in told.err
 
 
 @pytest.mark.parametrize("verb", ["plan", "verify", "nccl", "compat"])
-def test_it_counts_hosts_as_the_run_did(
-    verb: str, told: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_counts_hosts_as_the_run_did(verb: str, exits: Exits, tmp_path: Path) -> None:
     """One host with GPUs, one that may not be a GPU node, and one that gpuready does not manage."""
     recorded = NodeState.model_validate_json((ROOT / "tests/data/h200-mounted-driver/state.json").read_bytes())
     states = write_states(tmp_path / "states.json", {"gpu": recorded, "plain": NodeState()})
     hosts = {"gpu": {"gpuready": {}}, "plain": {"gpuready": {}}, "other": {}}
     (tmp_path / "hosts.yaml").write_text(json.dumps({"all": {"hosts": hosts}}))
-    argv = [verb, "-i", str(tmp_path / "hosts.yaml"), "--state", states, "--output", f"json:{tmp_path / 'r.json'}"]
-    run([*argv, "--output", "human", *(["--image-cuda", "12.4.1"] if verb == "compat" else [])])
-    shown = capsys.readouterr().out.splitlines()
+    result = tmp_path / "r.json"
+    argv = [verb, "-i", tmp_path / "hosts.yaml", "--state", states, "--output", f"json:{result}", "--output", "human"]
+    argv += ["--image-cuda", "12.4.1"] if verb == "compat" else []
+    shown = exits(0 if verb == "plan" else 3, *argv).out.splitlines()
     assert "2 hosts" in shown[0] and "2 probed" in shown[0]
-    again = told(tmp_path / "r.json")[1].splitlines()
+    again = exits(0, "report", result).out.splitlines()
     assert (again[0], again[-1]) == (shown[0], shown[-1])
-    both = told(tmp_path / "r.json", tmp_path / "r.json")[1]
+    both = exits(0, "report", result, result).out
     assert both.count(", 2 hosts, exit ") == 2 and both.endswith("no change on 2 hosts\n")
 
 
-def test_it_says_what_the_run_itself_said(told: Any) -> None:
-    assert told(DATA)[1].splitlines()[-1] == "NOT OK: 2 hosts: all 2 FAILED; level effective, 0 GPU checks; exit 1 " \
-        "(a host failed)"  # fmt: skip
+def test_it_says_what_the_run_itself_said(exits: Exits) -> None:
+    counts = "NOT OK: 2 hosts: all 2 FAILED; level effective, 0 GPU checks"
+    assert exits(0, "report", DATA).out.splitlines()[-1] == f"{counts}; exit 1 (a host failed)"
 
 
-def test_a_file_and_stdin(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_and_stdin(exits: Exits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with DATA.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert told("-", "--output", f"html:{tmp_path / 'r.html'}")[0] == 0
+        exits(0, "report", "-", "--output", f"html:{tmp_path / 'r.html'}")
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -102,29 +87,25 @@ def test_a_file_and_stdin(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
         ('{"schema": "gpuready/result/1", "hosts": []}', "another release wrote it"),
     ],
 )
-def test_other_files_are_refused_by_name_and_reason(text: str, message: str, told: Any, tmp_path: Path) -> None:
+def test_other_files_are_refused_by_name_and_reason(text: str, message: str, exits: Exits, tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_text(text)
     for argv in ([path], [DATA, path], [path, DATA]):
-        code, _, err = told(*argv)
-        assert code == 5 and f"{path}: " in err and message in err and "fix:" in err, err
-    assert told(tmp_path / "absent.json")[0] == 5
+        err = exits(5, "report", *argv).err
+        assert f"{path}: " in err and message in err and "fix:" in err, err
+    exits(5, "report", tmp_path / "absent.json")
 
 
-def test_an_endless_file_is_refused(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_file_is_refused(exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuready.cli.documents._MOST", 1000)
-    code, _, err = told(DATA)
-    assert code == 5 and "cannot be read" in err
+    assert "cannot be read" in exits(5, "report", DATA).err
 
 
 def test_it_needs_no_engine() -> None:
-    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    argv = [sys.executable, "-c", code, "report", str(DATA), str(DATA)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert not {"gevent", "paramiko", "pyinfra", "jinja2"} & set(done.stderr.split())
+    assert not {"gevent", "paramiko", "pyinfra", "jinja2"} & imported("report", DATA, DATA)
 
 
-def test_what_changed(told: Any, tmp_path: Path) -> None:
+def test_what_changed(exits: Exits, tmp_path: Path) -> None:
     seen = check("gpu.count", passed("8 GPUs seen"))
     before = made(
         "verify",
@@ -140,56 +121,57 @@ def test_what_changed(told: Any, tmp_path: Path) -> None:
         host("new"),
     )
     a, b = written(tmp_path / "a.json", before, 3), written(tmp_path / "b.json", after, 3)
-    code, out, err = told(a, b)
-    assert (code, err) == (0, "")
+    out, err = exits(0, "report", a, b)
+    assert err == ""
     assert "only in after: new\n" in out and "only in before: gone\n" in out
     assert "  differs -> ok on gpu01\n" in out and "  CHECKS FAILED -> differs on gpu02\n" in out
     assert "  toolkit: differs -> as wanted on gpu01\n" in out and "  docker: as wanted -> differs on gpu02\n" in out
     assert "  docker.live-restore: as wanted -> false (expected true) on gpu02\n" in out
     assert "1 check has the same status in other words" in out
     assert out.splitlines()[-1] == "2 hosts changed, 1 only in before, 1 only in after, 0 unchanged"
-    found = json.loads(told(a, b, "--output", "json")[1])
+    found = json.loads(exits(0, "report", a, b, "--output", "json").out)
     assert (found["schema"], found["appeared"], found["vanished"]) == ("gpuready/changes/1", ["new"], ["gone"])
     assert {"kind": "summary", "name": "gpu.count", "before": "8 GPUs seen", "after": "7 GPUs seen", "detail": ""} in (
         found["hosts"]["gpu01"]
     )
 
 
-def test_the_same_run_has_no_change(told: Any) -> None:
-    assert told(RECORDED["plan-h200"], RECORDED["plan-h200"])[1].splitlines()[-1] == "no change on 1 host"
+def test_the_same_run_has_no_change(exits: Exits) -> None:
+    out = exits(0, "report", RECORDED["plan-h200"], RECORDED["plan-h200"]).out
+    assert out.splitlines()[-1] == "no change on 1 host"
 
 
-def test_runs_of_different_commands_are_not_compared(told: Any, tmp_path: Path) -> None:
+def test_runs_of_different_commands_are_not_compared(exits: Exits, tmp_path: Path) -> None:
     plan = written(tmp_path / "p.json", made("plan", host("a", "would_change", ComponentRun(DOCKER))))
     verify = written(tmp_path / "v.json", made("verify", host("a", "would_change", ComponentRun(DOCKER))), 3)
-    code, out, err = told(plan, verify)
-    assert (code, out) == (64, "") and f"{plan} is a result of plan, and {verify} of verify: " in err
+    out, err = exits(64, "report", plan, verify)
+    assert out == "" and f"{plan} is a result of plan, and {verify} of verify: " in err
 
 
-def test_what_a_run_did_not_look_at_did_not_change(told: Any, tmp_path: Path) -> None:
+def test_what_a_run_did_not_look_at_did_not_change(exits: Exits, tmp_path: Path) -> None:
     lost = written(tmp_path / "b.json", made("verify", HostRun("gpu01", "unreachable")), 4)
     looked = written(tmp_path / "a.json", made("verify", host("gpu01", "ok", ComponentRun(SAME))))
-    out = told(looked, lost)[1]
+    out = exits(0, "report", looked, lost).out
     assert "  ok -> UNREACHABLE on gpu01" in out and "(not judged)" not in out
 
 
-def test_many_hosts_share_a_line(told: Any, tmp_path: Path) -> None:
+def test_many_hosts_share_a_line(exits: Exits, tmp_path: Path) -> None:
     names = [f"gpu{n:03}" for n in range(1, 501)]
     a = written(tmp_path / "a.json", made("verify", *map(host, names)))
     b = written(tmp_path / "b.json", made("verify", *(host(name, checks=(STUB,)) for name in names)), 3)
-    out = told(a, b)[1]
+    out = exits(0, "report", a, b).out
     assert "libcuda.stub: (not judged) -> fail on gpu[001-500]: the cache lists a stub" in out
     assert len(out.splitlines()) < 20
 
 
 @pytest.mark.fault("D8")
-def test_a_document_may_be_hostile(told: Any, tmp_path: Path) -> None:
+def test_a_document_may_be_hostile(exits: Exits, tmp_path: Path) -> None:
     bad = json.loads(render(sample("failed"), CODES["failed"], "json"))
     bad["hosts"] = {f"{name}\x1b[2J\nOK": value for name, value in bad["hosts"].items()}
     (tmp_path / "b.json").write_text(json.dumps(bad))
     for argv in ([tmp_path / "b.json"], [DATA, tmp_path / "b.json"]):
-        code, out, _ = told(*argv)
-        assert code == 0 and "\x1b" not in out and not any(line == "OK" for line in out.splitlines())
+        out = exits(0, "report", *argv).out
+        assert "\x1b" not in out and not any(line == "OK" for line in out.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -202,6 +184,5 @@ def test_a_document_may_be_hostile(told: Any, tmp_path: Path) -> None:
         ([DATA, "--output", "yaml"], "no format 'yaml'"),
     ],
 )
-def test_wrong_usage(argv: list[object], message: str, told: Any) -> None:
-    code, _, err = told(*argv)
-    assert code == 64 and message in err
+def test_wrong_usage(argv: list[object], message: str, exits: Exits) -> None:
+    assert message in exits(64, "report", *argv).err

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.report.mask import mask_state
-from gpuready.state.model import NodeState
-from tests.command import Exits
-from tests.lab import scale
+from tests.command import Exits, imported
 from tests.report.test_report_runs import STATE
 
 HOSTS = "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {hardware: {gpus: none}}\n"
@@ -50,17 +46,11 @@ def state() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("verb", ["plan", "verify"])
-def test_no_pyinfra_and_no_gevent(verb: str, files: Files, state: dict[str, Any]) -> None:
-    code = (
-        "import sys\nfrom gpuready.cli.main import run\ncode = run(sys.argv[1:])\n"
-        "print(code, sorted({'pyinfra', 'gevent'} & set(sys.modules)), file=sys.stderr)"
-    )
+def test_no_pyinfra_and_no_gevent(verb: str, files: Files, state: dict[str, Any], exits: Exits) -> None:
     argv = files.argv(verb, recorded(gpu01=state, gpu02=state))
-    done = subprocess.run(
-        [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=scale.seconds(60), check=False
-    )
-    assert done.stderr == ("0 []\n" if verb == "plan" else "3 []\n")
-    assert "gpu[01-02]" in done.stdout and "0 execs" in done.stdout
+    assert not {"pyinfra", "gevent"} & imported(*argv)
+    told = exits(0 if verb == "plan" else 3, *argv).out
+    assert "gpu[01-02]" in told and "0 execs" in told
 
 
 def test_a_document_gives_each_host_its_state(files: Files, state: dict[str, Any], exits: Exits) -> None:
@@ -76,9 +66,7 @@ def test_what_probe_prints_reads_back(files: Files, state: dict[str, Any], exits
     assert "docker: would change on gpu[01-02]" in told.out
 
 
-def test_only_leaves_out_the_other_components_and_their_checks(
-    files: Files, state: dict[str, Any], exits: Exits
-) -> None:
+def test_only_leaves_out_other_components_and_their_checks(files: Files, state: dict[str, Any], exits: Exits) -> None:
     argv = files.argv("plan", recorded(gpu01=state, gpu02=state), "--only", "docker", "--output", "json")
     host = exits(0, *argv).document["hosts"]["gpu01"]
     assert [item["name"] for item in host["components"]] == ["docker"]
@@ -94,9 +82,9 @@ def test_a_surprise_on_one_host_is_that_hosts_outcome(
 
     monkeypatch.setattr("gpuready.evaluate.run_checks", judge)
     told = exits(70, *files.argv("plan", recorded(gpu01=state, gpu02=state), "--output", "json"))
-    found = told.document
-    assert found["hosts"]["gpu01"]["outcome"] == "would_change"
-    assert found["hosts"]["gpu02"]["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
+    hosts = told.document["hosts"]
+    assert hosts["gpu01"]["outcome"] == "would_change"
+    assert hosts["gpu02"]["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
     assert "Traceback" in told.err and "Traceback" not in told.out
 
 
@@ -108,14 +96,12 @@ def test_a_bare_state_needs_one_host(files: Files, state: dict[str, Any], exits:
 def test_verify_counts_active_checks_that_were_recorded(files: Files, state: dict[str, Any], exits: Exits) -> None:
     state["active"] = {"done": {}}
     found = exits(3, *files.argv("verify", state, "--limit", "gpu01", "--output", "json")).document
-    ids = [check["id"] for check in found["hosts"]["gpu01"]["checks"]]
-    assert "docker.smoke" in ids
+    assert "docker.smoke" in [check["id"] for check in found["hosts"]["gpu01"]["checks"]]
 
 
 BAD = (
     ("", "not JSON"),
     ("[]", "a state document is a mapping"),
-    ("{", "not JSON"),
     ("[" * 100_000, "not JSON"),
     ({"schema": "gpuready/result/2", "hosts": {}}, "this gpuready reads 'gpuready/result/1'"),
     ({"schema": "gpuready/result/1", "hosts": {}}, "there is no state in it"),
@@ -132,16 +118,11 @@ BAD = (
 @pytest.mark.parametrize(("document", "words"), BAD)
 def test_bad_state_files_are_5(document: object, words: str, files: Files, exits: Exits) -> None:
     told = exits(5, *files.argv("verify", document, "--output", "json"))
-    found = told.document
-    assert found["error"]["kind"] == "state" and words in told.err and "Traceback" not in told.err
+    assert told.document["error"]["kind"] == "state" and words in told.err and "Traceback" not in told.err
 
 
 def test_a_missing_state_file_is_5(files: Files, exits: Exits) -> None:
     assert "No such file" in exits(5, "plan", "-i", str(files.hosts), "--state", "/nonexistent.json").err
-
-
-def test_a_fresh_state_of_another_field_order_is_the_same(state: dict[str, Any]) -> None:
-    assert NodeState.model_validate(dict(reversed(state.items()))) == NodeState.model_validate(state)
 
 
 MESSAGE = "docker: Error response from daemon: unknown or invalid runtime name: nvidia."

@@ -17,7 +17,7 @@ from gpuready.cli.hostkey import target
 from gpuready.core.errors import UnreachableError
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
-from tests.command import Exits
+from tests.command import Exits, write_hosts
 
 OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"
 
@@ -68,12 +68,9 @@ def known(tmp_path: Path) -> Path:
 @pytest.fixture
 def hosts(tmp_path: Path, server: Server, known: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("HOME", str(tmp_path))
-    path = tmp_path / "hosts.yaml"
-    path.write_text(
-        "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {}\n    ansible_host: 127.0.0.1\n"
-        f"    ansible_port: {server.port}\n    ansible_ssh_common_args: -o UserKnownHostsFile={known}\n"
-    )
-    return str(path)
+    text = "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {}\n    ansible_host: 127.0.0.1\n"
+    text += f"    ansible_port: {server.port}\n    ansible_ssh_common_args: -o UserKnownHostsFile={known}\n"
+    return write_hosts(tmp_path, text)
 
 
 def test_a_new_key_is_shown_and_stored_once(hosts: str, server: Server, known: Path, exits: Exits) -> None:
@@ -86,10 +83,9 @@ def test_a_new_key_is_shown_and_stored_once(hosts: str, server: Server, known: P
 
 
 def test_without_a_terminal_the_keys_are_shown_and_not_stored(
-    hosts: str, server: Server, known: Path, capsys: pytest.CaptureFixture[str]
+    hosts: str, server: Server, known: Path, exits: Exits
 ) -> None:
-    assert run(["trust", "-i", hosts]) == 64
-    told = capsys.readouterr()
+    told = exits(64, "trust", "-i", hosts)
     assert f"gpu02  new      {server.name}  ecdsa-sha2-nistp256 {server.key.fingerprint}" in told.out
     assert "needs --yes" in told.err and "ssh-keygen -lf" in told.err and not known.exists()
     known.parent.mkdir()
@@ -97,13 +93,10 @@ def test_without_a_terminal_the_keys_are_shown_and_not_stored(
     assert run(["trust", "-i", hosts]) == 0  # nothing to ask
 
 
-def test_after_no_nothing_is_stored(
-    hosts: str, known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_no_nothing_is_stored(hosts: str, known: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *text, **options: False)
-    assert run(["trust", "-i", hosts]) == 7
-    assert capsys.readouterr().out.endswith("\nno key was stored\n") and not known.exists()
+    assert exits(7, "trust", "-i", hosts).out.endswith("\nno key was stored\n") and not known.exists()
 
 
 def test_a_hashed_name_is_recognised(hosts: str, server: Server, known: Path) -> None:
@@ -145,9 +138,8 @@ def test_a_file_without_a_last_newline(tmp_path: Path) -> None:
 
 
 def test_unreachable_is_4(tmp_path: Path, exits: Exits) -> None:
-    path = tmp_path / "hosts.yaml"
-    path.write_text("all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
-    assert "lab1  UNREACHABLE" in exits(4, "trust", "-i", str(path), "--yes").out
+    path = write_hosts(tmp_path, "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
+    assert "lab1  UNREACHABLE" in exits(4, "trust", "-i", path, "--yes").out
 
 
 def test_where_to_ask_follows_the_ssh_configuration(tmp_path: Path) -> None:

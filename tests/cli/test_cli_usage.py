@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -21,9 +20,9 @@ from gpuready.node import NODE
 from gpuready.report.exitcode import MEANING
 from gpuready.report.result import result_schema
 from gpuready.state import probe
-from tests.command import VALIDATOR, Exits
-from tests.lab import scale
+from tests.command import VALIDATOR, Exits, gpuready, imported, python
 
+PLAN = f"'{sys.executable}' -m gpuready plan -i"
 HOSTS = "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n"
 
 
@@ -33,22 +32,6 @@ def inventory(tmp_path: Path) -> Path:
     path = tmp_path / "hosts.yaml"
     path.write_text(HOSTS)
     return path
-
-
-def gpuready(*argv: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run the console script without a terminal."""
-    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": "deploys"} | more.pop("env", {})
-    command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", *map(str, argv)]
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=scale.seconds(120),
-        check=False,
-        **more,
-    )
 
 
 USAGE: tuple[tuple[list[str], str], ...] = (
@@ -174,17 +157,13 @@ def test_a_bug_of_ours_is_70_with_its_traceback_on_stderr_only(
     inventory: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpuready.cli.request.load", lambda *sources, **options: 1 / 0)
-    told = exits(70, "plan", "-i", str(inventory), "--output", "json")
-    found = told.document
-    assert found["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
+    told = exits(70, "plan", "-i", inventory, "--output", "json")
+    assert told.document["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
     assert "Traceback" in told.err
 
 
 def test_ctrl_c_before_anything_began(inventory: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*sources: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gpuready.cli.request.load", interrupt)
+    monkeypatch.setattr("gpuready.cli.request.load", Mock(side_effect=KeyboardInterrupt))
     found = exits(130, "verify", "-i", str(inventory), "--output", "json").document
     assert (found["verb"], found["error"]["kind"]) == ("verify", "interrupted")
 
@@ -202,37 +181,27 @@ def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
     assert all(f"\n  {code}  " in text for code in MEANING)
 
 
-def _modules(argv: list[str]) -> set[str]:
-    """The modules that ``gpuready ARGV`` imports."""
-    code = "import sys; from gpuready.cli.main import run; run(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
-    assert done.stdout
-    return set(done.stderr.split())
-
-
-@pytest.mark.parametrize(
-    "argv", [["--version"], ["--help"], *([verb, "--help"] for verb in ("plan", "apply", "verify", "probe", "remove"))]
+ENGINE = {"jinja2", "pyinfra"}
+PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
+RESULT = {"gpuready.report.result", "gpuready.tools.fabric.verdict"}
+COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask"}
+LIGHT: tuple[tuple[list[str], set[str]], ...] = (
+    *(
+        ([*verb, "--help"], ENGINE | COMPONENTS)
+        for verb in ([], ["plan"], ["apply"], ["verify"], ["probe"], ["remove"])
+    ),
+    (["--version"], ENGINE | COMPONENTS),
+    # pydantic looks for plugins in all installed packages when it builds its first model.
+    (["explain"], ENGINE | PARSERS | RESULT | {"pydantic.plugin._loader"}),
+    (["explain", "docker"], ENGINE | PARSERS | RESULT),
+    (["schema"], ENGINE | PARSERS | RESULT),
+    (["plan", "-i", "HOSTS"], RESULT | {"tomlkit"}),
 )
-def test_help_loads_no_component(argv: list[str]) -> None:
-    heavy = {"pydantic", "jinja2", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask", "pyinfra"}
-    assert not heavy & _modules(argv)
 
 
-@pytest.mark.parametrize("argv", [["explain"], ["explain", "docker"], ["schema"]])
-def test_texts_load_no_parser_and_no_engine(argv: list[str]) -> None:
-    heavy = {"yaml", "tomlkit", "packaging", "jinja2", "rich", "gevent", "paramiko", "pyinfra"}
-    assert not (heavy | {"gpuready.report.result", "gpuready.tools.fabric.verdict"}) & _modules(argv)
-
-
-def test_explain_builds_no_model() -> None:
-    """pydantic looks for plugins in all installed packages when it builds its first model."""
-    assert "pydantic.plugin._loader" not in _modules(["explain"])
-
-
-def test_plan_loads_no_model_of_the_result(inventory: Path) -> None:
-    assert not {"gpuready.report.result", "gpuready.tools.fabric.verdict", "tomlkit"} & _modules(
-        ["plan", "-i", str(inventory)]
-    )
+@pytest.mark.parametrize(("argv", "heavy"), LIGHT, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_what_a_command_does_not_load(argv: list[str], heavy: set[str], inventory: Path) -> None:
+    assert not heavy & imported(*(inventory if word == "HOSTS" else word for word in argv))
 
 
 def test_what_a_run_loads_before_it_connects(inventory: Path) -> None:
@@ -245,8 +214,7 @@ def test_what_a_run_loads_before_it_connects(inventory: Path) -> None:
         "sys.addaudithook(connects)\n"
         "from gpuready.cli.main import run\nrun(sys.argv[1:])\n"
     )
-    argv = [sys.executable, "-c", code, "plan", "-i", str(inventory)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    done = python("-c", code, "plan", "-i", inventory, check=True)
     (loaded,) = [set(line.split()) for line in done.stderr.splitlines() if line.startswith("CONNECTS")]
     assert "paramiko" in loaded
     assert not {f"gpuready.{name}" for name in ("node", "catalogue", "cuda.predict", "report.human")} & loaded
@@ -273,8 +241,7 @@ def _garbage(*argv: str) -> str:
         "atexit.register(tell)\n"
         "before = count()\nmain()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[-1]
+    return python("-c", code, *argv).stdout.splitlines()[-1]
 
 
 def test_what_help_says_without_loading_it_is_so() -> None:
@@ -288,20 +255,17 @@ def test_version_names_the_engine_without_loading_it() -> None:
     assert [part.split()[0] for part in done.stdout.split(",")] == ["gpuready", "pyinfra", "paramiko"]
 
 
-def test_color_is_only_where_it_is_wanted(inventory: Path) -> None:
+def test_color_is_only_where_it_is_wanted(inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in gpuready("plan", "-i", inventory).stdout
     assert "\x1b[31m" in gpuready("plan", "-i", inventory, "--color", "always").stdout
-    assert "\x1b" not in gpuready("plan", "-i", inventory, "--color", "never", env={"CLICOLOR_FORCE": "1"}).stdout
+    monkeypatch.setenv("CLICOLOR_FORCE", "1")
+    assert "\x1b" not in gpuready("plan", "-i", inventory, "--color", "never").stdout
 
 
 @pytest.mark.fault("closed-streams")
 def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
-    command = (
-        f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'; echo code $? >&2"
-    )
-    done = subprocess.run(
-        ["sh", "-c", f"({command}) | true"], capture_output=True, text=True, timeout=scale.seconds(60), check=False
-    )
+    command = f"({PLAN} '{inventory}'; echo code $? >&2) | true"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert "code 4" in done.stderr
     assert "Broken" not in done.stderr and "Traceback" not in done.stderr
 
@@ -310,10 +274,7 @@ def test_a_reader_that_leaves_is_no_error(inventory: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_result_that_cannot_be_written_is_told(inventory: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-c", "from gpuready.cli.main import main; main()", "plan", "-i", str(inventory)]
-        lost = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=scale.seconds(60), check=False
-        )
+        lost = gpuready("plan", "-i", inventory, stdout=full)
     assert lost.returncode == 4 and "not written to stdout" in lost.stderr and "Traceback" not in lost.stderr
 
 
@@ -352,8 +313,6 @@ def test_schemas_are_schemas(exits: Exits) -> None:
 
 @pytest.mark.fault("closed-streams")
 def test_closed_streams_are_no_bug(inventory: Path) -> None:
-    command = f"'{sys.executable}' -c 'from gpuready.cli.main import main; main()' plan -i '{inventory}'"
     for closed in ("2>&-", ">&-", "<&- >&- 2>&-"):
-        assert (
-            subprocess.run(["sh", "-c", f"{command} {closed}"], stdout=subprocess.DEVNULL, check=False).returncode == 4
-        )
+        command = f"{PLAN} '{inventory}' {closed}"
+        assert subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, check=False).returncode == 4

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gpuready.cli.app import run
 from gpuready.core.errors import InventoryError
 from gpuready.core.files import read_file, why_not
 from gpuready.operations.knownhosts import KnownHosts
+from tests.command import Exits, gpuready, write_hosts
 from tests.lab import scale
 
 IRREGULAR: dict[str, Callable[[Path], object]] = {
@@ -31,12 +29,9 @@ NAME = "known_hosts-1.0-py3-none-any.whl"
 
 def hosts(at: Path, spec: str = "", arguments: str = "") -> str:
     """An inventory of one host, from which nothing answers."""
-    path = at / "hosts.yaml"
-    path.write_text(
-        "all:\n  hosts:\n    n1:\n      ansible_host: 127.0.0.1\n      ansible_port: 1\n"
-        f"      ansible_ssh_common_args: {arguments or '-C'}\n      gpuready: {{{spec}}}\n"
-    )
-    return str(path)
+    text = "all:\n  hosts:\n    n1:\n      ansible_host: 127.0.0.1\n      ansible_port: 1\n"
+    text += f"      ansible_ssh_common_args: {arguments or '-C'}\n      gpuready: {{{spec}}}\n"
+    return write_hosts(at, text)
 
 
 @pytest.fixture(autouse=True)
@@ -62,28 +57,25 @@ def given(at: Path, path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.fault("irregular-input")
 @pytest.mark.parametrize("kind", IRREGULAR)
-def test_what_is_not_a_regular_file_is_refused_at_once(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path, exits: Exits) -> None:
     path = tmp_path / "in" / NAME
     path.parent.mkdir()
     IRREGULAR[kind](path)
     for place, words in given(tmp_path, path).items():
         if (kind, place) != ("directory", "-i"):  # an inventory may be one
-            assert run(words) == 5 and "not a regular file" in capsys.readouterr().err, place
+            assert "not a regular file" in exits(5, *words).err, place
     with pytest.raises(InventoryError, match="not a regular file"):
         KnownHosts(path)
 
 
 @pytest.mark.fault("irregular-input")
-def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, exits: Exits) -> None:
     path = tmp_path / "in" / NAME
     path.parent.mkdir()
     with path.open("wb") as file:
         file.truncate(1 << 40)
     for place in ("-i", "--limit", "--state", "secret"):
-        assert run(given(tmp_path, path)[place]) == 5, place
-        assert "cannot be read: larger than " in capsys.readouterr().err, place
+        assert "cannot be read: larger than " in exits(5, *given(tmp_path, path)[place]).err, place
     with pytest.raises(InventoryError, match="larger than 100 MB"):
         KnownHosts(path)
 
@@ -91,10 +83,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, capsys: pytest
 @pytest.mark.fault("irregular-input")
 def test_known_hosts_from_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "known_hosts")
-    code = "import sys\nfrom gpuready.cli.main import run\nsys.exit(run(sys.argv[1:]))"
-    words = ["plan", "-i", hosts(tmp_path, arguments=KNOWN.format(path=tmp_path / "known_hosts"))]
-    done = subprocess.run([sys.executable, "-c", code, *words], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=scale.seconds(60), check=False)  # fmt: skip
+    done = gpuready("plan", "-i", hosts(tmp_path, arguments=KNOWN.format(path=tmp_path / "known_hosts")))
     assert done.returncode == 5 and "not a regular file" in done.stderr and "Traceback" not in done.stderr, done
 
 

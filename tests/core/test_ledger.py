@@ -63,11 +63,7 @@ def test_an_interrupted_run_is_continued() -> None:
 
 def test_remove_only_stops_where_another_component_needs_it() -> None:
     state = _state({f"{KEPT}/packages.original": ""})
-    engine = {
-        "version": "26.1.5",
-        "runtimes": {"nvidia": "nvidia-container-runtime"},
-        "default_runtime": "runc",
-    }
+    engine = {"version": "26.1.5", "runtimes": {"nvidia": "nvidia-container-runtime"}, "default_runtime": "runc"}
     files = {
         "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}',
         f"{KEPT}/etc/docker/daemon.json.absent": "",

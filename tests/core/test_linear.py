@@ -25,6 +25,7 @@ from gpuready.messages.find import TABLE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    import sre_compile
     import sre_constants as sre
     import sre_parse
 
@@ -136,24 +137,14 @@ def of_messages() -> Iterator[Use]:
             yield Use("messages", number, "search", re.compile(pattern))
 
 
-def _char(items: Any) -> str:
-    """A character of a set."""
-    negated = items[0][0] is sre.NEGATE
-    for code in (*map(ord, "a0- =:.\"'/\t\nA_{[@,;x"), *range(33, 127), 0xFC):
-        hit = any(
-            (op is sre.LITERAL and arg == code) or (op is sre.RANGE and arg[0] <= code <= arg[1])
-            or (op is sre.CATEGORY and _category(arg, chr(code)))
-            for op, arg in items
-        )  # fmt: skip
-        if hit != negated:
-            return chr(code)
-    return "a"
+#: Candidates for a character that a part of a pattern matches.
+CHARACTERS = [*"a0- =:.\"'/\t\nA_{[@,;x", *map(chr, range(33, 127)), "\u00fc"]
 
 
-def _category(category: Any, char: str) -> bool:
-    name = str(category).rpartition("_")[2].lower()
-    inside = {"digit": char.isdigit(), "space": char.isspace(), "word": char.isalnum() or char == "_"}[name]
-    return inside != ("NOT" in str(category))
+def _char(parsed: Any, *part: Any) -> str:
+    """A character that one element of a pattern matches."""
+    one = sre_compile.compile(sre_parse.SubPattern(parsed.state, [part]))
+    return next((char for char in CHARACTERS if one.match(char)), "a")
 
 
 def parts(parsed: Any, found: dict[int, str]) -> list[str]:
@@ -162,12 +153,8 @@ def parts(parsed: Any, found: dict[int, str]) -> list[str]:
     for op, arg in parsed:
         if op is sre.LITERAL:
             made.append(chr(arg))
-        elif op is sre.NOT_LITERAL:
-            made.append("b" if arg == ord("a") else "a")
-        elif op is sre.ANY:
-            made.append("a")
-        elif op is sre.IN:
-            made.append(_char(arg))
+        elif op in (sre.NOT_LITERAL, sre.ANY, sre.IN):
+            made.append(_char(parsed, op, arg))
         elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             made += parts(arg[2], found) * max(arg[0], 1)
         elif op is sre.SUBPATTERN:

@@ -95,19 +95,18 @@ def test_the_operators_toolkit_is_judged_where_it_lies() -> None:
     assert verdict("repository.candidate", node)[0] == "skip"
 
 
-def test_an_owner_without_a_toolkit_is_a_failure() -> None:
-    status, text = verdict("toolkit.version", state("operator_toolkit"))
-    assert status == "fail" and OPERATOR_CTK in text
-
-
-def test_the_operators_command_is_none_of_a_host_that_owns_its_toolkit() -> None:
-    tools = {OPERATOR_CTK: Tool(path=OPERATOR_CTK, version_line="version 1.20.0")}
-    assert verdict("toolkit.version", state("operator", toolkit="1.20.0-1", tools=tools))[0] == "fail"
-
-
-def test_an_image_whose_toolkit_cannot_tell_its_version_fails() -> None:
-    tools = {"nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line="Segmentation fault")}
-    assert verdict("toolkit.version", state("dlvm", toolkit="1.18.0-1", tools=tools))[0] == "fail"
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        (state("operator_toolkit"), OPERATOR_CTK),
+        (state("operator", toolkit="1.20.0-1", tools={OPERATOR_CTK: Tool(path=OPERATOR_CTK)}), "no nvidia-ctk"),
+        (state("dlvm", toolkit="1.18.0-1", tools={"nvidia-ctk": Tool(path="/c", version_line="Segmentation")}), "/c"),
+    ],
+    ids=["an owner without one", "the host owns its own, and lacks the command", "it cannot tell its version"],
+)
+def test_a_toolkit_that_fails(node: NodeState, says: str) -> None:
+    status, text = verdict("toolkit.version", node)
+    assert status == "fail" and says in text
 
 
 def test_a_docker_that_the_operator_left_alone_is_no_failure() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.cli.app import run
 from gpuready.core.errors import InventoryError, SpecErrors
 from gpuready.inventory import programs
 from gpuready.inventory.hosts import HostEntry, load
+from tests.command import Exits
 
 PLUGIN = "plugin: constructed\nstrict: true\ngroups: {big: gpus | int > 4}\n"
 PASSWORD = "p w'$x"
@@ -24,20 +24,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An inventory directory with an encrypted file, a plugin and a program; without this machine's settings."""
     pytest.importorskip("ansible", reason="ansible-core")
     (tmp_path / "ansible.cfg").write_text("[defaults]\n")
-    for name, value in {
-        "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg"),
-        "HOME": str(tmp_path),
-        "LC_ALL": "C.UTF-8",
-    }.items():
+    for name, value in (("ANSIBLE_CONFIG", f"{tmp_path}/ansible.cfg"), ("HOME", str(tmp_path)), ("LC_ALL", "C.UTF-8")):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
     inventory = tmp_path / "inventory"
     (inventory / "group_vars").mkdir(parents=True)
     (inventory / "10-hosts.ini").write_text("[train]\ngpu1 ansible_host=10.0.0.1 gpus=8\ngpu2 gpus=4\n")
     program = inventory / "20-program"
-    program.write_text(
-        f"#!/bin/sh\necho '{json.dumps({'train': ['gpu3'], '_meta': {'hostvars': {'gpu3': {'gpus': 1}}}})}'\n"
-    )
+    program.write_text('#!/bin/sh\necho \'{"train": ["gpu3"], "_meta": {"hostvars": {"gpu3": {"gpus": 1}}}}\'\n')
     program.chmod(0o755)
     (inventory / "30.yml").write_text(PLUGIN)
     (tmp_path / "pass").write_text("pw\n")
@@ -135,7 +129,5 @@ def test_bytes_and_time_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists(), "it still runs"
 
 
-def test_it_needs_allow_exec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {}}}}\n")
-    assert run(["inventory", "-i", str(tmp_path / "hosts.yaml"), "--ansible"]) == 64
-    assert "--allow-exec" in capsys.readouterr().err
+def test_it_needs_allow_exec(exits: Exits) -> None:
+    assert "--allow-exec" in exits(64, "inventory", "-i", "hosts.yaml", "--ansible").err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import load
 from gpuready.spec.source_values import Shown
+from tests.command import write_hosts
 
 TODAY = datetime.date(2026, 11, 1)
 
@@ -54,201 +55,26 @@ def first_line(block: str, *says: str) -> Bad:
     return spec(block, 1, *says)
 
 
-DIRECTORY = "allowed: an absolute directory"
+def in_file() -> Iterator[Bad]:
+    """The cases of bad_specs.yaml, whose head of two lines explains the form."""
+    block: list[str] = []
+    for row in Path(__file__).with_name("bad_specs.yaml").read_text("utf-8").splitlines()[2:]:
+        text, mark, says = row.partition("#!")
+        block += [text.rstrip()] if text else []
+        if mark:
+            yield spec("\n".join(block), len(block), *says.strip().split(" ... "))
+            block = []
+
+
 SPECS = [
-    spec(
-        "tolkit: {hold: true}",
-        1,
-        "unknown key",
-        "given 'tolkit'; allowed: a mapping with hardware",
-        "did you mean 'toolkit'?",
-    ),
-    spec(
-        "toolkit:\n  verson: '1.20.0'",
-        2,
-        "toolkit.verson: unknown key",
-        "allowed: a mapping with version",
-        "did you mean 'version'?",
-    ),
-    spec("docker: {shm_size: 8g}", 1, "docker: unknown key", "did you mean 'runtimes.docker'?"),
-    spec(
-        "runtimes: {docker: {\n  default_runtime: true,\n  shm_siz: 1}}",
-        3,
-        "runtimes.docker.shm_siz",
-        "did you mean 'shm_size'?",
-    ),
+    *in_file(),
     spec("- toolkit", 0, "gpuready", "given a list of 1", "allowed: a mapping with hardware"),
-    spec("toolkit: [version]", 1, "toolkit: not accepted", "given a list of 1", "allowed: a mapping with version"),
-    spec("hardware: h200", 1, "given 'h200'", "allowed: a mapping with gpus"),
-    spec("toolkit:\n  version: 1.20", 2, "toolkit.version", "given 1.2;", "X.Y.Z, such as 1.20.0 (in quotes)"),
-    spec("rdma: {packages: [bash]}", 1, "rdma.packages[0]", "given 'bash'", "rdma-core, perftest"),
-    spec(
-        "toolkit:\n  hold: false\n  version: 1.18.2",
-        3,
-        "below the security floor; given '1.18.2'",
-        "1.19.1 or newer",
-        "floor_exception",
-    ),
-    spec(
-        "toolkit:\n  version: 1.18.2\n  floor_exception:\n    reason: driver 470\n    until: 2026-10-31",
-        5,
-        "has expired; given 2026-10-31; allowed: 2026-11-01 or later",
-    ),
-    spec(
-        "toolkit:\n  version: 1.18.2\n  floor_exception: {reason: x}",
-        3,
-        "floor_exception.until is missing; allowed: a date",
-    ),
-    spec("toolkit: {floor_exception: {reason: x, until: 2026-02-30}}", 1, "not a valid timestamp; given '2026-02-30'"),
-    spec("toolkit: {floor_exception: {reason: x, until: 2027-01-01T10:00:00}}", 1, "until", "allowed: a date"),
-    spec("toolkit: {floor_exception: {reason: ' ', until: 2027-01-01}}", 1, "given ' '", "allowed: one line of text"),
-    spec("hardware: {gpus: atuo}", 1, "given 'atuo'", "did you mean 'auto'?"),
     spec("hardware:\n  model: |\n    H200\n    H100", 2, "hardware.model", "allowed: one line of text"),
-    spec("ldso: []", 1, "given an empty list", "at least one absolute directory"),
-    spec("ldso:\n  - /usr/lib/a\n  - lib64", 3, "ldso[1]: not a plain absolute directory", "given 'lib64'", DIRECTORY),
-    spec("ldso: [/usr/local/cuda/lib64/stubs]", 1, "'stubs' directory", "only for linking", DIRECTORY),
-    spec("ldso: [/usr/local/cuda/compat/]", 1, "'compat' directory", "hides the driver's", DIRECTORY),
-    spec("ldso: [/usr/a, /usr/a/]", 1, "duplicate entry /usr/a", "each once"),
-    spec("ldso:\n  - 5", 2, "ldso[0]", "given 5", DIRECTORY),
-    spec("toolkit: {repo: {url: 'https://u:hunter2@h/'}}", 1, "toolkit.repo.url", "given '***'", "without credentials"),
     spec(
-        "toolkit:\n  repo:\n    key: nowhere.asc",
-        3,
-        "toolkit.repo.key: no such file or directory",
-        "nowhere.asc'; allowed: a file",
+        "verify:\n waive:\n - check: gpu.count\n   until: 2027-01-01", 3, "verify.waive[0].reason is missing; allowed:"
     ),
-    spec("toolkit: {repo: {key: 'a$(id)'}}", 1, "toolkit.repo.key", "allowed: an http(s) URL, or the path"),
-    spec("toolkit: {repo: {key: 'ftp://h/key'}}", 1, "toolkit.repo.key", "given 'ftp://h/key'", "http(s) URL"),
-    spec(
-        "toolkit: {repo: {fingerprint: DDCAE044F796ECB0}}",
-        1,
-        "not a full OpenPGP fingerprint; given 'DDCAE044F796ECB0'",
-        "40 hexadecimal digits",
-    ),
-    spec(
-        "toolkit: {repo: {fingerprint: 1111111111111111111111111111111111111111}}",
-        1,
-        "toolkit.repo.fingerprint",
-        "40 hexadecimal digits",
-    ),
-    spec(
-        "toolkit: {repo: {proxy: 'http://u:hunter2@p:3128'}}", 1, "credentials in clear text; given '***'", "env:NAME"
-    ),
-    spec("nccl: {subnets: [10.0.0.1/16]}", 1, "nccl.subnets[0]: write the network as 10.0"),
-    spec("nccl:\n  version: 2.2", 2, "nccl.version", "allowed: 2.X or 2.X.Y", "(in quotes)"),
-    spec("nccl:\n  extra:\n    NCCL_IB_TC: 106\n    NCCL_DEBUG: INFO", 4, "nccl.extra.NCCL_DEBUG: for debugging only"),
-    spec("nccl: {extra: {NCCL_IB_GID_INDEX: 3}}", 1, "gpuready computes it", "given 3"),
-    spec("nccl: {extra: {NCCL_X: '\"1\"'}}", 1, "nccl.extra.NCCL_X: NCCL would read the quotes"),
-    spec(
-        "toolkit:\n  repo: {proxy: 'env:GPUREADY_TEST_NOT_SET'}",
-        2,
-        "is not set; given 'env:GPUREADY_TEST_NOT_SET'; allowed: a variable that is set",
-    ),
-    spec("toolkit: {repo: {proxy: 'file:nowhere'}}", 1, "cannot be read", "nowhere'", "allowed: a readable file"),
-    spec(
-        "toolkit: {repo: {proxy: 'cmd:touch /tmp/gpuready-test-was-run'}}",
-        1,
-        "only with --allow-exec; given 'cmd:touch",
-        "--allow-exec",
-    ),
-    spec(
-        "runtimes: {docker: yes}", 1, "runtimes.docker", "given true", "auto | absent | a mapping with default_runtime"
-    ),
-    spec("runtimes: {docker: {install: ce}}", 1, "runtimes.docker.install", "given 'ce'", "allowed: false | distro"),
-    spec("runtimes: {docker: abent}", 1, "given 'abent'", "did you mean 'absent'?"),
-    spec("runtimes: {docker: {default_runtime: 'true'}}", 1, "given 'true'", "allowed: true | false"),
-    spec("runtimes: {docker: {cdi: always}}", 1, "given 'always'", "allowed: auto | true | false"),
-    spec("toolkit: {mode: jitcdi}", 1, "toolkit.mode", "given 'jitcdi'", "did you mean 'jit-cdi'?"),
-    spec(
-        "toolkit:\n  version: 1.17.8\n  floor_exception: {reason: x, until: 2999-01-01}\n  mode: jit-cdi",
-        4,
-        "toolkit.mode: toolkit 1.17.8 does not support it; given 'jit-cdi'; allowed: with version 1.18.0 or newer",
-    ),
-    spec(
-        "toolkit: {version: 1.17.6, floor_exception: {reason: x, until: 2999-01-01}, cuda_compat_mode: hook}",
-        1,
-        "toolkit.cuda_compat_mode",
-        "allowed: with version 1.17.7 or newer",
-    ),
-    spec("toolkit: {hardened: 1}", 1, "toolkit.hardened", "given 1", "allowed: true | false"),
-    spec("runtimes: {docker: {live_restore: maybe}}", 1, "given 'maybe'", "allowed: auto | true | false"),
-    spec("runtimes: {podman: {}}", 1, "runtimes.podman", "given an empty mapping", "auto | absent"),
-    spec(
-        "verify:\n  waive:\n    - check: gpu.count\n      until: 2027-01-01",
-        3,
-        "verify.waive[0].reason is missing; allowed: one line of text",
-    ),
-    spec("verify:\n  waive:\n    - gpu.count", 3, "verify.waive[0]", "given 'gpu.count'", "a mapping with check"),
-    spec(
-        "verify: {waive: {check: gpu.count}}", 1, "given a mapping of check", "a list, each entry a mapping with check"
-    ),
-    spec("verify:\n  thresholds: {retird_pages: 10}", 2, "retird_pages", "did you mean 'retired_pages'?"),
-    spec("verify: {level: smok}", 1, "given 'smok'", "did you mean 'smoke'?"),
-    spec(
-        "toolkit:\n  version: '{{ version }}'", 2, "does not evaluate templates; given '{{ version }}'", "a plain value"
-    ),
-    spec("toolkit: '{{ toolkit }}'", 1, "does not evaluate templates", "a plain value"),
-    spec(
-        "toolkit:\n  repo:\n    proxy: !vault |\n      $ANSIBLE_VAULT;1.1;AES256",
-        3,
-        "cannot decrypt ansible-vault",
-        "env:, file: or cmd:",
-    ),
-    spec("on: 1", 1, "a key is not text", "given true", "quoted text"),
-    spec(
-        "toolkit: {hold: true}\nldso: auto\ntoolkit: {hold: false}", 3, "duplicate key 'toolkit', first at hosts.yaml:6"
-    ),
-    spec("driver: {policy: install, version: '570'}", 1, "driver.version", "570", "a full version such as"),
-    spec("driver: {policy: install}", 1, "driver.policy", "install together with version"),
-    spec("driver: {policy: hold, flavor: open}", 1, "driver.flavor", "only with policy: install"),
-    spec("driver: {policy: hold, version: 570.86.15}", 1, "driver.version", "only with policy: install"),
-    spec(
-        "runtimes: {containerd: {service: k0s}}",
-        1,
-        "runtimes.containerd.service",
-        "allowed: containerd (other units are not supported yet)",
-    ),
-    spec(
-        "runtimes: {containerd: {config: /x.toml}}",
-        1,
-        "containerd.config",
-        "allowed: /etc/containerd/config.toml (other files are not supported yet)",
-    ),
-    spec(
-        "verify:\n  level: fabric",
-        2,
-        "verify.level: verify tests one node at a time",
-        "run: gpuready fabric",
-        "allowed: effective | config | smoke",
-    ),
-    spec("verify: {thresholds: {read_lat: 5us}}", 1, "read_lat", "allowed: microseconds"),
-    spec(
-        "verify: {thresholds: {writ_bw: 0.9}}", 1, "verify.thresholds.writ_bw: unknown key", "did you mean 'write_bw'?"
-    ),
-    spec(
-        "maintenance:\n  reboot: drained",
-        2,
-        "maintenance.reboot: needs maintenance.drain",
-        "allowed: drained together with drain: kubectl | slurm | {before, after}",
-    ),
-    spec("maintenance: {reboot_timeout: 5}", 1, "maintenance.reboot_timeout", "seconds, from 30"),
-    spec(
-        "maintenance:\n  restart: drained",
-        2,
-        "maintenance.restart: needs maintenance.drain",
-        "allowed: drained together with drain: kubectl | slurm | {before, after}",
-    ),
-    spec("maintenance: {drain: {before: a}}", 1, "maintenance.drain.after is missing"),
-    spec(
-        "maintenance: {drain: {kubectl: {delete_empty_dir: true}}}", 1, "unknown key", "did you mean 'delete_emptydir'?"
-    ),
-    spec("maintenance: {drain: {timeout: 7d}}", 1, "drain.kubectl is missing"),
-    spec("maintenance: {drain: {kubectl: , timeout: 40d}}", 1, "maintenance.drain.timeout", "12h or 7d", "at most 30d"),
-    spec("maintenance: {drain: {kubectl: , timeout: 0}}", 1, "maintenance.drain.timeout"),
-    spec("maintenance: {drain: {kubectl: {selector: $(id)}}}", 1, "a label selector"),
-    spec("maintenance: {drain: slrum}", 1, "maintenance.drain", "did you mean 'slurm'?"),
+    spec("ldso: !vault |\n  $ANSIBLE_VAULT;1.1;AES256", 1, "cannot decrypt ansible-vault", "env:, file: or cmd:"),
     spec("maintenance: {spread_by: rack}", -2, "host n1 has no plain value for the variable rack", "rack: NAME for ev"),
-    spec("maintenance: {spread_by: the rack}", 1, "spread_by", "the name of a host variable"),
 ]
 
 COMMANDS = ["/a;reboot", "/a`id`", "/a|b", "/a&", "/$(id)"]
@@ -295,67 +121,33 @@ STRUCTURE = [
     Bad("all: &a\n  vars: {x: *a}\n", 2, ("*a is inside its own anchor",)),
     Bad("all:\n  vars: *nowhere\n", 2, ("no anchor",)),
     Bad("all: " + "[" * 10_000, 1, ("nested too deeply", "allowed: at most 64 levels")),
-    Bad(
-        "all:\n  vars: !!python/object/apply:os.system ['id']\n",
-        2,
-        ("unknown YAML tag; given '!!python/object/apply:os.system'; allowed: plain YAML",),
-    ),
-    Bad("all:\n  vars: {x: !env HOME}\n", 2, ("unknown YAML tag", "given '!env'")),
+    Bad("all: !!python/object/apply:os.system ['id']\n", 1, ("tag; given '!!python/object/apply:os.system'; allowed",)),
+    Bad("all:\n  vars: {x: !env HOME}\n", 2, ("unknown YAML tag; given '!env'; allowed: plain YAML",)),
     Bad("all:\n  ? {a: b}\n  : c\n", 2, ("the key is a mapping or list",)),
     Bad("all:\n  vars: {<<: x}\n", 2, ("<< needs a mapping",)),
-    Bad(
-        "all:\n  hosts:\n    a: {x: 1}\n    a: {x: 2}\n",
-        4,
-        ("duplicate key 'a', first at hosts.yaml:3", "each key once"),
-    ),
+    Bad("all:\n  hosts:\n    a: {}\n    a: {}\n", 4, ("duplicate key 'a', first at hosts.yaml:3", "each key once")),
     Bad('{"all": {"hosts": {}},\n "all": {}}', 2, ("duplicate key 'all'",)),
     Bad("- a\n- b\n", 1, ("not an inventory", "given a list of 2", "a mapping of groups")),
     Bad("gpu1 gpu2", 1, ("not an inventory", "given 'gpu1 gpu2'", "a mapping of groups")),
-    Bad(
-        "all:\n  children:\n    gpu:\n      - a\n",
-        3,
-        ("group gpu", "given a list of 1", "a mapping with hosts, vars, children"),
-    ),
-    Bad(
-        "all:\n  hosts:\n    - a\n    - b\n",
-        2,
-        ("hosts of group all: not accepted; given a list of 2", "a colon after each name"),
-    ),
+    Bad("gpu:\n  - a\n", 1, ("group gpu", "given a list of 1", "a mapping with hosts, vars, children")),
+    Bad("all:\n  hosts:\n    - a\n", 2, ("hosts of group all: not accepted; given a list", "a colon after each name")),
     Bad("all:\n  vars: [a]\n", 2, ("vars of group all", "given a list of 1", "VARIABLE: value")),
     Bad("all:\n  hosts:\n    a: [1]\n", 3, ("host a is not a mapping", "given a list of 1", "variables as key: value")),
     Bad(
-        "all:\n  host: {a: }\n",
-        2,
-        ("unknown key in group all; given 'host'; allowed: hosts, vars, children; did you mean 'hosts'?",),
+        "all:\n  host: {a: }\n", 2, ("group all; given 'host'; allowed: hosts, vars, children; did you mean 'hosts'?",)
     ),
     Bad("all:\n  hosts: {a: }\n  gpuready: {}\n", 3, ("gpuready is a variable, not a part of a group", "below vars")),
-    Bad(
-        "all: {hosts: {a: }}\ngpuready:\n  toolkit: {}\n",
-        3,
-        ("gpuready is a variable, not a part of a group", "below vars"),
-    ),
+    Bad("gpuready:\n  toolkit: {}\n", 2, ("gpuready is a variable, not a part of a group", "below vars")),
     Bad("hosts:\n  a: {gpuready: {}}\n", 1, ("not below a group; given 'hosts'; allowed: all: {hosts: ...}",)),
     Bad("all:\nhosts:\n- a\n- b\n", 2, ("not below a group; given 'hosts'",)),
-    Bad(
-        "all:\n  hosts:\n    a:\n      vars: {gpuready: {}}\n",
-        4,
-        ("vars below a host", "allowed: HOST: {gpuready: ...}"),
-    ),
-    Bad(
-        "all:\n  hosts:\n    a:\n    gpuready: {}\n",
-        4,
-        ("a variable among the hosts; given 'gpuready'; allowed: indented",),
-    ),
-    Bad("all:\n  hosts:\n    a:\n    ansible_host: b\n", 4, ("a variable among the hosts; given 'ansible_host'",)),
+    host("a: {vars: {gpuready: {}}}\n    b", "vars below a host", "allowed: HOST: {gpuready: ...}"),
+    host("gpuready: {}\n    b", "a variable among the hosts; given 'gpuready'; allowed: indented"),
+    host("ansible_host: b\n    b", "a variable among the hosts; given 'ansible_host'"),
     Bad("g:\n  a: {gpuready: {}}\n", 2, ("given 'a'; allowed: hosts, vars, children; a host stands below hosts",)),
     Bad("all:\n  hosts: {'gpu[1-4]': }\n", 2, ("[1-4] is not a range", "did you mean 'gpu[1:4]'?")),
     Bad("7: {hosts: {a: }}\n", 1, ("not a group name", "given 7", "numbers in quotes")),
     Bad("all:\n  children:\n    ../../etc: \n", 3, ("not a group name", "given '../../etc'", "text without /")),
-    Bad(
-        "a: {children: {b: }}\nb:\n  children:\n    c: {children: {a: }}\n",
-        4,
-        ("a group is inside itself", "a > b > c > a", "allowed: groups without a cycle"),
-    ),
+    Bad("a: {children: {b: }}\nb:\n  children:\n    c: {children: {a: }}\n", 4, ("a > b > c > a", "without a cycle")),
     Bad("a:\n  children: {a: }\n", 2, ("a group is inside itself", "a > a")),
     Bad("a:\n  children: {all: }\n", 2, ("a group is inside itself",)),
     Bad("ungrouped:\n  children:\n    a:\n", 3, ("ungrouped", "hosts and vars only")),
@@ -509,47 +301,40 @@ def test_bad_host_list(source: str) -> None:
 def test_all_problems_at_once_and_each_once(tmp_path: Path) -> None:
     (tmp_path / "host_vars").mkdir()
     (tmp_path / "group_vars").mkdir()
-    (tmp_path / "hosts.yaml").write_text(
-        "g:\n  hosts:\n    n[1:5]:\n    m: {ansible_port: x}\n  vars: {gpuready: {ldso: 5}}\n"
-    )
+    hosts = "g:\n  hosts:\n    n[1:5]:\n    m: {ansible_port: x}\n  vars: {gpuready: {ldso: 5}}\n"
     (tmp_path / "group_vars" / "g.yml").write_text("gpuready:\n  hardware: {gpus: x}\n")
     (tmp_path / "host_vars" / "n3.yml").write_text("gpuready:\n\n  verify:\n    levle: smoke\n")
     with pytest.raises(SpecErrors) as caught:
-        load([str(tmp_path / "hosts.yaml")])
+        load([write_hosts(tmp_path, hosts)])
     places = [(Path(e.where.file).name, e.where.line) for e in caught.value.errors]
     assert places == [("g.yml", 2), ("n3.yml", 4), ("hosts.yaml", 4), ("hosts.yaml", 5)]
 
 
 def test_very_many_problems_are_cut(tmp_path: Path) -> None:
     rows = "".join(f"    n{n}: {{ansible_port: x}}\n" for n in range(200))
-    (tmp_path / "hosts.yaml").write_text(f"all:\n  hosts:\n{rows}{CHOSEN}")
     with pytest.raises(SpecErrors) as caught:
-        load([str(tmp_path / "hosts.yaml")])
+        load([write_hosts(tmp_path, f"all:\n  hosts:\n{rows}{CHOSEN}")])
     assert len(caught.value.errors) == 51 and "150 more problems" in str(caught.value)
 
 
 def test_a_secret_command_does_not_run(tmp_path: Path) -> None:
     mark = tmp_path / "was-run"
-    (tmp_path / "hosts.yaml").write_text(
-        f"all: {{hosts: {{a: }}, vars: {{gpuready: {{toolkit: {{repo: {{proxy: 'cmd:touch {mark}'}}}}}}}}}}"
-    )
+    block = f"{{toolkit: {{repo: {{proxy: 'cmd:touch {mark}'}}}}}}"
     with pytest.raises(GpureadyError):
-        load([str(tmp_path / "hosts.yaml")])
+        load([write_hosts(tmp_path, f"all: {{hosts: {{a: }}, vars: {{gpuready: {block}}}}}")])
     assert not mark.exists()
 
 
 def test_control_characters_of_a_key_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / "hosts.yaml").write_text('all: {hosts: {a: }, vars: {gpuready: {"\\e[31mx\\nok": 1}}}')
     with pytest.raises(SpecErrors) as caught:
-        load([str(tmp_path / "hosts.yaml")])
+        load([write_hosts(tmp_path, 'all: {hosts: {a: }, vars: {gpuready: {"\\e[31mx\\nok": 1}}}')])
     assert "\x1b" not in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
 def test_all_errors_of_one_host_are_shown(tmp_path: Path) -> None:
     row = "n1: {ansible_port: x, ansible_user: 5, ansible_become_user: me, gpuready: {ldso: 5, hardware: {gpus: x}}}"
-    (tmp_path / "hosts.yaml").write_text(f"all: {{hosts: {{{row}}}}}")
     with pytest.raises(SpecErrors) as caught:
-        load([str(tmp_path / "hosts.yaml")])
+        load([write_hosts(tmp_path, f"all: {{hosts: {{{row}}}}}")])
     assert len(caught.value.errors) == 5
 
 

@@ -12,6 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from gpuready.core.errors import GpureadyError
+from gpuready.inventory.connection import HONOURED
 from gpuready.inventory.host_names import expand, is_host, split_port
 from gpuready.inventory.hosts import load
 from gpuready.inventory.yaml_positions import MAX_DEPTH, load_text
@@ -65,19 +66,9 @@ def nested(leaves: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]) -> st.S
 
 
 INI_LINES = st.sampled_from(
-    [
-        "[g]",
-        "[g:vars]",
-        "[g:children]",
-        "[all:vars]",
-        "h",
-        "h[1:3]:22",
-        "g",
-        "# c",
-        "gpuready={}",
-        "h gpuready={'ldso': 'off'}",
-    ]
-) | st.text(alphabet=st.sampled_from(list("gh[]:=#;'\"\\{}(),.10 \te-+~b\x85\u2028")), max_size=20)
+    ["[g]", "[g:vars]", "[g:children]", "[all:vars]", "h", "h[1:3]:22", "g", "# c", "gpuready={}",
+     "h gpuready={'ldso': 'off'}"]
+) | st.text(alphabet=st.sampled_from(list("gh[]:=#;'\"\\{}(),.10 \te-+~b\x85\u2028")), max_size=20)  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
@@ -140,21 +131,9 @@ def test_spec_blocks(block: Any) -> None:
     assert outcome(data) == outcome(data)
 
 
-CONNECTION = [
-    "host",
-    "user",
-    "port",
-    "ssh_private_key_file",
-    "ssh_common_args",
-    "become_method",
-    "become_user",
-    "group_priority",
-]
-
-
 @settings(max_examples=200, deadline=None)
 @given(
-    st.dictionaries(st.sampled_from([f"ansible_{name}" for name in CONNECTION]), nested(VALUES, st.text(max_size=3)))
+    st.dictionaries(st.sampled_from(sorted({*HONOURED, "ansible_group_priority"})), nested(VALUES, st.text(max_size=3)))
 )
 def test_connection_variables(variables: dict[str, Any]) -> None:
     for chosen in ({"gpuready": {}}, {}):

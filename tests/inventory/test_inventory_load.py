@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from gpuready.core.errors import InventoryError, SpecErrors, Where
 from gpuready.inventory.hosts import Connection, HostEntry, load
+from tests.command import Exits
 
 
 def chosen(sources: list[str], **options: Any) -> tuple[HostEntry, ...]:
@@ -45,24 +47,6 @@ def one(folder: Path, variables: str, **options: bool) -> HostEntry:
         ("ansible_ssh_port: 1, ansible_port: 2", Connection("n1", port=1)),
         ("ansible_ssh_private_key_file: ~/.ssh/lab key", Connection("n1", key="~/.ssh/lab key")),
         ("ansible_private_key_file: k", Connection("n1", key="k")),
-        (
-            "ansible_ssh_common_args: '-F conf -J me@a:22,b'",
-            Connection("n1", config="host x\n  Port 5\n", jump="me@a:22,b"),
-        ),
-        (
-            "ansible_ssh_common_args: '-Fconf -Ja -oUser=me -C -vv -oCompression=yes'",
-            Connection("n1", config="host x\n  Port 5\n", jump="a", options=(("User", "me"),)),
-        ),
-        (
-            "ansible_ssh_common_args: '-o ProxyJump=a -o \"ServerAliveInterval 5\"'",
-            Connection("n1", jump="a", options=(("ServerAliveInterval", "5"),)),
-        ),
-        (
-            "ansible_ssh_args: -C -o ControlMaster=auto -J a, ansible_ssh_extra_args: -J b -o Port=2",
-            Connection("n1", jump="a", options=(("Port", "2"),)),
-        ),
-        ("ansible_ssh_common_args: '-J [2001:db8::1]:22'", Connection("n1", jump="[2001:db8::1]:22")),
-        ("ansible_ssh_common_args: ''", Connection("n1")),
         ("ansible_become: true, ansible_become_method: sudo, ansible_become_user: root", Connection("n1")),
         ("ansible_connection: ssh", Connection("n1")),
         ("ansible_timeout: 60, ansible_ssh_timeout: '30'", Connection("n1", timeout=30)),
@@ -70,11 +54,36 @@ def one(folder: Path, variables: str, **options: bool) -> HostEntry:
         ("ansible_ssh_args: -o 'connecttimeout 5' -o ConnectTimeout=20", Connection("n1", timeout=5)),
     ],
 )
-def test_connection(variables: str, expected: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("conf").write_text("Host x # ours\n\tPort = 5\n  Compression yes\n")
+def test_connection(variables: str, expected: Connection, tmp_path: Path) -> None:
     entry = one(tmp_path, variables)
     assert entry.connection == expected and entry.notes == ()
+
+
+CONF = {"config": "host x\n  Port 5\n"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-F conf -J me@a:22,b", {**CONF, "jump": "me@a:22,b"}),
+        ("-Fconf -Ja -oUser=me -C -vv -oCompression=yes", {**CONF, "jump": "a", "options": (("User", "me"),)}),
+        ("-o ProxyJump=a -o 'ServerAliveInterval 5'", {"jump": "a", "options": (("ServerAliveInterval", "5"),)}),
+        ("-J [2001:db8::1]:22", {"jump": "[2001:db8::1]:22"}),
+        ("", {}),
+    ],
+)
+def test_arguments_of_ssh(
+    arguments: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("conf").write_text("Host x # ours\n\tPort = 5\n  Compression yes\n")
+    entry = one(tmp_path, f'ansible_ssh_common_args: "{arguments}"')
+    assert entry.connection == Connection("n1", **expected) and entry.notes == ()
+
+
+def test_of_all_arguments_of_ssh_the_first_counts(tmp_path: Path) -> None:
+    args = "ansible_ssh_args: -C -o ControlMaster=auto -J a, ansible_ssh_extra_args: -J b -o Port=2"
+    assert one(tmp_path, args).connection == Connection("n1", jump="a", options=(("Port", "2"),))
 
 
 @pytest.mark.parametrize("value", ["0", "ten", "true", "3601", "-1", "1.5", "010"])
@@ -223,24 +232,16 @@ all:
 
 
 def test_the_same_group_in_two_sources_is_merged(tmp_path: Path) -> None:
-    first = write(
-        tmp_path / "1", hosts="g: {hosts: {a: {gpuready: {ldso: off}}}, vars: {gpuready: {toolkit: {hold: false}}}}"
-    )
-    second = write(
-        tmp_path / "2",
-        hosts="g: {hosts: {a: {gpuready: {hardware: {gpus: 1}}}}, vars: {gpuready: {toolkit: {version: 1.19.1}}}}",
-    )
-    (entry,) = chosen([first, second])
-    spec = entry.spec
+    form = "g: {hosts: {a: {gpuready: %s}}, vars: {gpuready: {toolkit: %s}}}"
+    first = write(tmp_path / "1", hosts=form % ("{ldso: off}", "{hold: false}"))
+    second = write(tmp_path / "2", hosts=form % ("{hardware: {gpus: 1}}", "{version: 1.19.1}"))
+    spec = chosen([first, second])[0].spec
     assert (spec.ldso, spec.hardware.gpus, spec.toolkit.hold, spec.toolkit.version) == ("off", 1, False, "1.19.1")
 
 
 def test_an_inherited_error_names_its_own_file_and_line(tmp_path: Path) -> None:
-    source = write(
-        tmp_path,
-        hosts="g:\n  hosts: {a: {gpuready: {hardware: {gpus: 8}}}}\n",
-        group_vars__all="\n\ngpuready:\n  hardware:\n    modle: H200\n",
-    )
+    of_all = "\n\ngpuready:\n  hardware:\n    modle: H200\n"
+    source = write(tmp_path, hosts="g: {hosts: {a: {gpuready: {hardware: {gpus: 8}}}}}", group_vars__all=of_all)
     with pytest.raises(SpecErrors) as caught:
         chosen([source])
     assert caught.value.errors[0].where == Where(f"{tmp_path}/group_vars/all.yaml", 5)
@@ -266,14 +267,12 @@ def test_the_key_file_is_relative_to_the_inventory(tmp_path: Path, monkeypatch: 
 
 def test_order_groups_and_places(tmp_path: Path) -> None:
     text = "all:\n  vars: {gpuready: {}}\n  children:\n    z:\n      hosts:\n        b[1:2]: \n"
-    source = write(
-        tmp_path, hosts=text + "    a: {hosts: {c: , b1: }, children: {deep: {hosts: {d: }}}}\n  hosts: {top: }\n"
-    )
-    entries = chosen([source])
+    text += "    a: {hosts: {c: , b1: }, children: {deep: {hosts: {d: }}}}\n  hosts: {top: }\n"
+    entries = chosen([write(tmp_path, hosts=text)])
     assert [e.name for e in entries] == ["top", "b1", "b2", "c", "d"]
     assert [e.groups for e in entries] == [("ungrouped",), ("a", "z"), ("z",), ("a",), ("a", "deep")]
     assert [e.source.line for e in entries] == [8, 6, 6, 7, 7]
-    assert chosen([source]) == entries
+    assert chosen([str(tmp_path / "hosts.yaml")]) == entries
 
 
 LIMITS = "all: {children: {gpu: {hosts: {'h[1:3]': }}, cpu: {hosts: {c1: }}}, hosts: {lone: }, vars: {gpuready: {}}}"
@@ -362,30 +361,26 @@ def test_list_of_hosts(source: str, expected: list[Connection]) -> None:
     assert all(entry.groups == ("ungrouped",) and str(entry.source) == f"-i {source}" for entry in entries)
 
 
-EXPORT = {
-    "_meta": {
-        "hostvars": {
-            "a": {"ansible_host": "10.0.0.1", "gpuready": {"hardware": {"gpus": 8}}},
-            "b": {},
-            "nobody": {"x": 1},
-        }
-    },
-    "all": {"children": ["ungrouped", "gpu"], "vars": {"gpuready": {"ldso": "off", "hardware": {"model": "H200"}}}},
-    "gpu": {"hosts": ["a", "b"], "vars": {"gpuready": {"hardware": {"gpus": 4}}}},
-    "old": ["b", "c"],
-}
+def export(hostvars: object, **groups: object) -> str:
+    """The output of ``ansible-inventory --list --export``."""
+    return json.dumps({"_meta": {"hostvars": hostvars}, **groups})
+
+
+A = {"hosts": ["a"]}
+EXPORT = export(
+    {"a": {"ansible_host": "10.0.0.1", "gpuready": {"hardware": {"gpus": 8}}}, "b": {}, "nobody": {"x": 1}},
+    all={"children": ["ungrouped", "gpu"], "vars": {"gpuready": {"ldso": "off", "hardware": {"model": "H200"}}}},
+    gpu={"hosts": ["a", "b"], "vars": {"gpuready": {"hardware": {"gpus": 4}}}},
+    old=["b", "c"],
+)
 
 
 def test_export(tmp_path: Path) -> None:
-    (tmp_path / "hosts.json").write_text(json.dumps(EXPORT, indent=2))
+    (tmp_path / "hosts.json").write_text(EXPORT)
     a, b, c = chosen([str(tmp_path / "hosts.json")])
     assert (a.name, b.name, c.name) == ("a", "b", "c")
-    assert (a.connection.address, a.spec.hardware.gpus, a.spec.hardware.model, a.spec.ldso) == (
-        "10.0.0.1",
-        8,
-        "H200",
-        "off",
-    )
+    assert (a.connection.address, a.spec.hardware.gpus, a.spec.ldso) == ("10.0.0.1", 8, "off")
+    assert a.spec.hardware.model == "H200"
     assert (b.spec.hardware.gpus, c.spec.hardware.gpus) == (4, "auto")
     assert (a.groups, b.groups) == (("gpu",), ("gpu", "old"))
     assert a.notes == ()
@@ -393,44 +388,35 @@ def test_export(tmp_path: Path) -> None:
 
 def test_list_without_export_is_noted(tmp_path: Path) -> None:
     hostvars = {name: {"gpuready": {}} for name in "ab"}
-    (tmp_path / "h.json").write_text(json.dumps({"_meta": {"hostvars": hostvars}, "g": {"hosts": ["a", "b"]}}))
+    (tmp_path / "h.json").write_text(export(hostvars, g={"hosts": ["a", "b"]}))
     assert all("made without --export" in entry.notes[0] for entry in chosen([str(tmp_path / "h.json")]))
 
 
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ({"_meta": {}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
-        ({"g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
-        ({"_meta": {"hostvars": []}, "g": {"hosts": ["a"]}}, "_meta.hostvars is missing"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": ["a b"]}}, "not a host name; given 'a b'"),
-        ({"_meta": {"hostvars": {}}, "g": {"hosts": [1]}}, "not a host name; given 1"),
+        ('{"_meta": {}, "g": {"hosts": ["a"]}}', "_meta.hostvars is missing"),
+        ('{"g": {"hosts": ["a"]}}', "_meta.hostvars is missing"),
+        (export([], g=A), "_meta.hostvars is missing"),
+        (export({}, g={"hosts": ["a b"]}), "not a host name; given 'a b'"),
+        (export({}, g={"hosts": [1]}), "not a host name; given 1"),
+        (export({}, g={"hosts": {"a": None}}), "hosts of group g: not accepted; given a mapping of a"),
+        (export({}, g={"x": 1}), "group g: not accepted; given a mapping of x"),
+        (export({}, g={"vars": [1], "hosts": ["a"]}), "vars is not a mapping"),
+        (export({"a": 5}, g=A), "host a is not a mapping"),
+        (export({}, g={"children": ["h"]}, h={"children": ["g"]}), "a group is inside itself"),
+        (export({"a": {"gpuready": {"ldso": 5}}}, g=A), "ldso: not accepted; given 5"),
         (
-            {"_meta": {"hostvars": {}}, "g": {"hosts": {"a": None}}},
-            "hosts of group g: not accepted; given a mapping of a",
-        ),
-        ({"_meta": {"hostvars": {}}, "g": {"x": 1}}, "group g: not accepted; given a mapping of x"),
-        ({"_meta": {"hostvars": {}}, "g": {"vars": [1], "hosts": ["a"]}}, "vars is not a mapping"),
-        ({"_meta": {"hostvars": {"a": 5}}, "g": {"hosts": ["a"]}}, "host a is not a mapping"),
-        ({"_meta": {"hostvars": {}}, "g": {"children": ["h"]}, "h": {"children": ["g"]}}, "a group is inside itself"),
-        (
-            {"_meta": {"hostvars": {"a": {"gpuready": {"ldso": 5}}}}, "g": {"hosts": ["a"]}},
-            "ldso: not accepted; given 5",
-        ),
-        (
-            {
-                "_meta": {"hostvars": {"a": {"gpuready": {}, "ansible_host": {"__ansible_vault": "x"}}}},
-                "g": {"hosts": ["a"]},
-            },
+            export({"a": {"gpuready": {}, "ansible_host": {"__ansible_vault": "x"}}}, g=A),
             "cannot decrypt ansible-vault",
         ),
     ],
 )
-def test_bad_export(document: object, says: str, tmp_path: Path) -> None:
-    (tmp_path / "h.json").write_text(json.dumps(document))
-    with pytest.raises(SpecErrors) as caught:
+def test_bad_export(document: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "h.json").write_text(document)
+    with pytest.raises(SpecErrors, match=re.escape(says)) as caught:
         chosen([str(tmp_path / "h.json")])
-    assert f"{tmp_path}/h.json:1: " in str(caught.value) and says in str(caught.value)
+    assert f"{tmp_path}/h.json:1: " in str(caught.value)
 
 
 def script(folder: Path, body: str) -> str:
@@ -441,7 +427,7 @@ def script(folder: Path, body: str) -> str:
 
 
 def test_executable(tmp_path: Path) -> None:
-    source = script(tmp_path, f"[ \"$*\" = --list ] && echo '{json.dumps(EXPORT)}'; touch {tmp_path}/was-run")
+    source = script(tmp_path, f"[ \"$*\" = --list ] && echo '{EXPORT}'; touch {tmp_path}/was-run")
     with pytest.raises(InventoryError, match="only with --allow-exec"):
         chosen([source])
     assert not (tmp_path / "was-run").exists()
@@ -475,3 +461,12 @@ def test_directory(tmp_path: Path) -> None:
 def test_without_a_source() -> None:
     with pytest.raises(InventoryError, match="no inventory given"):
         chosen([])
+
+
+def test_this_machine_has_the_spec_of_all_and_no_host_key(tmp_path: Path, exits: Exits) -> None:
+    (alone,) = chosen(["@local"])
+    assert (alone.name, alone.connection.address, alone.spec.ldso) == ("@local", "@local", "auto")
+    spec = write(tmp_path, hosts="all: {vars: {gpuready: {reconverge: {on_driver_change: mend}}}, hosts: {gpu1: }}\n")
+    mends = {entry.name: entry.spec.reconverge.on_driver_change for entry in chosen([spec, "@local"])}
+    assert mends == {"gpu1": "mend", "@local": "mend"}
+    assert "@local is reached without SSH" in exits(64, "trust", "--yes", "-i", "@local").err

@@ -12,7 +12,7 @@ import yaml
 from gpuready.core.errors import InventoryError, SpecError
 from gpuready.inventory import yaml_positions
 from gpuready.inventory.yaml_positions import load_text, read_text
-from gpuready.spec.source_values import Located, Shown, label, merge, plain
+from gpuready.spec.source_values import Located, Shown, children, label, merge, plain
 
 
 def load(text: str) -> Located:
@@ -21,60 +21,28 @@ def load(text: str) -> Located:
     return located
 
 
-def lines(located: Located, path: str = "") -> dict[str, int]:
-    """Path -> line, for everything below."""
-    found: dict[str, int] = {}
-    if isinstance(located.value, dict):
-        below = [(f"{path}.{key}".lstrip("."), value) for key, value in located.value.items()]
-    elif isinstance(located.value, list):
-        below = [(f"{path}[{n}]", value) for n, value in enumerate(located.value)]
-    else:
-        below = []
-    for name, value in below:
-        found[name] = value.where.line
-        found.update(lines(value, name))
+def lines(located: Located, path: str = "") -> str:
+    """The path and the line of everything below."""
+    found = ""
+    for key, value in children(located):
+        name = f"{path}[{key}]" if isinstance(located.value, list) else f"{path}.{key}".lstrip(".")
+        found += f"{name}:{value.where.line} {lines(value, name)}"
     return found
 
 
 def test_lines_of_yaml() -> None:
     text = "# c\na:\n  b: 1\n  c:\n\n    - x\n    - y: |\n        long\n      z: {q: 1,\n        r: 2}\nd: [1,\n  2]\n"
-    assert lines(load(text)) == {
-        "a": 2,
-        "a.b": 3,
-        "a.c": 4,
-        "a.c[0]": 6,
-        "a.c[1]": 7,
-        "a.c[1].y": 7,
-        "a.c[1].z": 9,
-        "a.c[1].z.q": 9,
-        "a.c[1].z.r": 10,
-        "d": 11,
-        "d[0]": 11,
-        "d[1]": 12,
-    }
+    below = "a.b:3 a.c:4 a.c[0]:6 a.c[1]:7 a.c[1].y:7 a.c[1].z:9 a.c[1].z.q:9 a.c[1].z.r:10"
+    assert lines(load(text)) == f"a:2 {below} d:11 d[0]:11 d[1]:12 "
 
 
 def test_lines_of_json() -> None:
-    assert lines(load('{"a":\n {"b": [1,\n "x,]\\"{",\n {"c": null}]}}')) == {
-        "a": 1,
-        "a.b": 2,
-        "a.b[0]": 2,
-        "a.b[1]": 3,
-        "a.b[2]": 4,
-        "a.b[2].c": 4,
-    }
+    text = '{"a":\n {"b": [1,\n "x,]\\"{",\n {"c": null}]}}'
+    assert lines(load(text)) == "a:1 a.b:2 a.b[0]:2 a.b[1]:3 a.b[2]:4 a.b[2].c:4 "
 
 
 def test_an_alias_has_its_own_line_and_its_content_keeps_its_lines() -> None:
-    assert lines(load("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n  e: 2\n")) == {
-        "a": 1,
-        "a.b": 2,
-        "c": 3,
-        "c.b": 2,
-        "d": 4,
-        "d.b": 2,
-        "d.e": 6,
-    }
+    assert lines(load("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n  e: 2\n")) == "a:1 a.b:2 c:3 c.b:2 d:4 d.b:2 d.e:6 "
 
 
 @pytest.mark.parametrize(
@@ -114,7 +82,7 @@ def test_json_numbers_are_those_of_json() -> None:
 
 def test_without_the_c_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_positions, "_LOADER", yaml.SafeLoader)
-    assert lines(load("a:\n  b:\n    - 1\n    - c: 2")) == {"a": 1, "a.b": 2, "a.b[0]": 3, "a.b[1]": 4, "a.b[1].c": 4}
+    assert lines(load("a:\n  b:\n    - 1\n    - c: 2")) == "a:1 a.b:2 a.b[0]:3 a.b[1]:4 a.b[1].c:4 "
     for bad in ("a:\n\tb: 1", "[" * 5000, "a: *b", "a: 1\na: 2", "x: !t y", "'"):
         with pytest.raises(SpecError, match=r"^f:"):
             load_text(bad, "f")
@@ -122,7 +90,7 @@ def test_without_the_c_loader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_byte_order_mark_is_fine(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
-    assert lines(load(read_text(str(tmp_path / "f")))) == {"a": 1, "b": 2}
+    assert lines(load(read_text(str(tmp_path / "f")))) == "a:1 b:2 "
 
 
 def test_unreadable(tmp_path: Path) -> None:
@@ -141,16 +109,8 @@ def test_merge() -> None:
 
 
 def test_shown() -> None:
-    values = (None, True, False, 1.5, "x", {}, {"a": 1}, [1, 2], "\x1b[31m")
-    assert [repr(Shown(v)) for v in values] == [
-        "null",
-        "true",
-        "false",
-        "1.5",
-        "'x'",
-        "an empty mapping",
-        "a mapping of a",
-        "a list of 2",
-        "'\\x1b[31m'",
-    ]
+    scalars = (None, True, False, 1.5, "x", "\x1b[31m")
+    assert [repr(Shown(value)) for value in scalars] == ["null", "true", "false", "1.5", "'x'", "'\\x1b[31m'"]
+    others = ({}, {"a": 1}, [1, 2])
+    assert [repr(Shown(value)) for value in others] == ["an empty mapping", "a mapping of a", "a list of 2"]
     assert label("ok") == "ok" and "\x1b" not in label("\x1b[0m") and len(label("x" * 999)) < 100

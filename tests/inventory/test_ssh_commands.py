@@ -14,6 +14,7 @@ import pytest
 from gpuready.core.errors import SpecErrors
 from gpuready.inventory.hosts import Connection, load
 from gpuready.operations.connection import host_data
+from tests.command import gpuready
 
 pytestmark = pytest.mark.fault("D10")
 
@@ -38,12 +39,10 @@ def inventory(arguments: str, variable: str = "ansible_ssh_common_args") -> str:
     return "hosts.yaml"
 
 
-GPUREADY = [sys.executable, "-c", "from gpuready.cli.main import main; main()"]
-
-
 def runs_the_command(*argv: str) -> bool:
     """Whether the command runs; the connection that it was to make is not waited for."""
-    with subprocess.Popen([*GPUREADY, *argv], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-m", "gpuready", *argv]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + 120
         while not Path("was-run").exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
@@ -137,8 +136,7 @@ def test_arguments_that_run_a_command_are_refused(variable: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "match"])
 def test_the_real_command_line_runs_nothing(verb: list[str], name: str) -> None:
     Path("conf").write_text(IN_FILES[name])
-    command = [*GPUREADY, *verb, "-i", inventory("-F conf")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    done = gpuready(*verb, "-i", inventory("-F conf"))
     assert done.returncode == 5 and "--allow-exec" in done.stderr
     assert not Path("was-run").exists()
 

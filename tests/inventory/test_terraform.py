@@ -27,15 +27,7 @@ def output(value: object) -> dict[str, Any]:
 
 def resource(address: str, mode: str = "managed", **values: object) -> dict[str, Any]:
     kind, _, name = address.split("[")[0].rpartition(".")
-    return {
-        "address": address,
-        "mode": mode,
-        "type": kind.rpartition(".")[2],
-        "name": name,
-        "provider_name": "registry.terraform.io/hashicorp/x",
-        "schema_version": 1,
-        "values": values,
-    }
+    return {"address": address, "mode": mode, "type": kind.rpartition(".")[2], "name": name, "values": values}
 
 
 def state(*resources: object, outputs: object = None, modules: object = ()) -> dict[str, Any]:
@@ -45,6 +37,7 @@ def state(*resources: object, outputs: object = None, modules: object = ()) -> d
     return {"format_version": "1.0", "terraform_version": "1.9.8", "values": values}
 
 
+TWINS = [resource(f'aws_instance.a["{key}"]', public_ip="1.2.3.4") for key in ("b.c", "b c")]
 GROUPS = {"gpu": {"hosts": {"n1": {"ansible_host": "10.0.0.1"}}, "vars": {"gpuready": {"hardware": {"gpus": 8}}}}}
 
 
@@ -65,11 +58,8 @@ def test_an_output_is_the_inventory(document: object, tmp_path: Path) -> None:
 
 def test_a_list_of_hosts(tmp_path: Path) -> None:
     source = written(tmp_path, {"gpuready_inventory": output(["10.0.0.1", "n[1:2]:2222"])}, all="gpuready: {}")
-    assert [(e.connection.address, e.connection.port) for e in load([source]).chosen] == [
-        ("10.0.0.1", None),
-        ("n1", 2222),
-        ("n2", 2222),
-    ]
+    reach = [(entry.connection.address, entry.connection.port) for entry in load([source]).chosen]
+    assert reach == [("10.0.0.1", None), ("n1", 2222), ("n2", 2222)]
 
 
 def test_the_instances_of_a_state(tmp_path: Path) -> None:
@@ -106,10 +96,7 @@ def test_the_instances_of_a_state(tmp_path: Path) -> None:
         ({"gpuready_inventory": output({"all": {"hots": {}}})}, "unknown key in group all"),
         (state(resource("aws_instance.a", public_ip="", private_ip="")), "aws_instance.a: no IP address"),
         (state(resource("aws_instance.a", public_ip="$(id)")), "aws_instance.a: no IP address; given '$(id)'"),
-        (
-            state(*(resource(f"aws_instance.a[{key}]", public_ip="1.2.3.4") for key in ('"b.c"', '"b c"'))),
-            "two resources with the same host name",
-        ),
+        (state(*TWINS), "two resources with the same host name"),
         (state({"address": 5}, 7, None, {"type": "aws_instance", "mode": "managed"}), "no output gpuready_inventory"),
     ],
 )

@@ -13,6 +13,7 @@ from gpuready.catalogue import BY_ID
 from gpuready.cli.main import run
 from gpuready.gpu.thresholds import load
 from gpuready.messages import codes
+from gpuready.messages.entry import Message, read
 from gpuready.messages.find import MOST, TABLE, find, nearest, normal, plain
 from gpuready.messages.words import words
 from gpuready.spec.schema import settings
@@ -232,3 +233,11 @@ def test_every_setting_says_what_it_means() -> None:
 
 def test_every_check_has_its_words() -> None:
     assert not [id for id in BY_ID if not words(id)]
+
+
+def test_the_form_of_a_table() -> None:
+    fields = "  pattern x\n  also    y\n  also    z\n  general\n  source  s\n  checks  a.b c.d\n  fix     FIX\n"
+    found = read(f"A title\n{fields}  cause   one\n          two\n", FIX="do it")
+    assert found == (Message("A title", "x", "s", ("a.b", "c.d"), "one two", "do it", general=True, also=("y", "z")),)
+    with pytest.raises(TypeError, match="patern"):
+        read("A title\n  patern  x\n")

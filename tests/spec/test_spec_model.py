@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import subprocess
-import sys
 
 import pytest
 from pydantic import ValidationError
@@ -12,6 +10,7 @@ from pydantic import ValidationError
 from gpuready.spec.model import TOOLKIT_VERSION, ContainerdSpec, CrioSpec, DockerSpec, NodeSpec
 from gpuready.spec.schema_help import allowed_at, elsewhere, words_at
 from gpuready.spec.sizes import to_bytes
+from tests.command import python
 
 
 def test_defaults_are_the_first_values_of_the_design() -> None:
@@ -143,5 +142,4 @@ def test_words() -> None:
 def test_the_spec_does_not_import_pyinfra() -> None:
     heavy = "[m for m in sys.modules if m.split('.')[0] in ('pyinfra', 'pyinfra_cli', 'gevent', 'paramiko')]"
     code = f"import sys, gpuready.inventory.hosts, gpuready.spec.schema; print({heavy})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert python("-c", code).stdout.strip() == "[]"

@@ -10,15 +10,17 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from gpuready.core.errors import SpecErrors
 from gpuready.inventory.hosts import load
 from gpuready.spec.schema import inventory_schema, render
+from tests.command import write_hosts
 
 ROOT = Path(__file__).parents[2]
 VALIDATOR = Draft7Validator(inventory_schema())
 
 
-def accepts(block: Any) -> bool:
-    return VALIDATOR.is_valid({"all": {"hosts": {"a": None}, "vars": {"gpuready": block}}})
+def document(block: Any) -> dict[str, Any]:
+    return {"all": {"hosts": {"a": None}, "vars": {"gpuready": block}}}
 
 
 def test_the_published_schema_is_fresh() -> None:
@@ -97,17 +99,15 @@ BAD: list[Any] = [
 
 @pytest.mark.parametrize("block", GOOD, ids=json.dumps)
 def test_both_accept(block: Any, tmp_path: Path) -> None:
-    assert accepts(block)
-    (tmp_path / "h.yaml").write_text(json.dumps({"all": {"hosts": {"a": None}, "vars": {"gpuready": block}}}))
-    assert load([str(tmp_path / "h.yaml")])
+    assert VALIDATOR.is_valid(document(block))
+    assert load([write_hosts(tmp_path, json.dumps(document(block)))])
 
 
 @pytest.mark.parametrize("block", BAD, ids=json.dumps)
 def test_both_refuse(block: Any, tmp_path: Path) -> None:
-    assert not accepts(block)
-    (tmp_path / "h.yaml").write_text(json.dumps({"all": {"hosts": {"a": None}, "vars": {"gpuready": block}}}))
-    with pytest.raises(Exception, match=r"h\.yaml:1"):
-        load([str(tmp_path / "h.yaml")])
+    assert not VALIDATOR.is_valid(document(block))
+    with pytest.raises(SpecErrors, match=r"hosts\.yaml:1"):
+        load([write_hosts(tmp_path, json.dumps(document(block)))])
 
 
 def test_form_of_the_file() -> None:

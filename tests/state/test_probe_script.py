@@ -83,8 +83,11 @@ def run() -> Iterator[Run]:
     assert [left for mark in marks for left in left_behind(mark)] == []
 
 
+Node = Callable[..., str]
+
+
 @pytest.fixture
-def node(tmp_path: Path) -> Callable[..., str]:
+def node(tmp_path: Path) -> Node:
     """The probe's script for a node whose nvidia-smi (or another command) is the given program."""
 
     def _node(program: str, name: str = "nvidia-smi", limit: int = 0) -> str:
@@ -195,7 +198,7 @@ def test_it_loads_no_module_and_calls_nvidia_smi_only_where_the_module_is_loaded
 # --- what hangs, floods or fails ------------------------------------------------------------------------------
 
 
-def test_a_real_answer_comes_through_whole(run: Run, node: Callable[..., str], tmp_path: Path) -> None:
+def test_a_real_answer_comes_through_whole(run: Run, node: Node, tmp_path: Path) -> None:
     (tmp_path / "answer").write_text(recorded("nvidia-smi-q-x.xml"))
     state = parse(run(node(f"#!/bin/sh\n[ \"$*\" = '-q -x' ] && cat {tmp_path}/answer\n")))
     assert state.driver.smi == lean(recorded("nvidia-smi-q-x.xml"))
@@ -203,7 +206,7 @@ def test_a_real_answer_comes_through_whole(run: Run, node: Callable[..., str], t
 
 @pytest.mark.fault("process-in-d")
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_child_that_ignores_sigterm_is_abandoned_at_the_limit(run: Run, node: Callable[..., str], shell: str) -> None:
+def test_a_child_that_ignores_sigterm_is_abandoned_at_the_limit(run: Run, node: Node, shell: str) -> None:
     program = "#!/bin/sh\ntrap '' TERM\nsleep 60 &\nwait\nsleep 60\n"
     state = parse(run(node(program, limit=1), shell))
     assert isinstance(state.driver.smi, Unknown)
@@ -212,7 +215,7 @@ def test_a_child_that_ignores_sigterm_is_abandoned_at_the_limit(run: Run, node: 
     assert state.kernel, "the rest is there"
 
 
-def test_a_version_that_hangs_costs_the_versions_only(run: Run, node: Callable[..., str]) -> None:
+def test_a_version_that_hangs_costs_the_versions_only(run: Run, node: Node) -> None:
     state = parse(run(node("#!/bin/sh\nsleep 60\n", "nvidia-ctk", limit=1)))
     assert isinstance(state.tools, Unknown)
     assert "versions: no answer" in state.tools.unknown
@@ -220,7 +223,7 @@ def test_a_version_that_hangs_costs_the_versions_only(run: Run, node: Callable[.
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_libraries_are_followed_by_one_process(run: Run, node: Callable[..., str], tmp_path: Path, shell: str) -> None:
+def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: Path, shell: str) -> None:
     """Three directories that are one, a link that leads nowhere, and what the cache names elsewhere or by mistake."""
     for folder in (real := tmp_path / "real", apart := tmp_path / "apart"):
         folder.mkdir()
@@ -253,16 +256,14 @@ def test_libraries_are_followed_by_one_process(run: Run, node: Callable[..., str
     assert (len(calls), calls.count("2")) == (3, 2), "one for all, and one for each that leads nowhere"
 
 
-def test_where_a_tool_is(run: Run, node: Callable[..., str], tmp_path: Path) -> None:
+def test_where_a_tool_is(run: Run, node: Node, tmp_path: Path) -> None:
     state = parse(run(node("#!/bin/sh\nexit 9\n", "nvidia-container-runtime")))
     assert not isinstance(state.tools, Unknown)
     found = state.tools["nvidia-container-runtime"]
     assert (found.path, found.version_line) == (f"{tmp_path}/nvidia-container-runtime", "")
 
 
-def test_a_child_that_keeps_its_output_open_does_not_hold_the_probe(
-    run: Run, node: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_child_that_keeps_its_output_open_does_not_hold_the_probe(run: Run, node: Node, tmp_path: Path) -> None:
     state = parse(run(node(f"#!/bin/sh\nsleep 60 &\necho $! >{tmp_path}/pid\necho done\n", limit=50)))
     assert state.driver.smi == "done\n"
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it lived on, and the probe did not wait for it
@@ -270,7 +271,7 @@ def test_a_child_that_keeps_its_output_open_does_not_hold_the_probe(
 
 @pytest.mark.fault("D14", "probe-ended-among-children")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_probe_that_is_ended_leaves_no_directory(node: Callable[..., str], tmp_path: Path, number: int) -> None:
+def test_a_probe_that_is_ended_leaves_no_directory(node: Node, tmp_path: Path, number: int) -> None:
     script = node(f"#!/bin/sh\nls -d /run/gpuready-probe.* /tmp/gpuready-probe.* >{tmp_path}/there\nsleep 3\n", limit=3)
     before = leftover_directories()
     with subprocess.Popen(command("sh"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
@@ -310,44 +311,35 @@ def test_probes_that_are_ended_among_their_children_leave_nothing(tmp_path: Path
     assert [path for each in made for path in (each, f"{each}.gone") if Path(path).exists()] == []
 
 
-def test_bytes_that_are_no_text_come_through(run: Run, node: Callable[..., str]) -> None:
-    program = "#!/bin/sh\nprintf 'a\\000b\\377\\376\\nbegin\\nend 1\\r\\n'\n"
-    state = parse(run(node(program)))
-    assert state.driver.smi == "a\0b\udcff\udcfe\nbegin\nend 1\r\n"
+MISMATCH = "NVML: Driver/library version mismatch"
+PROGRAMS: dict[str, tuple[str, str | Unknown]] = {
+    "bytes that are no text": (
+        "printf 'a\\000b\\377\\376\\nbegin\\nend 1\\r\\n'",
+        "a\0b\udcff\udcfe\nbegin\nend 1\r\n",
+    ),
+    "five megabytes": ("yes 0123456789012345678 | head -c 5000000", "0123456789012345678\n" * 250_000),
+    "it fails": (f"echo half; echo '{MISMATCH}' >&2; exit 18", Unknown(unknown=f"smi: exit 18: {MISMATCH}")),
+    "it reads its input and gets none": ("cat; echo read", "read\n"),
+    "the login's environment": ('echo "$LC_ALL,${LD_LIBRARY_PATH-unset},${LD_PRELOAD-unset}"', "C,unset,unset\n"),
+}
 
 
-def test_five_megabytes_come_through(run: Run, node: Callable[..., str]) -> None:
-    state = parse(run(node("#!/bin/sh\nyes 0123456789012345678 | head -c 5000000\n", limit=20)))
-    assert state.driver.smi == "0123456789012345678\n" * 250_000
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_a_command_prints(name: str, run: Run, node: Node) -> None:
+    program, answer = PROGRAMS[name]
+    assert parse(run(node(f"#!/bin/sh\n{program}\n", limit=20))).driver.smi == answer
 
 
-def test_a_command_that_fails_tells_why(run: Run, node: Callable[..., str]) -> None:
-    state = parse(run(node("#!/bin/sh\necho half; echo 'NVML: Driver/library version mismatch' >&2; exit 18\n")))
-    assert state.driver.smi == Unknown(unknown="smi: exit 18: NVML: Driver/library version mismatch")
-
-
-def test_a_command_that_reads_its_input_gets_none(run: Run, node: Callable[..., str]) -> None:
-    state = parse(run(node("#!/bin/sh\ncat; echo read\n")))
-    assert state.driver.smi == "read\n"
-
-
-def test_the_environment_of_the_login_does_not_reach_the_commands(run: Run, node: Callable[..., str]) -> None:
-    program = '#!/bin/sh\necho "$LC_ALL,${LD_LIBRARY_PATH-unset},${LD_PRELOAD-unset}"\n'
-    assert parse(run(node(program))).driver.smi == "C,unset,unset\n"
-
-
-def test_packages_are_an_answer_though_some_pattern_matches_nothing(run: Run, node: Callable[..., str]) -> None:
+def test_packages_are_an_answer_though_some_pattern_matches_nothing(run: Run, node: Node) -> None:
     program = "#!/bin/sh\nprintf 'libnvidia-container1\\tamd64\\t1.20.0-1\\thi \\n'\n"
     program += "echo 'dpkg-query: no packages found matching podman' >&2; exit 1\n"
     packages = parse(run(node(program, "dpkg-query"))).packages
-    assert isinstance(packages, dict)
-    assert packages["libnvidia-container1"].held
+    assert isinstance(packages, dict) and packages["libnvidia-container1"].held
 
 
-def test_packages_are_unknown_when_dpkg_is_in_trouble(run: Run, node: Callable[..., str]) -> None:
+def test_packages_are_unknown_when_dpkg_is_in_trouble(run: Run, node: Node) -> None:
     packages = parse(run(node("#!/bin/sh\necho 'database is corrupt' >&2; exit 2\n", "dpkg-query"))).packages
-    assert isinstance(packages, Unknown)
-    assert "database is corrupt" in packages.unknown
+    assert isinstance(packages, Unknown) and "database is corrupt" in packages.unknown
 
 
 def test_the_answer_is_one_record_of_ascii(run: Run) -> None:

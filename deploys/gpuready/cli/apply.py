@@ -36,7 +36,6 @@ YES = click.option("-y", "--yes", is_flag=True, help="Do not ask. Required witho
 @NO_STATE
 @YES
 def command(state: str | None, yes: bool, **given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import online
     from gpuready.cli.request import request
 

@@ -21,7 +21,6 @@ _HELP = """Print a script that completes commands, options, files, hosts, compon
 @click.command("completion", cls=Verb, help=_HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> int:
-    """Print it."""
     from gpuready.cli.app import COMPLETING
 
     made = get_completion_class(shell)

@@ -282,24 +282,17 @@ def _message(message: Message) -> str:
 
 def _list() -> str:
     width = max(map(len, [*BY_ID, *_COMPONENTS]))
-    components = [f"  {name:<{width}}  {_plain(_about(item))}" for name, item in _COMPONENTS.items()]
+    about = {name: inspect.cleandoc(item.__doc__ or "").split("\n")[0] for name, item in _COMPONENTS.items()}
+    components = [f"  {name:<{width}}  {_plain(text)}" for name, text in about.items()]
     checks = [f"  {id:<{width}}  {words(id)}" for id in BY_ID]
     tail = "An error message: gpuready explain 'TEXT', or TEXT from stdin with gpuready explain -"
     return "\n".join(["Components", *components, "", "Checks", *checks, "", tail])
 
 
-def _about(item: Component) -> str:
-    return inspect.cleandoc(item.__doc__ or "").split("\n")[0]
-
-
-def _traits(check: Check) -> str:
-    told = (["needs a GPU"] if check.gpu else []) + (["active: a second exec"] if check.active else [])
-    return ", ".join(told)
-
-
 def _check(check: Check) -> str:
     told = {"cause": check.cause, "confirm": check.confirm, "fix": check.fix, "after": ", ".join(check.after)}
-    head = ", ".join(filter(None, (f"level {check.level.name}", _traits(check))))
+    traits = {"needs a GPU": check.gpu, "active: a second exec": check.active}
+    head = ", ".join([f"level {check.level.name}", *(trait for trait, has in traits.items() if has)])
     return "\n".join([f"{check.id}: {head}", *_labelled(told)])
 
 

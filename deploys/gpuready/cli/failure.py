@@ -5,13 +5,12 @@ The command line may be what is wrong, so the wanted outputs are read from it le
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Sequence
 
 import click
 
-from gpuready.cli.output import deliver, delivered, requested, use_color
+from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
 from gpuready.core.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.report.page import problem
@@ -61,10 +60,8 @@ def verb_of(argv: Sequence[str]) -> str:
 
 
 def _color(argv: Sequence[str]) -> str:
-    """``--color`` as far as it can be told from a command line that may be wrong."""
-    given = [word for before, word in itertools.pairwise(argv) if before == "--color"]
-    given += [word.partition("=")[2] for word in argv if word.startswith("--color=")]
-    return given[-1] if given and given[-1] in ("always", "never") else "auto"
+    last = ["auto", *given(argv, "--color")][-1]
+    return last if last in ("always", "never") else "auto"
 
 
 def _remedy(argv: Sequence[str], error: click.ClickException) -> str:

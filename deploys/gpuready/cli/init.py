@@ -69,7 +69,6 @@ _PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_.:\[\]-]*[A-Za-z0-9_\]])?")
 )
 @click.option("--gpus", metavar="auto|none|N", help="GPUs that each host must have (default: auto, any number).")
 def command(file: str, hosts: tuple[str, ...], user: str | None, key: str | None, gpus: str | None) -> int:
-    """Write it."""
     path = Path(file).expanduser()
     exists = UsageError(f"{path} exists, and init overwrites nothing", remedy="give another name: gpuready init FILE")
     if file != "-" and (path.exists() or path.is_symlink()):

@@ -28,7 +28,6 @@ Does not connect. Skipped hosts are listed with the reason. JSON has the complet
 @click.command("inventory", cls=HostVerb, help=_HELP)
 @inventory_options
 def command(**given: Any) -> int:
-    """The exit code."""
     from gpuready.inventory.listing import listed
 
     wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)

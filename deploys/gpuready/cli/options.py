@@ -41,7 +41,10 @@ class Number(click.IntRange):
 
 
 class Verb(click.Command):
-    """A verb's help says where the exit codes are listed. ``--list-hosts`` replaces what the verb does."""
+    """A verb; its function returns the exit code. Its help says where the codes are listed.
+
+    ``--list-hosts`` replaces what the verb does.
+    """
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         super().__init__(name, **{**attributes, "epilog": EXIT_CODES})

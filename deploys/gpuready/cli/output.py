@@ -6,6 +6,7 @@ Stdout carries one rendering and nothing else. A file appears whole or not at al
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -76,11 +77,15 @@ def targets(texts: Sequence[str], default: str = "human", forms: Sequence[str] =
     return tuple(found)
 
 
+def given(argv: Sequence[str], option: str) -> list[str]:
+    """The values of an option, as far as they can be told from a command line that may be wrong."""
+    values = [word for before, word in itertools.pairwise(argv) if before == option]
+    return values + [word.removeprefix(f"{option}=") for word in argv if word.startswith(f"{option}=")]
+
+
 def requested(argv: Sequence[str]) -> tuple[Target, ...]:
     """What a command line seems to want, right or wrong; for results of runs that never began."""
-    texts = [word for before, word in zip(["", *argv], argv, strict=False) if before == "--output"]
-    texts += [word.partition("=")[2] for word in argv if word.startswith("--output=")]
-    texts = texts or os.environ.get("GPUREADY_OUTPUT", "").split()
+    texts = given(argv, "--output") or os.environ.get("GPUREADY_OUTPUT", "").split()
     found: list[Target] = []
     for text in texts:
         with contextlib.suppress(UsageError):

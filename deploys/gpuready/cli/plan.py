@@ -24,7 +24,6 @@ _HELP = """Show what apply would change, key by key, and what it affects. Nothin
 @STATE
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
 

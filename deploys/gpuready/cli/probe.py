@@ -20,7 +20,6 @@ _HELP = """Read the nodes and print their states as JSON, with secrets masked. N
 @click.command("probe", cls=HostVerb, help=_HELP)
 @probe_options
 def command(**given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import only_read
     from gpuready.cli.request import request
 

@@ -27,7 +27,6 @@ gpuready stay at their current version. A node that gpuready never changed is no
 @YES
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 def command(yes: bool, dry_run: bool, **given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import online
     from gpuready.cli.request import request
 

@@ -38,7 +38,6 @@ _BOTH = ("human", "json")
 @output(FABRIC_FORMATS)
 @COLOR
 def command(document: str, after: str | None, output: tuple[str, ...], color: str) -> int:
-    """The exit code."""
     if document == after == "-":
         raise UsageError("only one of the documents can be stdin")
     wanted = targets(output, forms=FABRIC_FORMATS if after is None else _BOTH)

@@ -20,7 +20,6 @@ _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the res
 @click.command("schema", cls=Verb, help=_HELP)
 @click.argument("which", type=click.Choice(["inventory", "result"]), default="inventory")
 def command(which: str) -> int:
-    """Print it."""
     if which == "result":
         from gpuready.report.result import result_schema
 

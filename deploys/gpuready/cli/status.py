@@ -28,7 +28,6 @@ Nothing changes. One probe reads the node's record, and compares the node with i
 @status_options
 @STATE
 def command(state: str | None, **given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
 

@@ -40,7 +40,6 @@ _HELP = """Compare every node with its spec, and test that it works.
 @click.option("--seconds", type=Number(1, 3600), metavar="SECONDS",
               help=f"Seconds of load for --level stress; all GPUs at once.  [default: {SECONDS}]")  # fmt: skip
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
-    """The exit code."""
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
 

@@ -59,17 +59,8 @@ class SpecError(GpureadyError):
     kind = "spec"
     exit_code = 5
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        where: Where,
-        given: object = None,
-        allowed: str = "",
-        near: str = "",
-        remedy: str = "",
-    ) -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(self, message: str, *, where: Where, given: object = None, allowed: str = "", near: str = "") -> None:
+        super().__init__(message)
         self.where, self.given, self.allowed, self.near = where, given, allowed, near
 
     def __str__(self) -> str:

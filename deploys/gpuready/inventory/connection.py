@@ -83,7 +83,8 @@ def connection(
             errors.append(e)
             return None
 
-    checked(lambda: _refuse_become(variables))
+    checked(lambda: _word(variables, "ansible_become_method", _SUDO, "sudo"))
+    checked(lambda: _word(variables, "ansible_become_user", ("root",), "root"))
     password = checked(lambda: _password(variables, allow_exec=allow_exec, read=secrets))
     checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; for this machine, -i @local"))
     args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
@@ -147,11 +148,6 @@ def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], a
     found = _first(variables, (name,))
     if found is not None and found.located.value not in words:
         refuse(name, found.located, allowed)
-
-
-def _refuse_become(variables: Mapping[str, Located]) -> None:
-    _word(variables, "ansible_become_method", _SUDO, "sudo")
-    _word(variables, "ansible_become_user", ("root",), "root")
 
 
 def _password(variables: Mapping[str, Located], *, allow_exec: bool, read: bool) -> Secret | None:

@@ -13,7 +13,7 @@ from gpuready.core.errors import SpecError, UsageError, Where
 from gpuready.inventory.yaml_positions import load_text
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.schema_help import is_text_at
-from gpuready.spec.source_values import Located, merge
+from gpuready.spec.source_values import Located, located, merge, plain
 
 _EXAMPLE = "-e hardware.gpus=8, or -e 'runtimes={docker: {shm_size: 8g}}'"
 
@@ -50,12 +50,4 @@ def _yaml(name: str, text: str, where: Where) -> Located:
         found = load_text(text, where.file)
     except SpecError as e:
         raise SpecError(f"{name}: {e.message}", where=where, given=e.given or text, allowed=e.allowed) from None
-    return Located(None, where) if found is None else _placed(found, where)
-
-
-def _placed(value: Located, where: Where) -> Located:
-    """The value with ``where`` as the place of each part: the command line has no lines."""
-    inside = value.value
-    if isinstance(inside, dict):
-        return Located({key: _placed(below, where) for key, below in inside.items()}, where)
-    return Located([_placed(below, where) for below in inside] if isinstance(inside, list) else inside, where)
+    return located(found and plain(found), where)  # the command line has no lines

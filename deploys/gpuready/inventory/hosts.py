@@ -205,7 +205,8 @@ class _HostLoader:
             self.errors.append(e)
             return None
         self._refuse_misspelt(layers)
-        variables = _ansible_variables(layers)
+        pairs = (pair for layer in layers for pair in layer.items())
+        variables = {key: value for key, value in pairs if isinstance(key, str) and key.startswith("ansible_")}
         chosen = name in self.graph.named or any("gpuready" in layer for layer in layers)
         read = chosen and self.secrets
         reach, wrong = connection(name, variables, self.files, allow_exec=self.allow_exec, secrets=read)
@@ -317,12 +318,3 @@ def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
         allowed="plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); "
         "or --ansible --allow-exec: ansible-inventory decrypts it",
     )
-
-
-def _ansible_variables(layers: tuple[Vars, ...]) -> dict[str, Located]:
-    return {
-        key: value
-        for layer in layers
-        for key, value in layer.items()
-        if isinstance(key, str) and key.startswith("ansible_")
-    }

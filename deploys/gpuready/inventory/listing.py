@@ -53,9 +53,5 @@ def _settings(value: Located, path: tuple[str, ...] = ()) -> Iterator[Setting]:
         for key, below in value.value.items():
             yield from _settings(below, (*path, str(key)))
     elif path and value.value is not None:
-        yield Setting(".".join(path), _as_json(plain(value)), str(value.where))
-
-
-def _as_json(value: object) -> Any:
-    """The value as JSON has it; a date becomes text."""
-    return read_json(json.dumps(value, default=str))
+        as_json = read_json(json.dumps(plain(value), default=str))  # a date becomes text
+        yield Setting(".".join(path), as_json, str(value.where))

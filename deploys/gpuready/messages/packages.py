@@ -1,147 +1,115 @@
-# ruff: noqa: E501  (a table: sentences and patterns stay whole)
+# ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of apt, dnf and pip about NVIDIA's packages."""
 
 from __future__ import annotations
 
-from gpuready.messages.entry import Message
+from gpuready.messages.entry import read
 
-MESSAGES = (
-    Message(
-        "E: Conflicting values set for option Signed-By regarding source https://nvidia.github.io/...",
-        r"conflicting values set for option signed-by(?:$| regarding source \.{3}| regarding source .{0,60}nvidia)",
-        "NVIDIA/libnvidia-container#194",
-        ("repository.config", "repository.candidate"),
-        "Two files in /etc/apt/sources.list.d name NVIDIA's repository with different keys. apt then reads no source.",
-        "gpuready apply keeps one source and moves the others aside; by hand: grep -l nvidia /etc/apt/sources.list.d/* "
-        "and remove the old file",
-    ),
-    Message(
-        "NO_PUBKEY DDCAE044F796ECB0 (nvidia.github.io)",
-        r"no_pubkey ddcae044f796ecb0",
-        "NVIDIA/nvidia-container-toolkit#1478",
-        ("repository.config", "repository.candidate"),
-        "apt has no key for the repository of the container toolkit: the keyring file is missing, not readable, or not "
-        "the one that signed-by names.",
-        "gpuready apply writes the key (checked by its fingerprint) and the source; by hand follow the toolkit's "
-        "install guide",
-    ),
-    Message(
-        "NO_PUBKEY A4B469963BF863CC (developer.download.nvidia.com)",
-        r"no_pubkey a4b469963bf863cc",
-        "turlucode/ros-docker-gui#13",
-        (),
-        "NVIDIA changed the key of the CUDA repository in April 2022; this machine or image has only the old one.",
-        "install cuda-keyring (cuda-keyring_1.1-1_all.deb) from the CUDA repository and remove other entries for it; "
-        "use a newer nvidia/cuda image",
-    ),
-    Message(
-        "The following signatures were invalid: BADSIG F60F4B3D7FA2AF80 cudatools",
-        r"(?:bad|expkey|revkey)sig (?:f60f4b3d7fa2af80|a4b469963bf863cc|ddcae044f796ecb0)",
-        "NVIDIA/nvidia-docker#613",
-        ("repository.config", "repository.candidate"),
-        "What apt downloaded from NVIDIA's repository does not match its signature: a proxy or mirror served an old "
-        "or incomplete file, or the key was replaced.",
-        "rm -r /var/lib/apt/lists/*nvidia*, apt-get update; with a mirror or proxy look at its cache; install the new "
-        "key (cuda-keyring)",
-    ),
-    Message(
-        "The repository 'https://nvidia.github.io/... InRelease' is not signed",
-        r"the repository .{0,20}nvidia\.github\.io\S{0,100}.{0,20} is not signed",
-        "NVIDIA/nvidia-container-toolkit#409",
-        ("repository.config", "repository.candidate"),
-        "apt cannot verify NVIDIA's repository: no key for it, or the address does not exist for this distribution.",
-        "gpuready apply writes the right address and key; by hand: the toolkit's packages are at "
-        "nvidia.github.io/libnvidia-container/stable/deb for every distribution",
-    ),
-    Message(
-        "The repository 'https://developer.download.nvidia.com/... InRelease' is not signed",
-        r"the repository .{0,20}developer\.download\.nvidia\.com\S{0,100}.{0,20} is not signed",
-        "docs.nvidia.com/cuda/cuda-installation-guide-linux",
-        (),
-        "apt cannot verify NVIDIA's CUDA repository: its key is not installed. gpuready does not manage this repository.",
-        "install the package cuda-keyring from that repository, and remove the old key (apt-key del 7fa2af80)",
-    ),
-    Message(
-        "Unable to locate package nvidia-container-toolkit",
-        r"(?:unable to locate package|no package|unable to find a match:|no match for argument:) nvidia-(?:container-toolkit|docker2)",
-        "docs.nvidia.com/datacenter/cloud-native/container-toolkit (install guide)",
-        ("repository.config", "repository.candidate"),
-        "NVIDIA's repository is not among the package sources, or its list was not updated.",
-        "gpuready apply adds the repository and installs the toolkit; nvidia-docker2 is now nvidia-container-toolkit",
-    ),
-    Message(
-        "nvidia-driver-550 : Depends: libnvidia-gl-550 but it is not going to be installed",
-        r"(?:nvidia-[a-z0-9-]{1,40}|libnvidia-[a-z0-9-]{1,40}|cuda-[a-z0-9-]{1,40}|libcuda1) ?: (?:pre)?depends: .{1,80}(?:but it is not|but .{1,40} is to be installed)",
-        "NVIDIA/ubuntu-packaging-nvidia-driver#3",
-        ("driver.packages", "driver.owner", "node.packages"),
-        "The driver's packages of two repositories (the distribution's and NVIDIA's), or of two versions, conflict "
-        "with each other.",
-        "apt-cache policy of the named packages shows their repositories; keep one of them, then install all packages "
-        "of the driver at one full version in one call",
-    ),
-    Message(
-        "trying to overwrite ..., which is also in package nvidia-... / libnvidia-...",
-        r"trying to overwrite .{1,160}which is also in package (?:nvidia|libnvidia|libcuda)",
-        "pop-os/shop#121",
-        ("driver.packages", "driver.owner", "node.packages"),
-        "Packages of two drivers, or of two repositories, contain the same file; dpkg stopped in the middle.",
-        "remove the packages of the other driver, then dpkg --configure -a and apt-get -f install",
-    ),
-    Message(
-        "package nvidia-settings from cuda-rhel10-x86_64 is filtered out by modular filtering",
-        r"(?:nvidia|cuda)\S{0,80}.{0,80}filtered out by modular filtering",
-        "rocky-linux/rockylinux.org#201",
-        ("driver.packages",),
-        "dnf hides the driver's packages, because another stream of the module nvidia-driver is enabled, or a "
-        "repository for another release is configured.",
-        "dnf module reset nvidia-driver, then dnf module enable nvidia-driver:BRANCH-open (or -dkms); check that the "
-        "repository is that of this release",
-        also=(r"filtered out by modular filtering for argument: (?:nvidia|cuda)",),
-    ),
-    Message(
-        "requires nvidia-kmod = 3:X, but none of the providers can be installed",
-        r"requires nvidia-(?:kmod|settings|kmod-common|driver)\S{0,20} = \S{3,40} but none of the providers",
-        "NVIDIA/yum-packaging-precompiled-kmod#50",
-        ("driver.packages", "driver.nextboot"),
-        "The repository has no kernel module of that version for this kernel, or packages of two repositories or "
-        "module streams are mixed.",
-        "use the dkms or open-dkms stream (dnf module reset nvidia-driver first), with the kernel's -devel package "
-        "installed",
-    ),
-    Message(
-        "Package kmod-nvidia-X.rpm is not signed (GPG check FAILED)",
-        r"package \S{0,20}nvidia\S{0,120} is not signed",
-        "NVIDIA/yum-packaging-precompiled-kmod#24",
-        ("driver.packages",),
-        "A package of the repository has no signature, so dnf refuses the whole transaction.",
-        "run dnf clean packages and try again later, or choose another version; only the repository's maintainer can "
-        "sign the package; do not switch gpgcheck off",
-    ),
-    Message(
-        "Public key for cuda-... is not installed. GPG Keys are configured as: ... D42D0685.pub",
-        r"public key for \S{0,20}(?:cuda|nvidia|libnvidia|libcu)\S{0,100} is not installed",
-        "gridhead/nvidia-auto-installer-for-fedora-linux#160",
-        (),
-        "dnf did not import NVIDIA's key for the CUDA repository.",
-        "rpm --import https://developer.download.nvidia.com/compute/cuda/repos/DISTRO/x86_64/D42D0685.pub, then "
-        "install again",
-    ),
-    Message(
-        "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'",
-        r"dpkg was interrupted, you must manually run",
-        "openhab/openhabian#952",
-        ("node.packages",),
-        "A package installation was cut off: packages are unpacked and not configured. apt does nothing until that is "
-        "done; a driver among them may have built no module.",
-        "dpkg --configure -a, then apt-get -f install",
-    ),
-    Message(
-        "torch-...whl is not a supported wheel on this platform",
-        r"(?:torch|triton|flash_attn|nvidia|vllm|xformers|apex|cuda|cupy)\S{0,80}\.whl is not a supported wheel on this platform",
-        "pip.pypa.io (wheel tags)",
-        ("wheels.config", "wheels.works"),
-        "The wheel was built for another Python version or architecture than this environment.",
-        "pip debug --verbose lists the tags that this Python accepts; build or pick the wheel for it (cp310 is "
-        "Python 3.10)",
-    ),
-)
+MESSAGES = read(r"""
+E: Conflicting values set for option Signed-By regarding source https://nvidia.github.io/...
+  pattern conflicting values set for option signed-by(?:$| regarding source \.{3}| regarding source .{0,60}nvidia)
+  source  NVIDIA/libnvidia-container#194
+  checks  repository.config repository.candidate
+  cause   Two files in /etc/apt/sources.list.d name NVIDIA's repository with different keys. apt then reads no source.
+  fix     gpuready apply keeps one source and moves the others aside; by hand: grep -l nvidia /etc/apt/sources.list.d/*
+          and remove the old file
+NO_PUBKEY DDCAE044F796ECB0 (nvidia.github.io)
+  pattern no_pubkey ddcae044f796ecb0
+  source  NVIDIA/nvidia-container-toolkit#1478
+  checks  repository.config repository.candidate
+  cause   apt has no key for the repository of the container toolkit: the keyring file is missing, not readable, or not
+          the one that signed-by names.
+  fix     gpuready apply writes the key (checked by its fingerprint) and the source; by hand follow the toolkit's
+          install guide
+NO_PUBKEY A4B469963BF863CC (developer.download.nvidia.com)
+  pattern no_pubkey a4b469963bf863cc
+  source  turlucode/ros-docker-gui#13
+  cause   NVIDIA changed the key of the CUDA repository in April 2022; this machine or image has only the old one.
+  fix     install cuda-keyring (cuda-keyring_1.1-1_all.deb) from the CUDA repository and remove other entries for it;
+          use a newer nvidia/cuda image
+The following signatures were invalid: BADSIG F60F4B3D7FA2AF80 cudatools
+  pattern (?:bad|expkey|revkey)sig (?:f60f4b3d7fa2af80|a4b469963bf863cc|ddcae044f796ecb0)
+  source  NVIDIA/nvidia-docker#613
+  checks  repository.config repository.candidate
+  cause   What apt downloaded from NVIDIA's repository does not match its signature: a proxy or mirror served an old or
+          incomplete file, or the key was replaced.
+  fix     rm -r /var/lib/apt/lists/*nvidia*, apt-get update; with a mirror or proxy look at its cache; install the new
+          key (cuda-keyring)
+The repository 'https://nvidia.github.io/... InRelease' is not signed
+  pattern the repository .{0,20}nvidia\.github\.io\S{0,100}.{0,20} is not signed
+  source  NVIDIA/nvidia-container-toolkit#409
+  checks  repository.config repository.candidate
+  cause   apt cannot verify NVIDIA's repository: no key for it, or the address does not exist for this distribution.
+  fix     gpuready apply writes the right address and key; by hand: the toolkit's packages are at
+          nvidia.github.io/libnvidia-container/stable/deb for every distribution
+The repository 'https://developer.download.nvidia.com/... InRelease' is not signed
+  pattern the repository .{0,20}developer\.download\.nvidia\.com\S{0,100}.{0,20} is not signed
+  source  docs.nvidia.com/cuda/cuda-installation-guide-linux
+  cause   apt cannot verify NVIDIA's CUDA repository: its key is not installed. gpuready does not manage this
+          repository.
+  fix     install the package cuda-keyring from that repository, and remove the old key (apt-key del 7fa2af80)
+Unable to locate package nvidia-container-toolkit
+  pattern (?:unable to locate package|no package|unable to find a match:|no match for argument:) nvidia-(?:container-toolkit|docker2)
+  source  docs.nvidia.com/datacenter/cloud-native/container-toolkit (install guide)
+  checks  repository.config repository.candidate
+  cause   NVIDIA's repository is not among the package sources, or its list was not updated.
+  fix     gpuready apply adds the repository and installs the toolkit; nvidia-docker2 is now nvidia-container-toolkit
+nvidia-driver-550 : Depends: libnvidia-gl-550 but it is not going to be installed
+  pattern (?:nvidia-[a-z0-9-]{1,40}|libnvidia-[a-z0-9-]{1,40}|cuda-[a-z0-9-]{1,40}|libcuda1) ?: (?:pre)?depends: .{1,80}(?:but it is not|but .{1,40} is to be installed)
+  source  NVIDIA/ubuntu-packaging-nvidia-driver#3
+  checks  driver.packages driver.owner node.packages
+  cause   The driver's packages of two repositories (the distribution's and NVIDIA's), or of two versions, conflict with
+          each other.
+  fix     apt-cache policy of the named packages shows their repositories; keep one of them, then install all packages
+          of the driver at one full version in one call
+trying to overwrite ..., which is also in package nvidia-... / libnvidia-...
+  pattern trying to overwrite .{1,160}which is also in package (?:nvidia|libnvidia|libcuda)
+  source  pop-os/shop#121
+  checks  driver.packages driver.owner node.packages
+  cause   Packages of two drivers, or of two repositories, contain the same file; dpkg stopped in the middle.
+  fix     remove the packages of the other driver, then dpkg --configure -a and apt-get -f install
+package nvidia-settings from cuda-rhel10-x86_64 is filtered out by modular filtering
+  pattern (?:nvidia|cuda)\S{0,80}.{0,80}filtered out by modular filtering
+  also    filtered out by modular filtering for argument: (?:nvidia|cuda)
+  source  rocky-linux/rockylinux.org#201
+  checks  driver.packages
+  cause   dnf hides the driver's packages, because another stream of the module nvidia-driver is enabled, or a
+          repository for another release is configured.
+  fix     dnf module reset nvidia-driver, then dnf module enable nvidia-driver:BRANCH-open (or -dkms); check that the
+          repository is that of this release
+requires nvidia-kmod = 3:X, but none of the providers can be installed
+  pattern requires nvidia-(?:kmod|settings|kmod-common|driver)\S{0,20} = \S{3,40} but none of the providers
+  source  NVIDIA/yum-packaging-precompiled-kmod#50
+  checks  driver.packages driver.nextboot
+  cause   The repository has no kernel module of that version for this kernel, or packages of two repositories or module
+          streams are mixed.
+  fix     use the dkms or open-dkms stream (dnf module reset nvidia-driver first), with the kernel's -devel package
+          installed
+Package kmod-nvidia-X.rpm is not signed (GPG check FAILED)
+  pattern package \S{0,20}nvidia\S{0,120} is not signed
+  source  NVIDIA/yum-packaging-precompiled-kmod#24
+  checks  driver.packages
+  cause   A package of the repository has no signature, so dnf refuses the whole transaction.
+  fix     run dnf clean packages and try again later, or choose another version; only the repository's maintainer can
+          sign the package; do not switch gpgcheck off
+Public key for cuda-... is not installed. GPG Keys are configured as: ... D42D0685.pub
+  pattern public key for \S{0,20}(?:cuda|nvidia|libnvidia|libcu)\S{0,100} is not installed
+  source  gridhead/nvidia-auto-installer-for-fedora-linux#160
+  cause   dnf did not import NVIDIA's key for the CUDA repository.
+  fix     rpm --import https://developer.download.nvidia.com/compute/cuda/repos/DISTRO/x86_64/D42D0685.pub, then install
+          again
+E: dpkg was interrupted, you must manually run 'dpkg --configure -a'
+  pattern dpkg was interrupted, you must manually run
+  source  openhab/openhabian#952
+  checks  node.packages
+  cause   A package installation was cut off: packages are unpacked and not configured. apt does nothing until that is
+          done; a driver among them may have built no module.
+  fix     dpkg --configure -a, then apt-get -f install
+torch-...whl is not a supported wheel on this platform
+  pattern (?:torch|triton|flash_attn|nvidia|vllm|xformers|apex|cuda|cupy)\S{0,80}\.whl is not a supported wheel on this platform
+  source  pip.pypa.io (wheel tags)
+  checks  wheels.config wheels.works
+  cause   The wheel was built for another Python version or architecture than this environment.
+  fix     pip debug --verbose lists the tags that this Python accepts; build or pick the wheel for it (cp310 is Python
+          3.10)
+""")

@@ -17,17 +17,13 @@ from gpuready.components.dcgm.spec import Dcgm
 from gpuready.components.docker.spec import DockerSpec
 from gpuready.components.driver.spec import Driver
 from gpuready.components.monitoring.spec import Monitoring
-from gpuready.components.nccl.spec import Nccl
+from gpuready.components.nccl.spec import Nccl as Nccl
 from gpuready.components.rdma.spec import Rdma
 from gpuready.components.reconverge.spec import Reconverge
-from gpuready.components.toolkit.spec import (
-    REACH_REPOSITORY,
-    TOOLKIT_FLOOR,
-    TOOLKIT_VERSION,
-    FloorException,
-    Repository,
-    Toolkit,
-)
+from gpuready.components.toolkit.spec import REACH_REPOSITORY as REACH_REPOSITORY
+from gpuready.components.toolkit.spec import TOOLKIT_FLOOR as TOOLKIT_FLOOR
+from gpuready.components.toolkit.spec import TOOLKIT_VERSION as TOOLKIT_VERSION
+from gpuready.components.toolkit.spec import Toolkit
 from gpuready.components.wheels.spec import TorchWheels
 from gpuready.core.fields import (
     Allowed,
@@ -47,25 +43,7 @@ from gpuready.core.fields import (
 )
 from gpuready.core.section import Section
 from gpuready.spec.images import Images
-from gpuready.spec.runtimes import Runtimes
 from gpuready.spec.verify import Level, Thresholds
-
-__all__ = [
-    "REACH_REPOSITORY",
-    "TOOLKIT_FLOOR",
-    "TOOLKIT_VERSION",
-    "ContainerdSpec",
-    "CrioSpec",
-    "DockerSpec",
-    "FloorException",
-    "Nccl",
-    "NodeSpec",
-    "Rdma",
-    "Repository",
-    "Runtimes",
-    "Toolkit",
-    "Waiver",
-]
 
 
 class HardwareRdma(Section):
@@ -111,6 +89,40 @@ class Owners(Section):
     """The NVIDIA Container Toolkit."""
     runtime: Owner = "auto"
     """The container engines' configuration."""
+
+
+class Runtimes(Section):
+    """The engines: auto configures an engine if it exists, absent ignores it, a mapping requires it."""
+
+    docker: Literal["auto", "absent"] | DockerSpec = "auto"
+    """Docker."""
+    containerd: Literal["auto", "absent"] | ContainerdSpec = "auto"
+    """containerd, as Kubernetes uses it."""
+    crio: Literal["auto", "absent"] | CrioSpec = "auto"
+    """CRI-O."""
+    podman: Literal["auto", "absent"] = "auto"
+    """Podman."""
+
+    def requires(self, engine: Literal["docker", "containerd", "crio"]) -> bool:
+        return not isinstance(getattr(self, engine), str)
+
+    # The settings of an engine: the defaults if the spec does not name it.
+
+    @property
+    def docker_settings(self) -> DockerSpec:
+        return self.docker if isinstance(self.docker, DockerSpec) else DockerSpec.model_construct()
+
+    @property
+    def containerd_settings(self) -> ContainerdSpec:
+        return self.containerd if isinstance(self.containerd, ContainerdSpec) else ContainerdSpec.model_construct()
+
+    @property
+    def crio_settings(self) -> CrioSpec:
+        return self.crio if isinstance(self.crio, CrioSpec) else CrioSpec.model_construct()
+
+    @property
+    def installs_docker(self) -> bool:
+        return self.docker_settings.install == "distro"
 
 
 class DrainCommands(Section):
