@@ -11,9 +11,10 @@ import pytest
 from gpuready.cuda.facts import Image
 from gpuready.cuda.host import gpus_of, hosts_of
 from gpuready.cuda.predict import predict
-from gpuready.state.model import Driver, File, NodeState, Package, Tool, Unknown
-from tests.command import Exits, write_states
+from gpuready.state.model import Driver, NodeState, Package, Tool, Unknown
+from tests.command import Exits, Said, write_states
 from tests.tools.compat.imagefiles import archive, docker_save, layer, library
+from tests.verdicts import root_files
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
 DATA = Path(__file__).parents[1] / "data"
@@ -32,19 +33,16 @@ def gpus(*models: tuple[str, str]) -> str:
 def node(
     driver: str = "460.80", toolkit: str = "1.20.0", config: str | None = None, smi: str | Unknown | None = SMI
 ) -> NodeState:
-    files = {} if config is None else {CONFIG: File(text=config, mode=0o644, uid=0, gid=0, mtime=0)}
-    tools = {
-        "nvidia-ctk": Tool(path="/usr/bin/nvidia-ctk", version_line=f"NVIDIA Container Toolkit CLI version {toolkit}")
-    }
-    return NodeState(driver=Driver(proc_version=driver, smi=smi), files=files, tools=tools if toolkit else {})
+    files = {} if config is None else root_files({CONFIG: config})
+    tool = Tool(path="/usr/bin/nvidia-ctk", version_line=f"NVIDIA Container Toolkit CLI version {toolkit}")
+    tools = {"nvidia-ctk": tool} if toolkit else {}
+    return NodeState(driver=Driver(proc_version=driver, smi=smi), files=files, tools=tools)
 
 
-LEGACY = (
-    '[nvidia-container-runtime]\nmode = "legacy"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "{}"\n'
-)
-AUTO = (
-    '[nvidia-container-runtime]\nmode = "auto"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "mount"\n'
-)
+CDI = '[nvidia-container-runtime]\nmode = "cdi"\n'
+MODES = '[nvidia-container-runtime]\nmode = "{}"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "{}"\n'
+AUTO = MODES.format("auto", "mount")
+NO_HOOK = "[features]\ndisable-cuda-compat-lib-hook = true\n"
 
 
 @pytest.mark.parametrize(
@@ -52,16 +50,16 @@ AUTO = (
     [
         ("1.20.0", None, "hook", False),
         ("1.20.0", AUTO, "hook", False),  # auto is jit-cdi, which knows no cuda-compat-mode
-        ("1.20.0", '[nvidia-container-runtime]\nmode = "cdi"\n', "hook", False),
-        ("1.20.0", "[features]\ndisable-cuda-compat-lib-hook = true\n", "disabled", False),
-        ("1.20.0", LEGACY.format("ldconfig"), "ldconfig", True),
-        ("1.20.0", LEGACY.format("mount"), "mount", True),
-        ("1.20.0", LEGACY.format("hook"), "hook", True),
-        ("1.20.0", "[features]\ndisable-cuda-compat-lib-hook = true\n" + LEGACY.format("hook"), "disabled", True),
-        ("1.20.0", LEGACY.format("disabled"), "disabled", True),
+        ("1.20.0", CDI, "hook", False),
+        ("1.20.0", NO_HOOK, "disabled", False),
+        ("1.20.0", MODES.format("legacy", "ldconfig"), "ldconfig", True),
+        ("1.20.0", MODES.format("legacy", "mount"), "mount", True),
+        ("1.20.0", MODES.format("legacy", "hook"), "hook", True),
+        ("1.20.0", NO_HOOK + MODES.format("legacy", "hook"), "disabled", True),
+        ("1.20.0", MODES.format("legacy", "disabled"), "disabled", True),
         ("1.17.8", None, "ldconfig", True),
         ("1.17.8", AUTO, "mount", True),
-        ("1.17.8", '[nvidia-container-runtime]\nmode = "cdi"\n', "hook", False),
+        ("1.17.8", CDI, "hook", False),
         ("1.17.5", None, "hook", True),
         ("1.17.4", None, "disabled", True),
         ("1.17.4", "[features]\nallow-cuda-compat-libs-from-container = true\n", "mount", True),
@@ -98,17 +96,12 @@ def test_where_nothing_can_be_said(state: NodeState, why: str) -> None:
 
 
 def test_the_toolkit_by_its_package() -> None:
-    state = node(toolkit="").model_copy(
-        update={"packages": {"nvidia-container-toolkit": Package(version="1.17.8-1", arch="amd64")}}
-    )
-    assert hosts_of(state)[0][0].toolkit == (1, 17, 8)
+    packages = {"nvidia-container-toolkit": Package(version="1.17.8-1", arch="amd64")}
+    assert hosts_of(node(toolkit="").model_copy(update={"packages": packages}))[0][0].toolkit == (1, 17, 8)
 
 
 def test_the_recorded_h200() -> None:
-    state = NodeState.model_validate_json(
-        (Path(__file__).parents[1] / "data/h200-mounted-driver/state.json").read_text()
-    )
-    (found,), _ = hosts_of(state)
+    (found,), _ = hosts_of(NodeState.model_validate_json((DATA / "h200-mounted-driver/state.json").read_text()))
     assert (found.driver, found.toolkit, found.stack, found.gate) == ((580, 159, 4), (1, 20, 0), "hook", False)
     assert found.gpu.kind == "datacenter"
 
@@ -146,13 +139,23 @@ def matrix(files: dict[str, str], *more: str) -> list[str]:
     return ["compat", "-i", files["hosts.yaml"], "--state", files["states.json"], *more]
 
 
+def images(said: Said) -> dict[str, list[dict[str, Any]]]:
+    """Of each host of a result, what it says of the images."""
+    return {name: host["images"] for name, host in said.document["hosts"].items()}
+
+
+def verdicts(said: Said) -> list[str]:
+    """Of each host, the verdict on the only image."""
+    return [image["verdict"] for (image,) in images(said).values()]
+
+
 def test_every_host_and_every_image(files: dict[str, str], exits: Exits) -> None:
     argv = matrix(files, "--image", files["new.tar"], "--image", files["old.tar"])
-    found = exits(3, *argv, "--output", "json").document
-    verdicts = {name: [image["verdict"] for image in host["images"]] for name, host in found["hosts"].items()}
-    wrong = ["ERROR_804", "NATIVE"]
-    assert verdicts == {"gpu01": ["FORWARD", "NATIVE"], "gpu02": wrong, "gpu03": wrong}
-    assert found["hosts"]["gpu02"]["images"][0]["image"] == files["new.tar"]
+    found = images(exits(3, *argv, "--output", "json"))
+    assert {name: [image["verdict"] for image in each] for name, each in found.items()} == {
+        "gpu01": ["FORWARD", "NATIVE"], "gpu02": ["ERROR_804", "NATIVE"], "gpu03": ["ERROR_804", "NATIVE"]
+    }  # fmt: skip
+    assert found["gpu02"][0]["image"] == files["new.tar"]
 
 
 def test_the_table_for_people(files: dict[str, str], exits: Exits) -> None:
@@ -170,13 +173,9 @@ def test_all_is_well(files: dict[str, str], exits: Exits) -> None:
 
 
 def test_an_image_by_its_facts_on_every_host(files: dict[str, str], exits: Exits) -> None:
-    lines = [
-        json.loads(line)
-        for line in exits(
-            3, *matrix(files, "--image-cuda", "11.3.1", "--compat-lib", "465.19.01"), "--output", "jsonl"
-        ).out.splitlines()
-    ]
-    assert [line["images"][0]["verdict"] for line in lines[:-1]] == ["FORWARD", "ERROR_804", "ERROR_804"]
+    argv = matrix(files, "--image-cuda", "11.3.1", "--compat-lib", "465.19.01", "--output", "jsonl")
+    *lines, _ = map(json.loads, exits(3, *argv).out.splitlines())
+    assert [line["images"][0]["verdict"] for line in lines] == ["FORWARD", "ERROR_804", "ERROR_804"]
 
 
 def test_a_host_without_a_state(files: dict[str, str], exits: Exits) -> None:
@@ -187,34 +186,19 @@ def test_a_host_without_a_state(files: dict[str, str], exits: Exits) -> None:
 
 
 def test_what_if(files: dict[str, str], exits: Exits) -> None:
-    argv = matrix(files, "--image", files["new.tar"], "--output", "jsonl")
-    for given, verdicts in (
-        (["--driver", "465.19.01"], ["NATIVE", "NATIVE", "NATIVE"]),
-        (["--gpu", "NVIDIA A40"], ["FORWARD", "FORWARD", "FORWARD"]),
-    ):
-        lines = [json.loads(line) for line in exits(0, *argv, *given).out.splitlines()]
-        assert [line["images"][0]["verdict"] for line in lines[:-1]] == verdicts
+    argv = matrix(files, "--image", files["new.tar"], "--output", "json")
+    assert verdicts(exits(0, *argv, "--driver", "465.19.01")) == ["NATIVE"] * 3
+    assert verdicts(exits(0, *argv, "--gpu", "NVIDIA A40")) == ["FORWARD"] * 3
 
 
 def test_an_image_on_a_described_host(files: dict[str, str], exits: Exits) -> None:
-    argv = [
-        "compat",
-        "--driver",
-        "460.80",
-        "--gpu",
-        "GeForce RTX 2080 Ti",
-        "--image",
-        files["new.tar"],
-        "--output",
-        "json",
-    ]
-    found = exits(3, *argv).document
+    host = ("--driver", "460.80", "--gpu", "GeForce RTX 2080 Ti")
+    found = exits(3, "compat", *host, "--image", files["new.tar"], "--output", "json").document
     assert (found["verdict"], found["libcuda"]) == ("ERROR_804", "465.19.01")
 
 
 def test_an_image_without_cuda_is_no_verdict(files: dict[str, str], exits: Exits) -> None:
-    found: dict[str, Any] = exits(3, *matrix(files, "--image", files["plain.tar"]), "--output", "json").document
-    (image,) = found["hosts"]["gpu01"]["images"]
+    (image,) = images(exits(3, *matrix(files, "--image", files["plain.tar"]), "--output", "json"))["gpu01"]
     assert (image["verdict"], image["certain"], image["fixes"]) == (None, False, [])
     assert "has neither CUDA_VERSION" in image["reason"]
 
@@ -222,8 +206,7 @@ def test_an_image_without_cuda_is_no_verdict(files: dict[str, str], exits: Exits
 def test_the_cuda_of_an_image_that_does_not_say(files: dict[str, str], exits: Exits) -> None:
     for given, verdict, code in (("11.2", "NATIVE", 0), ("11.3", "MINOR", 0), ("12.4", "NEEDS_DRIVER", 3)):
         argv = matrix(files, "--image", files["plain.tar"], "--image-cuda", given, "--output", "json")
-        found = exits(code, *argv).document
-        assert found["hosts"]["gpu01"]["images"][0]["verdict"] == verdict
+        assert verdicts(exits(code, *argv))[0] == verdict
 
 
 def test_the_cuda_of_an_image_that_says_another_is_told(files: dict[str, str], exits: Exits) -> None:
@@ -266,11 +249,8 @@ def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, exits: Exits
         (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
         (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : not a version"),
         (["-i", "HOSTS", "--image", "app:1", "--image-cuda", "12.7"], "no such CUDA toolkit is known"),
-        (["-i", "HOSTS", "--image", "no image"], "neither a file nor a reference"),
-        (["-i", "HOSTS", "--image", "/nowhere/app.tar"], "--image /nowhere/app.tar: no such file"),
         (["-i", "HOSTS", "--image", "app.tar"], "--image app.tar: no such file"),
         (["--driver", "460.80", "--image", "./app"], "--image ./app: no such file"),
-        (["--driver", "460.80", "--image", "../app"], "--image ../app: no such file"),
         (["--driver", "460.80", "--image", "bad ref!!"], "--image bad ref!!: neither a file nor a reference"),
     ],
 )

@@ -16,14 +16,10 @@ def generation(cuda: str, brands: str, branches: str) -> str:
     return " ".join([f"cuda>={cuda}", *parts])
 
 
-SECOND = generation(
-    "11.8", "tesla unknown nvidia nvidiartx geforce geforcertx quadro quadrortx titan titanrtx", "470 510 515"
-)
-THIRD = generation(
-    "12.9",
-    "unknown grid tesla nvidia quadro quadrortx nvidiartx vapps vpc vcs vws cloudgaming",
-    "535 550 560 565 570",
-)
+CONSUMER = "tesla unknown nvidia nvidiartx geforce geforcertx quadro quadrortx titan titanrtx"
+OTHERS = "unknown grid tesla nvidia quadro quadrortx nvidiartx vapps vpc vcs vws cloudgaming"
+SECOND = generation("11.8", CONSUMER, "470 510 515")
+THIRD = generation("12.9", OTHERS, "535 550 560 565 570")
 
 
 def host(driver: str, cuda: str, *brands: str, arch: str = "8.0") -> Properties:

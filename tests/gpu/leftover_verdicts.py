@@ -37,6 +37,7 @@ def firmware(runs: str, disk: str = "", files: tuple[str, ...] = ()) -> NodeStat
 
 
 NONE = node({})
+OF_THE_DRIVER = ("firmware", "charlinks", "persistenced", "companions", "peers", "processes")
 SYSTEMD, UNLINKED = {"cgroup_driver": "systemd"}, {"unlinked": ["/dev/nvidia0"]}
 READY = RUNS | {"nodes": ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"]}
 
@@ -45,17 +46,7 @@ VERDICTS: list[Row] = [
     passes("devices.config", "as the spec says", node(READY)),
     fails("devices.config", "devices.missing", node()),
     warns("driver.nodes", "major number", node(READY, leftovers={"misnumbered": ["/dev/nvidia-uvm"]})),
-    *(
-        skips(id, "no nvidia module", NONE)
-        for id in (
-            "driver.firmware",
-            "driver.charlinks",
-            "driver.persistenced",
-            "driver.companions",
-            "driver.peers",
-            "driver.processes",
-        )
-    ),
+    *(skips(f"driver.{name}", "no nvidia module", NONE) for name in OF_THE_DRIVER),
     passes("driver.firmware", f"driver and GSP firmware are {DRIVER}", h200()),
     fails("driver.firmware", "but its GPUs run GSP firmware 570.86.15", firmware("570.86.15")),
     skips("driver.firmware", "no GPU runs GSP firmware", firmware("N/A")),

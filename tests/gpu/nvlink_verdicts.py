@@ -44,13 +44,20 @@ def down(*links: int, gpu: int = 1, text: str = STATUS) -> str:
     return head + mark + tail
 
 
-def counted(name: str, count: int, gpu: int = 1, link: int = 17) -> str:
-    head, mark, tail = ERRORS.partition(f"GPU {gpu}:")
-    assert f"Link {link}: {name}: 0" in tail
-    return head + mark + tail.replace(f"Link {link}: {name}: 0", f"Link {link}: {name}: {count}", 1)
+def counted(name: str, count: int = 1, text: str = ERRORS) -> str:
+    """The errors of the last GPU that is listed, with another count."""
+    head, zero, tail = text.rpartition(f"{name}: 0")
+    assert zero
+    return f"{head}{name}: {count}{tail}"
+
+
+def between(word: str) -> str:
+    """The recorded matrix with another word for one pair of GPUs."""
+    return P2P.replace("OK\t\n", f"{word}\t\n", 1)
 
 
 ALL = tuple(range(18))
+UP_TO_9 = {"verify": {"thresholds": {"nvlink_errors": 9}}}
 VERDICTS: list[Row] = [
     passes("gpu.nvlink", "18 of 18 links are up on each of 2 GPUs, 26.562 GB/s each", node()),
     skips("gpu.nvlink", "nvidia-smi is missing"),
@@ -71,34 +78,15 @@ VERDICTS: list[Row] = [
     skips("gpu.nvlink_errors", "nvidia-smi is missing"),
     skips("gpu.nvlink_errors", "prints no NVLink error counters", node(errors="")),
     warns("gpu.nvlink_errors", "GPU 1 link 17: CRC Errors 2", node(errors=counted("CRC Errors", 2))),
-    fails("gpu.nvlink_errors", "GPU 1 link 17: Recovery Errors 1", node(errors=counted("Recovery Errors", 1))),
-    passes(
-        "gpu.nvlink_errors",
-        "more than 9 errors",
-        node(errors=counted("Replay Errors", 9)),
-        {"verify": {"thresholds": {"nvlink_errors": 9}}},
-    ),
+    fails("gpu.nvlink_errors", "GPU 1 link 17: Recovery Errors 1", node(errors=counted("Recovery Errors"))),
+    passes("gpu.nvlink_errors", "more than 9 errors", node(errors=counted("Replay Errors", 9)), UP_TO_9),
     passes("gpu.nvlink_errors", "more than 0", node(errors=NVLINK5)),
-    warns(
-        "gpu.nvlink_errors",
-        "Link recovery successful events 1",
-        node(errors=NVLINK5.replace("successful events: 0", "successful events: 1")),
-    ),
-    fails(
-        "gpu.nvlink_errors",
-        "Link recovery failed events 1",
-        node(errors=NVLINK5.replace("failed events: 0", "failed events: 1")),
-    ),
-    ("gpu.p2p", "pass", node(), {}, "each of 2 GPUs"),
-    ("gpu.p2p", "skip", NodeState(), {}, "one GPU"),
-    ("gpu.p2p", "unknown", node(p2p="no answer within 30 s"), {}, "no answer within 30 s"),
-    ("gpu.p2p", "unknown", silent("p2p"), {}, "cut off"),
-    (
-        "gpu.p2p",
-        "fail",
-        node(p2p=P2P.replace("OK\t\n", "CNS\t\n", 1)),
-        {},
-        "GPU 0 cannot access the memory of GPU 1: the chipset does not support it",
-    ),
-    ("gpu.p2p", "pass", node(NO_LINKS, NO_LINKS, P2P.replace("OK\t\n", "GNS\t\n", 1)), {}, "no NVLink connects them"),
+    warns("gpu.nvlink_errors", "successful events 1", node(errors=counted("recovery successful events", text=NVLINK5))),
+    fails("gpu.nvlink_errors", "failed events 1", node(errors=counted("Link recovery failed events", text=NVLINK5))),
+    passes("gpu.p2p", "each of 2 GPUs", node()),
+    skips("gpu.p2p", "one GPU"),
+    is_unknown("gpu.p2p", "no answer within 30 s", node(p2p="no answer within 30 s")),
+    is_unknown("gpu.p2p", "cut off", silent("p2p")),
+    fails("gpu.p2p", "GPU 0 cannot access the memory of GPU 1: the chipset", node(p2p=between("CNS"))),
+    passes("gpu.p2p", "no NVLink connects them", node(NO_LINKS, NO_LINKS, between("GNS"))),
 ]

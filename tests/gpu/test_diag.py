@@ -28,12 +28,8 @@ UUIDS = [row.split(", ")[1] for row in CARDS.splitlines()]
 FIRST, SECOND = f"GPU 0 ({UUIDS[0]}, 0000:00:06.0)", f"GPU 1 ({UUIDS[1]}, 0000:00:07.0)"
 RULE = f"+--------+{'-' * 70}+\n"
 ECC = "Detected a double bit error in GPU memory."
-PERSISTENCE = {
-    "error_category": 8,
-    "error_id": 29,
-    "error_severity": 5,
-    "warning": "Persistence Mode: Persistence mode for GPU 0 is disabled.",
-}
+DISABLED = "Persistence Mode: Persistence mode for GPU 0 is disabled."
+PERSISTENCE = {"error_category": 8, "error_id": 29, "error_severity": 5, "warning": DISABLED}
 NO_SRAM = "Error getting the SRAM Threshold Count for GPU 0. SRAM Threshold checking was skipped."
 
 
@@ -68,6 +64,7 @@ def test(name: str, *statuses: str, **fields: Any) -> dict[str, Any]:
 
 
 test.__test__ = False  # type: ignore[attr-defined]
+PASSED = test("software", "Pass", "Pass")
 
 
 def said(out: object, rc: int = 0, table: str = "", **more: tuple[int, str]) -> Diagnosis:
@@ -83,20 +80,18 @@ def verdict(found: Diagnosis | None, **blocks: Any) -> Verdict:
 
 
 def test_all_tests_of_dcgm_4_passed() -> None:
-    found = verdict(said(four(test("software", "Pass", "Pass"), test("memory", "Pass", "Pass"))))
-    assert (found.status, found.summary) == (
-        "pass",
-        "dcgmi diag -r 2 passed on 2 GPUs (DCGM 4.2.3): software, memory",
-    )
-    partly = verdict(said(four(test("software", "Pass", "Pass"), test("pcie", "Skip", "Skip"))))
-    assert partly.status == "pass" and partly.summary.endswith("software; skipped by DCGM: pcie")
-    mixed = verdict(said(four(test("software", "Pass", "Pass"), test("pcie", "Pass", "Skip"))))
+    found = verdict(said(four(PASSED, test("memory", "Pass", "Pass"))))
+    assert found.summary == "dcgmi diag -r 2 passed on 2 GPUs (DCGM 4.2.3): software, memory"
+    partly = verdict(said(four(PASSED, test("pcie", "Skip", "Skip"))))
+    assert partly.summary.endswith("software; skipped by DCGM: pcie")
+    mixed = verdict(said(four(PASSED, test("pcie", "Pass", "Skip"))))
     assert mixed.summary.endswith("software, pcie; skipped by DCGM: pcie on some GPUs")
+    assert found.status == partly.status == mixed.status == "pass"
 
 
 def test_a_failure_names_the_gpu_that_dcgm_means() -> None:
     warning = {"error_category": 3, "error_id": 49, "error_severity": 2, "warning": ECC}
-    document = four(test("software", "Pass", "Pass"), test("memory", "Pass", "Fail", warnings=[warning]))
+    document = four(PASSED, test("memory", "Pass", "Fail", warnings=[warning]))
     found = verdict(said(document, rc=226))
     assert (found.status, found.summary) == ("fail", f"{SECOND}: memory: {ECC}") and "drain" in found.remedy
     # DCGM counts in its own order.
@@ -107,7 +102,7 @@ def test_a_failure_names_the_gpu_that_dcgm_means() -> None:
 def test_a_setting_is_not_a_fault() -> None:
     software = test("software", "Pass", "Fail", warnings=[PERSISTENCE])
     software["test_summary"] |= {"info": [NO_SRAM]}
-    memory, text = test("memory", "Pass", "Pass"), f"{SECOND}: software: {PERSISTENCE['warning']}"
+    memory, text = test("memory", "Pass", "Pass"), f"{SECOND}: software: {DISABLED}"
     found = verdict(said(four(software, memory), rc=226))
     assert (found.status, found.summary) == ("warn", text)
     alone = verdict(said(four(software), rc=226))
@@ -135,7 +130,7 @@ def test_what_only_the_summary_says_counts() -> None:
     failed = test("memory", "Pass", "Pass") | {"test_summary": {"status": "Fail", "warnings": [{"warning": "broken"}]}}
     assert verdict(said(four(failed))).summary == "memory: broken"
     switch = test("nvlink", "Pass", "Pass", entity_group="Switch", status="Fail", warnings=[{"warning": "down"}])
-    assert verdict(said(four(switch, test("software", "Pass", "Pass")))).summary == "Switch 1: nvlink: down"
+    assert verdict(said(four(switch, PASSED))).summary == "Switch 1: nvlink: down"
 
 
 @pytest.mark.parametrize(
@@ -145,8 +140,8 @@ def test_what_only_the_summary_says_counts() -> None:
         ("Error: unable to establish a connection to the specified host: localhost", 1, "printed no result: Error: un"),
         ("", 1, "printed no result: nothing"),
         ({"something": "else"}, 0, "printed no result"),
-        (four(test("software", "Pass", "Pass")), 124, "did not end in time"),
-        (four(test("software", "Pass", "Pass")), 226, "exit 226, although no test failed"),
+        (four(PASSED), 124, "did not end in time"),
+        (four(PASSED), 226, "exit 226, although no test failed"),
         (four(test("software", "Pass", "Not Run")), 0, f"{SECOND}: software: status not run"),
         (four(test("software", "Pass")), 0, f"{SECOND}: DCGM did not test it"),
         (four(test("software", "Skip", "Skip")), 0, f"{FIRST}: DCGM did not test it (and 1 more)"),
@@ -161,19 +156,14 @@ def test_no_verdict_is_not_a_pass(out: object, rc: int, says: str) -> None:
 def test_errors_that_the_driver_counted_meanwhile_fail() -> None:
     passed = four(test("memory", "Pass", "Pass"))
     found = verdict(said(passed, after=(0, CARDS[:-2] + "3\n"), xids=(0, "NVRM: Xid (PCI:0000:00:07): 48, pid=1\n")))
-    assert found.status == "fail" and found.evidence == (
-        "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48, pid=1"
-    )
+    assert found.evidence == "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48, pid=1"
+    assert found.status == "fail"
     assert found.summary == f"{SECOND}: 3 uncorrected memory errors during the diagnostic (and 1 more)"
 
 
 def test_a_gpu_that_is_lost_meanwhile_fails() -> None:
-    fine = four(test("software", "Pass", "Pass"))
-    missing = verdict(said(fine, after=(0, CARDS.splitlines()[0])))
-    assert (missing.status, missing.summary) == ("fail", f"{SECOND}: nvidia-smi after the load: does not list it")
-    for rc, why in ((15, "exit 15"), (124, "gives no answer")):
-        silent = verdict(said(fine, after=(rc, "")))
-        assert (silent.status, silent.summary) == ("fail", f"{FIRST}: nvidia-smi after the load: {why} (and 1 more)")
+    found = verdict(said(four(PASSED), after=(15, "")))
+    assert (found.status, found.summary) == ("fail", f"{FIRST}: nvidia-smi after the load: exit 15 (and 1 more)")
 
 
 def test_only_and_skip_hold_for_the_diagnostic() -> None:
@@ -193,18 +183,11 @@ def test_why_it_did_not_run() -> None:
     assert verdict(Diagnosis(unknown="x"), verify={"waive": [waiver]}).status == "warn"
 
 
+WORDS = st.sampled_from(["Pass", "Fail", "Skip", "GPU"])
+KEYS = st.sampled_from(["test_categories", "tests", "results", "name", "status", "warnings", "warning", "gpu_ids"])
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.sampled_from(["Pass", "Fail", "Skip", "GPU"]),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                ["test_categories", "tests", "results", "name", "status", "warnings", "warning", "gpu_ids"]
-            ),
-            inner,
-            max_size=5,
-        )
-    ),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=5),
     max_leaves=30,
 )
 

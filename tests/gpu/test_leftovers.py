@@ -61,11 +61,10 @@ def test_who_holds_a_deleted_library(tmp_path: Path) -> None:
     shutil.copy(Path("/proc/self/exe").resolve(), library)
     holder = subprocess.Popen([library, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        script = TEMPLATE.read_text("utf-8").partition("#}\n")[2]
 
         def rows() -> list[list[str]]:
-            done = subprocess.run(["sh", "-c", f"{script}\nholders"], capture_output=True, text=True, check=True)
-            return [row.split("\t") for row in done.stdout.splitlines() if row.startswith(f"{holder.pid}\t")]
+            found = [row.split("\t") for row in told("sh", "holders", tmp_path).splitlines()]
+            return [row for row in found if row[0] == str(holder.pid)]
 
         assert rows() == []
         library.unlink()

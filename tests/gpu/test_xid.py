@@ -85,12 +85,8 @@ def ask(log: str) -> str:
 
 
 def test_the_probe_counts_each_kind_once_and_forgets_what_came_before_the_driver_was_loaded() -> None:
-    log = BOOT + "".join(
-        f"[{n:12.6f}] {line}\n"
-        for n, line in enumerate(
-            [OFF, LOADING, "usb 1-1: new device", OLD, OLD, OLD, NETIR, NONFATAL, SWITCH, FALLEN, "Xid is no word"], 1
-        )
-    )
+    said = [OFF, LOADING, "usb 1-1: new device", OLD, OLD, OLD, NETIR, NONFATAL, SWITCH, FALLEN, "Xid is no word"]
+    log = BOOT + "".join(f"[{n:12.6f}] {line}\n" for n, line in enumerate(said, 1))
     found = {(e.number, e.nonfatal): (e.count, e.seconds) for e in kernel_log(ask(log)).events}
     assert found == {(14, False): (3, 6), (149, False): (1, 7), (149, True): (1, 8), (24007, False): (1, 9),
                      (79, False): (1, 10)}  # fmt: skip
@@ -154,7 +150,5 @@ def test_limits_are_the_specs_the_models_or_the_default() -> None:
     assert limit("retired_pages", Thresholds(retired_pages=5), "Tesla V100-SXM2-32GB") == 5
     for name in load("thresholds")["default"]:
         assert getattr(Thresholds(), name) is None
-    assert {name for entry in load("thresholds")["models"] for name in entry} <= {
-        "match",
-        *load("thresholds")["default"],
-    }
+    named = {name for entry in load("thresholds")["models"] for name in entry}
+    assert named <= {"match", *load("thresholds")["default"]}

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.main import run
 from gpuready.gpu.thresholds import load
 from gpuready.messages import codes
 from gpuready.messages.entry import Message, read
@@ -36,9 +35,8 @@ def test_the_table_is_whole() -> None:
     for message in TABLE:
         assert message.cause.endswith(".") and message.fix and not message.fix.endswith("."), message.title
         assert set(message.checks) <= set(BY_ID), message.title
-        assert re.match(r"[\w.-]+/[\w.-]+[# ]|[a-z.]+\.(?:com|org|io|net)|[\w.-]+/[\w.-]+$", message.source), (
-            message.title
-        )
+        source = r"[\w.-]+/[\w.-]+[# ]|[a-z.]+\.(?:com|org|io|net)|[\w.-]+/[\w.-]+$"
+        assert re.match(source, message.source), message.title
         for pattern in message.patterns:
             assert len(plain(pattern)[0]) >= 4, message.title
             assert not re.search(r"(?<!\\)[*+]|\{[0-9]*,\}", pattern), message.title
@@ -59,9 +57,8 @@ def test_a_message_is_found_by_its_title(message: object) -> None:
 
 
 @pytest.mark.parametrize("text", NOBODYS, ids=lambda text: text[:50])
-def test_a_text_of_others_is_not_known(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", "--", text]) == 64
-    told = capsys.readouterr()
+def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
+    told = exits(64, "explain", "--", text)
     assert told.out == "" and told.err.startswith("error: not known: ")
     near = nearest(text)
     assert all(message.title[:30] in told.err for message in near) and len(near) <= 3
@@ -76,12 +73,10 @@ def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
     assert "give the line of the first error alone, or a word such as nccl" in several
 
 
-def test_what_is_near_is_named_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", "a first line\nDriver/library versoin mismatch, after noon\na last line"]) == 64
-    told = capsys.readouterr().err
+def test_what_is_near_is_named_and_nothing_else(exits: Exits) -> None:
+    told = exits(64, "explain", "a first line\nDriver/library versoin mismatch, after noon\na last line").err
     assert "\n  Nearest known messages:\n    Failed to initialize NVML: Driver/library version mismatch\n" in told
-    assert run(["explain", "zeppelin of lead in the soup"]) == 64
-    told = capsys.readouterr().err
+    told = exits(64, "explain", "zeppelin of lead in the soup").err
     assert "earest" not in told and "open an issue" in told
 
 
@@ -189,18 +184,12 @@ def test_several_causes_are_listed_in_their_order() -> None:
         "docker: Error response from daemon: unknown or invalid runtime name: nvidia.\n"
         "node1:1:2 [0] NCCL INFO NET/IB : No device found.\n"
     )
-    found = titles(text)
-    assert len(found) == 3 and [title.split(":")[0] for title in found] == [
-        "NVRM",
-        "unknown or invalid runtime name",
-        "NET/IB ",
-    ]
+    assert [title.split(":")[0] for title in titles(text)] == ["NVRM", "unknown or invalid runtime name", "NET/IB "]
 
 
 def test_a_line_that_was_wrapped_in_a_word_is_found() -> None:
-    assert titles("docker: Error response from daemon: unknown or invalid runt\nime name: nvidia.") == [
-        "unknown or invalid runtime name: nvidia"
-    ]
+    found = titles("docker: Error response from daemon: unknown or invalid runt\nime name: nvidia.")
+    assert found == ["unknown or invalid runtime name: nvidia"]
     assert normal('> exec: \\"nvidia-smi\\":\r\n| not  “found”\x1b[0m') == 'exec: "nvidia-smi": not "found"'
 
 

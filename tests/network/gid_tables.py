@@ -16,7 +16,6 @@ from gpuready.state.network import Network
 HERE = Path(__file__).parents[1] / "data" / "gids"
 STATES = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4, "ACTIVE_DEFER": 5}
 TYPES = {"CA": 1, "RNIC": 4, "usNIC": 5, "<unknown>": 7}
-ZERO = ":".join(["0000"] * 8)
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,8 @@ def state(given: dict[str, Any]) -> NodeState:
         rdma |= sysfs(*name.split(":"), **port)
     if given.get("devices") == "unread":
         return NodeState(rdma=rdma, network=Unknown(unknown="network: exit 1: no ip(8) on this node"))
-    found = {"devices": given.get("devices", {}), "default": given.get("default", ()), "ssh": given.get("ssh", "")}
+    devices = {"eno1": {}} | given.get("devices", {})
+    found = {"devices": devices, "default": given.get("default", ["eno1"]), "ssh": given.get("ssh", "")}
     return NodeState(rdma=rdma, network=Network.model_validate({**found, "rdma": given.get("rdma", {})}))
 
 

@@ -30,11 +30,6 @@ def told(choices: Choices) -> dict[str, list[object]]:
     return found
 
 
-def test_there_are_enough_tables() -> None:
-    assert len(TABLES) >= 40
-    assert len({table.title for table in TABLES}) == len(TABLES)
-
-
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_table(table: Table) -> None:
     found = told(choose(table.state, table.nccl))

@@ -44,9 +44,8 @@ def test_renamed_devices_meet_in_order() -> None:
 
 
 def test_a_port_that_is_down_at_one_end_is_an_obstacle_that_names_it() -> None:
-    found, alone = links(
-        "a", choices(chosen("mlx5_0"), chosen("mlx5_1")), "b", choices(chosen("mlx5_0"), down("mlx5_1"))
-    )
+    there = choices(chosen("mlx5_0"), down("mlx5_1"))
+    found, alone = links("a", choices(chosen("mlx5_0"), chosen("mlx5_1")), "b", there)
     assert [link.obstacle for link in found] == ["", "b mlx5_1:1: its state is DOWN, not ACTIVE"]
     assert not alone
 
@@ -66,9 +65,7 @@ def test_other_ports_that_are_down_at_both_ends_are_left_alone() -> None:
 def test_a_port_without_a_partner_is_named() -> None:
     found, alone = links("a", choices(chosen("mlx5_0"), chosen("mlx5_1")), "b", choices(chosen("mlx5_0")))
     assert len(found) == 1
-    assert [(str(each.end), each.reason) for each in alone] == [
-        ("a mlx5_1:1", "the other host has no port left for it")
-    ]
+    assert [(str(e.end), e.reason) for e in alone] == [("a mlx5_1:1", "the other host has no port left for it")]
 
 
 def test_another_networks_port_takes_no_part() -> None:
@@ -99,12 +96,8 @@ SIDES = st.lists(
 
 
 def side(drawn: list[tuple[int, str, str]]) -> Choices:
-    made = []
-    for number, kind, network in drawn:
-        name = f"d{number}"
-        made.append(
-            chosen(name, network=network) if kind == "chosen" else down(name) if kind == "down" else unwanted(name)
-        )
+    refused = {"down": down, "unwanted": unwanted}
+    made = (refused[kind](f"d{n}") if kind in refused else chosen(f"d{n}", network=rail) for n, kind, rail in drawn)
     return choices(*made)
 
 
@@ -121,13 +114,12 @@ def test_every_port_of_the_fabric_is_in_one_link_or_named_as_alone(
 
 
 def test_a_node_without_a_port_says_why() -> None:
-    assert remarks(NodeState(), choices()) == ["no port of the fabric: the node has no RDMA device"]
-    assert remarks(NodeState(rdma_stuck="ports: no answer"), choices()) == [
-        "no port of the fabric: the RDMA devices could not be read: ports: no answer"
-    ]
-    assert remarks(NodeState(), choices(down("mlx5_0"))) == [
-        "no port of the fabric: mlx5_0:1: its state is DOWN, not ACTIVE"
-    ]
+    for state, ports, reason in (
+        (NodeState(), choices(), "the node has no RDMA device"),
+        (NodeState(rdma_stuck="ports: no answer"), choices(), "the RDMA devices could not be read: ports: no answer"),
+        (NodeState(), choices(down("mlx5_0")), "mlx5_0:1: its state is DOWN, not ACTIVE"),
+    ):
+        assert remarks(state, ports) == [f"no port of the fabric: {reason}"]
 
 
 def test_running_work_on_the_gpus_is_named() -> None:

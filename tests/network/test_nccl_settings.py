@@ -49,15 +49,13 @@ def test_what_nccl_takes(gids: str, family: int, within: str | None, index: int 
     assert (found.index if found else None) == index
 
 
+BY_RANGE = {"NCCL_IB_ADDR_RANGE": "10.100.100.0/24", "NCCL_IB_ROCE_VERSION_NUM": "2"}
+BY_INDEX = {"NCCL_IB_GID_INDEX": "1"}
+
+
 @pytest.mark.parametrize(
     ("version", "variables"),
-    [
-        (None, {"NCCL_IB_ADDR_RANGE": "10.100.100.0/24", "NCCL_IB_ROCE_VERSION_NUM": "2"}),
-        ("2.21", {"NCCL_IB_ADDR_RANGE": "10.100.100.0/24", "NCCL_IB_ROCE_VERSION_NUM": "2"}),
-        ("2.21.5", {"NCCL_IB_ADDR_RANGE": "10.100.100.0/24", "NCCL_IB_ROCE_VERSION_NUM": "2"}),
-        ("2.20.5", {"NCCL_IB_GID_INDEX": "1"}),
-        ("2.9", {"NCCL_IB_GID_INDEX": "1"}),
-    ],
+    [(None, BY_RANGE), ("2.21", BY_RANGE), ("2.21.5", BY_RANGE), ("2.20.5", BY_INDEX), ("2.9", BY_INDEX)],
 )
 def test_the_e810_by_version(version: str | None, variables: dict[str, str]) -> None:
     found = settings(E810.state, Nccl(version=version))

@@ -72,9 +72,8 @@ def test_interfaces_that_stand_on_each_other() -> None:
     """A circle, and a ladder whose ways double at each step, as only a hostile node has them."""
     ladder = [f"a{n} - - a{n + 1} b{n + 1}" for n in range(60)] + [f"b{n} - - a{n + 1} b{n + 1}" for n in range(60)]
     circle = "c0 - - c1", "c1 - - c0"
-    (found,) = chosen(
-        state("a0/bridge - 10.0.0.1/24 a1 b1", "c2/bridge - 10.0.1.1/24 c0", *circle, *ladder[1:], "z0 igb -")
-    )
+    bridges = "a0/bridge - 10.0.0.1/24 a1 b1", "c2/bridge - 10.0.1.1/24 c0"
+    (found,) = chosen(state(*bridges, *circle, *ladder[1:], "z0 igb -"))
     assert "no active interface leads to other hosts" in found and len(found) < 700
 
 
@@ -145,36 +144,29 @@ def test_one_host_with_rdma_makes_its_lack_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("more", "spec"),
-    [
-        ({"rdma_stuck": "it hangs"}, {}),
-        ({"ib_netns_mode": "N"}, {}),
-        ({}, {"hardware": {"rdma": {"ports": 2}}}),
-    ],
+    [({"rdma_stuck": "it hangs"}, {}), ({"ib_netns_mode": "N"}, {}), ({}, {"hardware": {"rdma": {"ports": 2}}})],
 )
 def test_rdma_that_may_be_there_is_not_given_up(more: dict[str, str], spec: dict[str, Any]) -> None:
     (found,) = settled(PLAIN.model_copy(update=more), **spec)
     assert isinstance(found, str)
 
 
+EFA, OFI = {"rdma_drivers": {"efa_0": "efa"}}, {"plugins": ("/opt/amazon/ofi-nccl",)}
+
+
 @pytest.mark.parametrize(
-    ("more", "notes"),
+    ("more", "note"),
     [
-        ({"rdma_drivers": {"efa_0": "efa"}}, [r"EFA \(efa_0\): .*was not found: install it with AWS's EFA installer"]),
-        (
-            {"rdma_drivers": {"efa_0": "efa"}, "plugins": ("/opt/amazon/ofi-nccl",)},
-            ["the aws-ofi-nccl plugin, which is in /opt/amazon/ofi-nccl; .*FI_PROVIDER=efa"],
-        ),
-        ({"plugins": ("/var/lib/tcpx",)}, ["/var/lib/tcpx: Google's GPUDirect-TCPX plugin"]),
-        ({"plugins": ("/var/lib/tcpxo",)}, ["Google's GPUDirect-TCPXO plugin; its own script sets"]),
-        ({"plugins": ("/usr/local/gib",)}, ["Google's gIB plugin"]),
-        ({}, []),
+        (EFA, r"^EFA \(efa_0\): .*was not found: install it with AWS's EFA installer"),
+        (EFA | OFI, "the aws-ofi-nccl plugin, which is in /opt/amazon/ofi-nccl; .*FI_PROVIDER=efa"),
+        ({"plugins": ("/var/lib/tcpx",)}, "/var/lib/tcpx: Google's GPUDirect-TCPX plugin"),
+        ({"plugins": ("/var/lib/tcpxo",)}, "Google's GPUDirect-TCPXO plugin; its own script sets"),
+        ({"plugins": ("/usr/local/gib",)}, "Google's gIB plugin"),
+        ({"driver": "gve"}, r"^gVNIC \(eth0\) without a GPUDirect-TCPX plugin"),
+        ({}, ""),
     ],
 )
-def test_plugins_of_clouds_are_named(more: dict[str, Any], notes: list[str]) -> None:
-    found = list(plugin_notes(state("eth0 ena 10.0.0.1/24", **more)))
-    assert len(found) == len(notes) and all(map(re.search, notes, found)), found
-
-
-def test_gvnic_without_a_plugin() -> None:
-    (found,) = plugin_notes(state("eth0 gve 10.128.0.2/32"))
-    assert found.startswith("gVNIC (eth0) without a GPUDirect-TCPX plugin")
+def test_plugins_of_clouds_are_named(more: dict[str, Any], note: str) -> None:
+    given = {"driver": "ena", **more}
+    found = list(plugin_notes(state(f"eth0 {given.pop('driver')} 10.128.0.2/32", **given)))
+    assert len(found) == bool(note) and all(re.search(note, each) for each in found), found

@@ -8,7 +8,7 @@ from gpuready.components.driver.component import UNATTENDED
 from gpuready.core import resources
 from gpuready.gpu.facts.boots import Boots, Module
 from gpuready.state.model import Driver, NodeState, Package, Unknown
-from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips, warns
+from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 UNREADABLE = Unknown(unknown="it could not be read")
 DEBIAN = "Debian NVIDIA Maintainers <pkg-nvidia-devel@lists.alioth.debian.org>"
@@ -64,6 +64,16 @@ IMAGE = f"/boot/initrd.img-{NEXT}"
 OLD = {"older_initramfs": (f"/boot/initrd.img-{NOW}", IMAGE)}
 HOLD = {"driver": {"policy": "hold"}}
 UPGRADES = packages("unattended-upgrades", version="2.12", maker="")
+CUDA = packages("nvidia-driver-cuda", version="580.95.05-0ubuntu1", maker=NVIDIA)
+MANAGER = packages("nvidia-fabricmanager-580", version="580.95.05-1", maker=NVIDIA)
+TRANSITIONAL = packages("nvidia-utils-535-server", version="535.309.01-0ubuntu1", transitional=True)
+KEPT_OUT = root_files({UNATTENDED: resources.document("driver/unattended.conf", names=["libcuda1"])})
+BOUND = {"nouveau_bound": ("0000:00:06.0",)}
+
+
+def modprobed(text: str, **fields: Any) -> NodeState:
+    """A node whose next kernel has nouveau, and this file in modprobe.d."""
+    return node(*BOTH, nouveau_for=(NEXT,), files=root_files({"/etc/modprobe.d/x.conf": text}), **fields)
 
 
 def _found(out: str, rc: int = 0) -> dict[str, Any]:
@@ -86,29 +96,14 @@ VERDICTS: list[Row] = [
     fails("driver.owner", "packages of Debian (libcuda1 550.163.01-2)", node(have=("apt-get", "nvidia-uninstall"))),
     fails("driver.owner", "2 drivers on one node", node(mounts=(MOUNTED,))),
     fails("driver.owner", "/run/nvidia/driver", node(marks=("operator_driver",))),
-    fails(
-        "driver.owner",
-        "packages of NVIDIA's repository (nvidia-driver-cuda 580.95.05-1)",
-        node(of=SET | packages("nvidia-driver-cuda", version="580.95.05-1", maker=NVIDIA)),
-    ),
+    fails("driver.owner", "of NVIDIA's repository (nvidia-driver-cuda 580.95.05-0ubuntu1)", node(of=SET | CUDA)),
     # driver.packages
     skips("driver.packages", "no packages of the driver", node(of=OTHERS)),
     skips("driver.packages", "no packages on this node", node(of=UNREADABLE, have=())),
     is_unknown("driver.packages", "could not be read", node(of=UNREADABLE)),
     passes("driver.packages", "3 packages, all at 550.163.01", node(of=SET | OTHERS)),
-    passes(
-        "driver.packages",
-        "2 packages, all at 580.95.05",
-        node(
-            of=packages("libnvidia-compute-580", version="580.95.05-0ubuntu1", maker=NVIDIA)
-            | packages("nvidia-fabricmanager-580", version="580.95.05-1", maker=NVIDIA)
-        ),
-    ),
-    passes(
-        "driver.packages",
-        "3 packages, all at 550.163.01",
-        node(of=SET | packages("nvidia-utils-535-server", version="535.309.01-0ubuntu1", transitional=True)),
-    ),
+    passes("driver.packages", "2 packages, all at 580.95.05", node(of=CUDA | MANAGER)),
+    passes("driver.packages", "3 packages, all at 550.163.01", node(of=SET | TRANSITIONAL)),
     fails("driver.packages", "have 2 versions", node(of=SET | packages("libnvidia-ml1", version="535.247.01-1"))),
     fails("driver.packages", "half-configured: libcuda1", node(of=SET | packages("libcuda1", configured=False))),
     # driver.held
@@ -123,15 +118,7 @@ VERDICTS: list[Row] = [
     skips("driver.config", "driver.policy: observe", node()),
     fails("driver.config", "driver.libcuda1.held", node(), HOLD),
     is_unknown("driver.config", "could not be read", node(of=UNREADABLE), HOLD),
-    passes(
-        "driver.config",
-        "as the spec says",
-        node(
-            of=packages("libcuda1", held=True),
-            files={UNATTENDED: root_file(resources.document("driver/unattended.conf", names=["libcuda1"]))},
-        ),
-        HOLD,
-    ),
+    passes("driver.config", "as the spec says", node(of=packages("libcuda1", held=True), files=KEPT_OUT), HOLD),
     # driver.nextboot
     passes("driver.nextboot", f"{NEXT} has nvidia 550.163.01", node(*BOTH)),
     passes("driver.nextboot", f"{NEXT} has nvidia 550.163.01", node(*BOTH, of=OTHERS)),
@@ -141,9 +128,7 @@ VERDICTS: list[Row] = [
     passes("driver.nextboot", f"{NOW} has nvidia", node(module(NOW), grub=(f"saved_entry=0123-{NOW}",))),
     fails("driver.nextboot", f"{NEXT} has no nvidia module", node(module(NOW), grub=())),
     warns("driver.nextboot", "an entry other than the first", node(module(NOW), grub=('set default="1>2"',))),
-    warns(
-        "driver.nextboot", "an entry other than the first", node(module(NOW), grub=("saved_entry=gnulinux-advanced",))
-    ),
+    warns("driver.nextboot", "other than the first", node(module(NOW), grub=("saved_entry=gnulinux-advanced",))),
     passes("driver.nextboot", f"{NOW} has nvidia", node(module(NOW), kernels=())),
     skips("driver.nextboot", "no kernel to check", node(dkms=("nvidia/1",), kernels=(), installed=())),
     is_unknown("driver.nextboot", "exit 1", node(modules_unknown="modules: exit 1")),
@@ -158,31 +143,11 @@ VERDICTS: list[Row] = [
     skips("driver.nouveau", "no GPU on this node", node(*BOTH, gpu=False)),
     passes("driver.nouveau", "the next kernel has no nouveau", node(*BOTH)),
     warns("driver.nouveau", "nothing keeps nouveau", node(*BOTH, nouveau_for=(NEXT,))),
-    passes(
-        "driver.nouveau",
-        "by /etc/modprobe.d/x.conf",
-        node(*BOTH, nouveau_for=(NEXT,), files={"/etc/modprobe.d/x.conf": root_file("# x\nblacklist nouveau\n")}),
-    ),
-    warns(
-        "driver.nouveau",
-        "nothing keeps nouveau",
-        node(
-            *BOTH,
-            nouveau_for=(NEXT,),
-            files={"/etc/modprobe.d/x.conf": root_file("# blacklist nouveau\nblacklist nouveaux\n")},
-        ),
-    ),
-    passes(
-        "driver.nouveau",
-        "command line",
-        node(*BOTH, nouveau_for=(NEXT,), cmdline="quiet modprobe.blacklist=pcspkr,nouveau ro"),
-    ),
-    fails("driver.nouveau", "nouveau holds 0000:00:06.0", node(*BOTH, nouveau_bound=("0000:00:06.0",))),
-    fails(
-        "driver.nouveau",
-        "it is blacklisted by the kernel's command line",
-        node(*BOTH, nouveau_bound=("0000:00:06.0",), cmdline="nouveau.modeset=0"),
-    ),
+    passes("driver.nouveau", "by /etc/modprobe.d/x.conf", modprobed("# x\nblacklist nouveau\n")),
+    warns("driver.nouveau", "nothing keeps nouveau", modprobed("# blacklist nouveau\nblacklist nouveaux\n")),
+    passes("driver.nouveau", "command line", modprobed("", cmdline="quiet modprobe.blacklist=pcspkr,nouveau ro")),
+    fails("driver.nouveau", "nouveau holds 0000:00:06.0", node(*BOTH, **BOUND)),
+    fails("driver.nouveau", "by the kernel's command line", node(*BOTH, **BOUND, cmdline="nouveau.modeset=0")),
     # driver.secureboot
     skips("driver.secureboot", "no Secure Boot", node(*BOTH)),
     skips("driver.secureboot", "Secure Boot is off", node(*BOTH, secure_boot=False)),
@@ -200,7 +165,5 @@ VERDICTS: list[Row] = [
     is_unknown("driver.initramfs", "not found", node(*BOTH, **OLD, active=_found("lsinitrd: not found\n", 127))),
     is_unknown("driver.initramfs", "was cut", node(*BOTH, **OLD, active={"initramfs": {"unknown": "was cut"}})),
     passes("driver.initramfs", f"no nvidia module in {IMAGE}", node(*BOTH, **OLD, active=_found(""))),
-    fails(
-        "driver.initramfs", f"{IMAGE} contains an older nvidia module", node(*BOTH, **OLD, active=_found(f"{IMAGE}\n"))
-    ),
+    fails("driver.initramfs", f"{IMAGE} contains an older", node(*BOTH, **OLD, active=_found(f"{IMAGE}\n"))),
 ]

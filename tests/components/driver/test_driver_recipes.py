@@ -17,6 +17,12 @@ from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA
 
 KERNEL = "6.8.0-90-generic"
 DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
+CURRENT = "550.163.01-2"
+TESLAS = (
+    "libnvidia-tesla-535-cuda1", "libnvidia-tesla-535-ml1", "nvidia-tesla-535-smi", "nvidia-tesla-535-kernel-dkms",
+)  # fmt: skip
+LIBRARIES = ("nvidia-utils-580-server", "libnvidia-compute-580-server")
+NEWEST, SWITCHES = ("nvidia-utils", "libnvidia-compute", "nvidia-dkms-open"), ("nvidia-fabricmanager", "libnvidia-nscq")
 
 
 def debian(**fields: Any) -> Wanted:
@@ -31,10 +37,14 @@ def there(version: str, *names: str) -> dict[str, list[str]]:
     return {name: [version] for name in names}
 
 
+def at(version: str, *names: str) -> list[str]:
+    return [f"{name}={version}" for name in names]
+
+
 ARCHIVE = "580.95.05-0ubuntu0.24.04.2"
 UBUNTUS = there(
-    ARCHIVE, "nvidia-utils-580-server", "libnvidia-compute-580-server", "nvidia-headless-no-dkms-580-server-open",
-    "nvidia-headless-580-server-open", "nvidia-dkms-580-server-open",
+    ARCHIVE, *LIBRARIES, "nvidia-headless-no-dkms-580-server-open", "nvidia-headless-580-server-open",
+    "nvidia-dkms-580-server-open",
 )  # fmt: skip
 SIGNED = there("6.8.0-90.91", f"linux-modules-nvidia-580-server-open-{KERNEL}")
 NVIDIAS = there("580.95.05-0ubuntu1", "nvidia-utils-580", "libnvidia-compute-580", "nvidia-headless-580-open",
@@ -51,48 +61,37 @@ def test_madison_is_read() -> None:
 @pytest.mark.parametrize(
     ("wanted", "has", "pins"),
     [
-        (
-            debian(), there("550.163.01-2", *DEBIANS),
-            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
-             "nvidia-open-kernel-dkms=550.163.01-2"],
-        ),
+        (debian(), there(CURRENT, *DEBIANS), at(CURRENT, *DEBIANS[:4])),
         (
             debian(flavor="proprietary", installed=("libnvidia-encode1",), replaced=("nvidia-open-kernel-dkms",)),
-            there("550.163.01-2", *DEBIANS, "libnvidia-encode1"),
-            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
-             "nvidia-kernel-dkms=550.163.01-2", "libnvidia-encode1=550.163.01-2", "nvidia-open-kernel-dkms-"],
+            there(CURRENT, *DEBIANS, "libnvidia-encode1"),
+            [*at(CURRENT, *DEBIANS[:3], "nvidia-kernel-dkms", "libnvidia-encode1"), "nvidia-open-kernel-dkms-"],
         ),
         (
             debian(version="535.274.02", flavor="proprietary"),
-            there("550.163.01-2", *DEBIANS)
-            | there("535.274.02-1", "libnvidia-tesla-535-cuda1", "libnvidia-tesla-535-ml1", "nvidia-tesla-535-smi",
-                    "nvidia-tesla-535-kernel-dkms"),
-            ["libnvidia-tesla-535-cuda1=535.274.02-1", "libnvidia-tesla-535-ml1=535.274.02-1",
-             "nvidia-tesla-535-smi=535.274.02-1", "nvidia-tesla-535-kernel-dkms=535.274.02-1"],
+            there(CURRENT, *DEBIANS) | there("535.274.02-1", *TESLAS),
+            at("535.274.02-1", *TESLAS),
         ),
         (
-            debian(installed=("libnvidia-tesla-535-cuda1", "libcuda1")), there("550.163.01-2", *DEBIANS)
-            | there("535.274.02-1", "libnvidia-tesla-535-cuda1"),
-            ["libcuda1=550.163.01-2", "libnvidia-ml1=550.163.01-2", "nvidia-smi=550.163.01-2",
-             "nvidia-open-kernel-dkms=550.163.01-2", "libnvidia-tesla-535-cuda1-"],
+            debian(installed=("libnvidia-tesla-535-cuda1", "libcuda1")),
+            there(CURRENT, *DEBIANS) | there("535.274.02-1", TESLAS[0]),
+            [*at(CURRENT, *DEBIANS[:4]), "libnvidia-tesla-535-cuda1-"],
         ),
         (
             debian(version="580.95.05"), there("580.95.05-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms"),
-            ["nvidia-driver-cuda=580.95.05-1", "nvidia-kernel-open-dkms=580.95.05-1"],
+            at("580.95.05-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms"),
         ),
         (
             ubuntu(), UBUNTUS | SIGNED | NVIDIAS | HEADERS,
-            [f"nvidia-utils-580-server={ARCHIVE}", f"libnvidia-compute-580-server={ARCHIVE}",
-             f"nvidia-headless-no-dkms-580-server-open={ARCHIVE}", *SIGNED],
+            [*at(ARCHIVE, *LIBRARIES, "nvidia-headless-no-dkms-580-server-open"), *SIGNED],
         ),
         (
             ubuntu(), UBUNTUS | HEADERS,
-            [f"nvidia-utils-580-server={ARCHIVE}", f"libnvidia-compute-580-server={ARCHIVE}",
-             f"nvidia-headless-580-server-open={ARCHIVE}", f"nvidia-dkms-580-server-open={ARCHIVE}", *HEADERS],
+            [*at(ARCHIVE, *LIBRARIES, "nvidia-headless-580-server-open", "nvidia-dkms-580-server-open"), *HEADERS],
         ),
         (
             ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED | NVIDIAS | HEADERS,
-            [*(f"{name}=580.95.05-0ubuntu1" for name in NVIDIAS), *HEADERS],
+            [*at("580.95.05-0ubuntu1", *NVIDIAS), *HEADERS],
         ),
         (
             # Companions come from a build of their own, with another revision; what has none of that version goes.
@@ -101,16 +100,13 @@ def test_madison_is_read() -> None:
             NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]}
             | {"cuda-drivers-580": ["580.95.05-0ubuntu2", "580.95.05-0ubuntu1"]}
             | there("580.105.08-0ubuntu1", "libnvidia-fbc1-580"),
-            [*(f"{name}=580.95.05-0ubuntu1" for name in (*NVIDIAS, "cuda-drivers-580")), *HEADERS,
-             "nvidia-imex-580=580.95.05-1", "libnvidia-fbc1-580-"],
+            [*at("580.95.05-0ubuntu1", *NVIDIAS, "cuda-drivers-580"), *HEADERS, "nvidia-imex-580=580.95.05-1",
+             "libnvidia-fbc1-580-"],
         ),
         (
             ubuntu(version="610.43.02", maker="NVIDIA's repository", fabric_manager=True),
-            there("610.43.02-1ubuntu1", "nvidia-utils", "libnvidia-compute", "nvidia-dkms-open", "libnvidia-nscq",
-                  "nvidia-fabricmanager") | HEADERS,
-            ["nvidia-utils=610.43.02-1ubuntu1", "libnvidia-compute=610.43.02-1ubuntu1",
-             "nvidia-dkms-open=610.43.02-1ubuntu1", *HEADERS, "nvidia-fabricmanager=610.43.02-1ubuntu1",
-             "libnvidia-nscq=610.43.02-1ubuntu1"],
+            there("610.43.02-1ubuntu1", *NEWEST, *SWITCHES) | HEADERS,
+            [*at("610.43.02-1ubuntu1", *NEWEST), *HEADERS, *at("610.43.02-1ubuntu1", *SWITCHES)],
         ),
     ],
 )  # fmt: skip
@@ -123,15 +119,15 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
     ("wanted", "has", "part"),
     [
         (debian(), {}, "the repositories have no driver"),
-        (debian(version="580.95.05"), there("550.163.01-2", *DEBIANS), "the repositories have 550.163.01"),
-        (debian(), there("550.163.01-2", *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
-        (debian(kernels=("6.12",)), there("550.163.01-2", *DEBIANS), "Debian: there is no linux-headers-6.12"),
+        (debian(version="580.95.05"), there(CURRENT, *DEBIANS), "the repositories have 550.163.01"),
+        (debian(), there(CURRENT, *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
+        (debian(kernels=("6.12",)), there(CURRENT, *DEBIANS), "Debian: there is no linux-headers-6.12"),
         (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so the module must be signed"),
         (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "is not available"),
-        (debian(fabric_manager=True), there("550.163.01-2", *DEBIANS), "no fabric manager 550.163.01"),
+        (debian(fabric_manager=True), there(CURRENT, *DEBIANS), "no fabric manager 550.163.01"),
         (
             debian(fabric_manager=True),
-            there("550.163.01-2", *DEBIANS, "libnvidia-nscq") | there("580.1.1-1", "nvidia-fabricmanager"),
+            there(CURRENT, *DEBIANS, "libnvidia-nscq") | there("580.1.1-1", "nvidia-fabricmanager"),
             "no fabric manager 550.163.01",
         ),
     ],

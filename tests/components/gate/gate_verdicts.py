@@ -6,8 +6,8 @@ from typing import Any
 
 from gpuready.components.gate.component import SCRIPT, wanted
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState
-from tests.verdicts import Row, fails, is_unknown, passes, skips
+from gpuready.state.model import NodeState
+from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips
 
 ON: dict[str, Any] = {"gate": True, "hardware": {"gpus": 2}}
 
@@ -18,7 +18,7 @@ def said(rc: int, out: str) -> NodeState:
 
 def installed() -> NodeState:
     text = wanted(NodeSpec.model_validate(ON), NodeState())
-    return NodeState(files={SCRIPT: File(text=text, mode=0o755, uid=0, gid=0, mtime=0)})
+    return NodeState(files={SCRIPT: root_file(text, 0o755)})
 
 
 VERDICTS: list[Row] = [

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,12 @@ from gpuready.components.gate.component import SCRIPT, Gate, wanted
 from gpuready.core import resources
 from gpuready.core.compare import compare
 from gpuready.gpu.thresholds import fatal_xids
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
 from tests.components.cases import node_of
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
+from tests.system.faults import until
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 DRIVER = "580.159.04"
@@ -31,37 +35,30 @@ LISTED = "".join(f"GPU {n}: NVIDIA H200 (UUID: GPU-{n})\n  MIG 1g.18gb Device 0:
 CACHE = "2 libs found in cache\n\tlibnvidia-ml.so.1 (libc6,x86-64) => {0}/usr/lib/libnvidia-ml.so.1\n"
 CACHE += "\tlibcuda.so.1 (libc6,x86-64) => {0}/usr/lib/libcuda.so.1\n"
 XID = "[   93.1] NVRM: Xid (PCI:0000:05:00): {}\n"
-SPEC = {"gate": True, "hardware": {"gpus": 2}}
 
 
 # --- the number of GPUs
 
 
-def pins(spec: dict[str, object], **state: object) -> str:
-    """The number of GPUs in the script for such a node."""
-    found = re.search(r"^GPUS=(.*)$", wanted(*node_of("gate", {"gate": True, **spec}, dict(state))), re.M)
-    assert found
-    return found[1]
+def gated(spec: dict[str, Any], *gpus: str, **script: Any) -> tuple[NodeSpec, NodeState]:
+    """A node that wants the gate, with these GPUs; ``script``: the fields of the file that is installed."""
+    files = {SCRIPT: {"mode": 0o755, **script}} if script else {}
+    return node_of("gate", {"gate": True, **spec}, {"module": DRIVER, "driver": {"gpus": gpus}, "files": files})
 
 
 def test_a_gpu_that_is_gone_is_still_expected() -> None:
     """By default the number is what was seen; a second apply with fewer GPUs must not hide the loss."""
-    two = {"module": DRIVER, "driver": {"gpus": ["0000:01:00.0", "0000:02:00.0"]}}
-    assert pins({}, **two) == "2"
-    installed = {SCRIPT: {"text": wanted(*node_of("gate", {"gate": True}, dict(two))), "mode": 0o755}}
-    one = {"module": DRIVER, "driver": {"gpus": ["0000:01:00.0"]}, "files": installed}
-    assert pins({}, **one) == "2"
-    assert compare(Gate(), *node_of("gate", {"gate": True}, dict(one))).diff == ()
-    assert pins({"hardware": {"gpus": 1}}, **one) == "1"
-    assert pins({"hardware": {"gpus": "none"}}, **one) == "0"
+    text = wanted(*gated({}, "0000:01:00.0", "0000:02:00.0"))
+    assert "\nGPUS=2\n" in text
+    assert compare(Gate(), *gated({}, "0000:01:00.0", text=text)).diff == ()
+    for said, number in ((1, 1), ("none", 0)):
+        assert f"\nGPUS={number}\n" in wanted(*gated({"hardware": {"gpus": said}}, "0000:01:00.0", text=text))
 
 
 @pytest.mark.parametrize("changed", [{"mode": 0o644}, {"uid": 1000}])
 def test_a_script_that_root_cannot_start_is_a_difference(changed: dict[str, int]) -> None:
-    text = wanted(*node_of("gate", SPEC, {}))
-    (change,) = compare(
-        Gate(), *node_of("gate", SPEC, {"files": {SCRIPT: {"text": text, "mode": 0o755, **changed}}})
-    ).diff
+    two = {"hardware": {"gpus": 2}}
+    (change,) = compare(Gate(), *gated(two, text=wanted(*gated(two)), **changed)).diff
     assert (change.actual, change.expected) == ("not executable", "current")
 
 
@@ -247,10 +244,7 @@ def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None
     node.values["limit"] = 3
     holder = subprocess.Popen(["flock", node.root / "run/gpuready-verify.lock", "sleep", "86399"])
     try:
-        limit = scale.Limit(10)
-        while not hanging(node):
-            assert not limit.over()
-            time.sleep(0.01)
+        until(lambda: hanging(node), 10)
         assert node.ask() == (1, "gpuready: gpu.answers: an earlier nvidia-smi still hangs")
     finally:
         for pid in hanging(node):

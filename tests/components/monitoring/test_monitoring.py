@@ -30,20 +30,10 @@ def test_a_textfile_is_read() -> None:
     assert scrape(spec()) == ()
 
 
-@pytest.mark.parametrize(
-    "listen",
-    [
-        "9879",
-        ":9879",
-        "localhost:1",
-        "1.2.3.4:0",
-        "1.2.3.4:65536",
-        "::1:80",
-        "[1.2.3.4]:1",
-        "1.2.3:1",
-        "[::ffff:10.0.0.1]:9879",
-    ],
-)
+NO_ADDRESSES = "9879 :9879 localhost:1 1.2.3.4:0 1.2.3.4:65536 ::1:80 [1.2.3.4]:1 1.2.3:1 [::ffff:10.0.0.1]:9879"
+
+
+@pytest.mark.parametrize("listen", NO_ADDRESSES.split())
 def test_no_address(listen: str) -> None:
     with pytest.raises(ValueError, match=r"monitoring\.listen"):
         spec(listen=listen)

@@ -9,8 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from prometheus_client.samples import Sample
 from gpuready.core import resources
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
+from tests.system.faults import until
 
 IRDMA = (Path(__file__).parents[2] / "data" / "rdma" / "irdma-hw_counters.txt").read_text("ascii").split()
 #: As the kernels have them: drivers/infiniband/sw/rxe, hw/mlx5, hw/bnxt_re, core/sysfs.c.
@@ -170,15 +170,9 @@ def test_what_a_port_is(tree: Tree) -> None:
     tree.write("class/infiniband/rxe0/parent", "eth1")
     info = {s.labels["device"]: s.labels for s in samples(said(tree)) if s.name == "rdma_port_info"}
     assert info["mlx5_bond_0"]["netdev"] == "bond0" and info["mlx5_bond_0"]["fw_ver"] == "28.39 _x_"
-    assert info["rxe0"] == {
-        "device": "rxe0",
-        "port": "1",
-        "link_layer": "Ethernet",
-        "netdev": "eth1",
-        "node_type": "CA",
-        "fw_ver": "",
-        "container": "",
-    }
+    assert info["rxe0"] == {"device": "rxe0", "port": "1", "fw_ver": "", "container": ""} | {
+        "link_layer": "Ethernet", "netdev": "eth1", "node_type": "CA"
+    }  # fmt: skip
 
 
 def test_an_unreadable_counter_affects_no_other(tree: Tree) -> None:
@@ -196,35 +190,39 @@ def test_an_unreadable_counter_affects_no_other(tree: Tree) -> None:
     assert not [key for key in found if "unsupported" in key or "went" in key or "broken" in key]
 
 
-def test_a_device_that_hangs_affects_no_other(tree: Tree) -> None:
-    counters = tree.device("d0", names="good") / "hw_counters"
-    os.mkfifo(counters / "stuck")
+@pytest.fixture
+def stuck(tree: Tree) -> Path:
+    """A counter of d0 that hangs until somebody writes into it; d1 has none."""
     tree.device("d1", names="good")
+    os.mkfifo(counter := tree.device("d0", names="good") / "hw_counters/stuck")
+    return counter
+
+
+def test_a_device_that_hangs_affects_no_other(tree: Tree, stuck: Path) -> None:
     found = values(said(tree))
-    (counters / "stuck").open("w").close()  # lets the reader that was left behind go
+    stuck.open("w").close()  # lets the reader that was left behind go
     assert found["rdma_hw_good_total{d1/1}"] == 1
     assert found["rdma_exporter_read_errors{d0}"] == 1
     assert found["rdma_exporter_devices{}"] == 1
     assert not [key for key in found if key.startswith("rdma_hw_good") and "d0" in key]
 
 
-def test_a_device_that_hangs_in_a_container_affects_no_other(tree: Tree) -> None:
-    stuck = tree.device("d0", names="good") / "hw_counters/stuck"
-    os.mkfifo(stuck)
-    tree.device("d1", names="good")
+def test_a_device_that_hangs_in_a_container_affects_no_other(tree: Tree, stuck: Path) -> None:
     told = said(tree, "inside", "web", "0123456789ab")
     stuck.open("w").close()
     assert "@ d1 web 0123456789ab\n" in told and "hw_counters/good:1\n" in told
     assert "d0" not in told
 
 
-def test_a_device_that_hangs_for_good_gets_no_second_reader(tree: Tree, tmp_path: Path) -> None:
+@pytest.fixture
+def locks(tmp_path: Path) -> Path:
+    """What systemd gives to the script as its RuntimeDirectory."""
+    (made := tmp_path / "locks").mkdir()
+    return made
+
+
+def test_a_device_that_hangs_for_good_gets_no_second_reader(tree: Tree, stuck: Path, locks: Path) -> None:
     """A scrape each 15 seconds would leave thousands a day that nothing can end."""
-    stuck = tree.device("d0", names="good") / "hw_counters/stuck"
-    os.mkfifo(stuck)
-    tree.device("d1", names="good")
-    locks = tmp_path / "locks"
-    locks.mkdir()
     first = values(said(tree, locks=locks))
     before = readers(stuck)
     assert (first["rdma_hw_good_total{d1/1}"], len(before)) == (1, 1)
@@ -237,32 +235,20 @@ def test_a_device_that_hangs_for_good_gets_no_second_reader(tree: Tree, tmp_path
     assert values(said(tree, locks=locks))["rdma_hw_good_total{d0/1}"] == 1
 
 
-def test_two_scrapes_at_once_both_have_the_counters(tree: Tree, tmp_path: Path) -> None:
+def test_two_scrapes_at_once_both_have_the_counters(tree: Tree, stuck: Path, locks: Path) -> None:
     """As of two Prometheus servers: the second waits for its turn."""
-    slow = tree.device("d0", names="good") / "hw_counters/slow"
-    os.mkfifo(slow)
-    locks = tmp_path / "locks"
-    locks.mkdir()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(said, tree, locks=locks, limit=10)
-        wait_until(lambda: readers(slow))
+        until(lambda: readers(stuck), 10)
         second = pool.submit(said, tree, locks=locks, limit=10)
-        wait_until(lambda: second.done() or waiting(locks / "d0"))
-        with slow.open("w") as answer:
-            tree.write("slow", "7").replace(slow)
+        until(lambda: second.done() or waiting(locks / "d0"), 10)
+        with stuck.open("w") as answer:
+            tree.write("answer", "7").replace(stuck)
             answer.write("7\n")
     for told in (first, second):
         found = values(told.result())
-        assert (found["rdma_hw_slow_total{d0/1}"], found["rdma_exporter_devices{}"]) == (7, 1)
+        assert (found["rdma_hw_stuck_total{d0/1}"], found["rdma_exporter_devices{}"]) == (7, 2)
         assert found["rdma_exporter_read_errors{d0}"] == 0
-
-
-def wait_until(test: Callable[[], object]) -> None:
-    """Poll until it holds, for at most ten seconds of an idle machine."""
-    limit = scale.Limit(10)
-    while not test():
-        assert not limit.over()
-        time.sleep(0.01)
 
 
 def waiting(lock: Path) -> bool:
@@ -310,16 +296,14 @@ def test_http(tree: Tree, request_: str, status: str) -> None:
 
 def test_textfile(tree: Tree, tmp_path: Path) -> None:
     tree.device("d0", names="good")
-    folder = tmp_path / "textfile"
-    folder.mkdir()
-    (folder / "rdma.prom").write_text("old 1\n", "ascii")
-    reader = (folder / "rdma.prom").open("rb")
-    assert said(tree, "textfile", str(folder)) == ""
-    assert reader.read() == b"old 1\n"  # replaced, not written over
-    reader.close()
-    assert [path.name for path in folder.iterdir()] == ["rdma.prom"]
-    assert (folder / "rdma.prom").stat().st_mode & 0o777 == 0o644
-    assert values((folder / "rdma.prom").read_text("ascii"))["rdma_hw_good_total{d0/1}"] == 1
+    (file := tmp_path / "textfile/rdma.prom").parent.mkdir()
+    file.write_text("old 1\n", "ascii")
+    with file.open("rb") as reader:
+        assert said(tree, "textfile", str(file.parent)) == ""
+        assert reader.read() == b"old 1\n"  # replaced, not written over
+    assert list(file.parent.iterdir()) == [file]
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert values(file.read_text("ascii"))["rdma_hw_good_total{d0/1}"] == 1
 
 
 @pytest.mark.fault("textfile-link")

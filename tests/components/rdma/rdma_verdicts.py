@@ -8,7 +8,7 @@ from gpuready.components.rdma.conf import OPERATOR
 from gpuready.components.rdma.state import CONF
 from gpuready.state.model import Driver, File, NodeState
 from gpuready.state.network import NetDevice, Network
-from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
+from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 
 def port(device: str = "mlx5_0", state: str = "4: ACTIVE", node_type: str = "1: CA") -> dict[str, str]:
@@ -30,10 +30,7 @@ def _node(*marks: str, mode: str = "", rdma: dict[str, str] | None = None, **fie
 
 def _files(**files: str) -> dict[str, File]:
     names = {"ours": CONF, "operator": OPERATOR, "hpc": "/etc/modprobe.d/hpc.conf", "lib": "/usr/lib/modprobe.d/a.conf"}
-    return {
-        names[name]: File(text=f"options ib_core netns_mode={mode}\n", mode=0o644, uid=0, gid=0, mtime=1)
-        for name, mode in files.items()
-    }
+    return root_files({names[name]: f"options ib_core netns_mode={mode}\n" for name, mode in files.items()})
 
 
 def _mode(mode: str) -> dict[str, Any]:
@@ -48,6 +45,7 @@ _GPU = {"pci": ("0000:00:06.0 0x030200 0x2335",), "proc_version": "580.159.04"}
 _IB = {path: "InfiniBand" if path.endswith("layer") else text for path, text in port().items()}
 _TWO = port() | port("rocep2s0")
 _IWARP = port("rocep1s0", node_type="4: RNIC")
+_TWO_MODES = _node(files=_files(hpc="0"), cmdline="quiet ib_core.netns_mode=1")
 
 VERDICTS: list[Row] = [
     passes("rdma.config", "", _node(mode="N", files=_files(ours="0")), _mode("exclusive")),
@@ -69,11 +67,7 @@ VERDICTS: list[Row] = [
     fails("rdma.conflict", "rdma-cni", _node("rdma_cni", mode="Y")),
     fails("rdma.conflict", "operator sets shared", _node(files=_files(operator="1")), _mode("exclusive")),
     passes("rdma.conflict", "all sources agree", _node(files=_files(operator="0")), _mode("exclusive")),
-    fails(
-        "rdma.conflict",
-        "the kernel command line says shared, but modprobe.d says exclusive",
-        _node(files=_files(hpc="0"), cmdline="quiet ib_core.netns_mode=1"),
-    ),
+    fails("rdma.conflict", "the kernel command line says shared, but modprobe.d says exclusive", _TWO_MODES),
     # rdma.ports
     skips("rdma.ports", "not set", _node()),
     passes("rdma.ports", "active RDMA ports: 2", _node(rdma=_TWO, network=net()), _ports(ports=2, gbps=400)),

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from gpuready.core import resources
 from tests.lab import scale
+from tests.system.faults import until
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 SCRIPT = resources.script(
     "reconverge/reconverge", mode="report", directory="/nowhere", target="", unit="", settings="", make="1", shadows=()
 )
 LIB = resources.script("lib/lib")
+DEBIAN = "lib/x86_64-linux-gnu"
 
 
 def function(name: str) -> str:
@@ -83,13 +85,11 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     """systemctl stands in for by one that leaves a mark: that it is called, and how often, is all that counts here."""
     for folder in ("lib", "systemd", "gpuready", "bin"):
         (tmp_path / folder).mkdir()
-    script = SCRIPT.replace("/run/systemd/system", f"{tmp_path}/systemd").replace(
-        "KEEP=/var/lib/gpuready", f"KEEP={tmp_path}/gpuready"
-    )
-    script = script.replace('/usr/lib64/"$l".so.*.*', f'{tmp_path}/lib/"$l".so.*.*')
+    libraries = ('/usr/lib64/"$l".so.*.*', f'{tmp_path}/lib/"$l".so.*.*')
+    script = SCRIPT.replace("/run/systemd/system", f"{tmp_path}/systemd").replace(*libraries)
+    (tmp_path / "script").write_text(script.replace("KEEP=/var/lib/gpuready", f"KEEP={tmp_path}/gpuready"))
     (tmp_path / "bin/systemctl").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\nexit 1\n')
     (tmp_path / "bin/systemctl").chmod(0o755)
-    (tmp_path / "script").write_text(script)
     env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
 
     def hook() -> None:
@@ -102,8 +102,7 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     (tmp_path / "lib/libcuda.so.535.1").touch()
     hook()
     assert calls() == ["--no-block start gpuready-reconverge.service"], "nothing is known yet"
-    stamp = run(shell, f"{function('stamp')}\n".replace('/usr/lib64/"$l".so.*.*', f'{tmp_path}/lib/"$l".so.*.*')
-                + 'stamp; printf "%s\\n" "$NOW"')  # fmt: skip
+    stamp = run(shell, function("stamp").replace(*libraries) + '\nstamp; printf "%s\\n" "$NOW"')
     assert stamp.split()[-1].endswith("/lib/libcuda.so.535.1")
     (tmp_path / "gpuready/reconverge.stamp").write_text(stamp)
     hook()
@@ -116,20 +115,24 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     assert len(calls()) == 2
 
 
+def begun(tmp_path: Path, directory: Path, *functions: str) -> str:
+    """The beginning of a run that has found nothing yet, with what tells its result and these functions."""
+    (work := tmp_path / "w").mkdir()
+    for file in ("found", "before", "mended", "failed"):
+        (work / file).touch()
+    head = f"KEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={directory}; BEGAN=1; DRIVER=580.1"
+    return "\n".join([LIB, head, *map(function, ("text", "rows", "result", "tell", *functions)), ""])
+
+
 @pytest.mark.parametrize("name", [".gpuready.prom.new", "gpuready.prom"])
 @pytest.mark.parametrize("kind", ["file", "directory", "nothing"])
 def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: str, kind: str) -> None:
     """Who may write into the directory may leave a link there; the script is root's."""
-    for path in (work := tmp_path / "w", folder := tmp_path / "textfile", other := tmp_path / "other"):
+    for path in (folder := tmp_path / "textfile", other := tmp_path / "other"):
         path.mkdir()
-    for file in ("found", "before", "mended", "failed"):
-        (work / file).touch()
     (other / "file").write_text("theirs\n")
     (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
-    head = f"{LIB}\nKEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={folder}; "
-    head += "BEGAN=1; DRIVER=580.1\n"
-    functions = "\n".join(function(name) for name in ("text", "rows", "result", "metric", "tell"))
-    assert run("sh", f"{head}{functions}\ntell ok ''") == ""
+    assert run("sh", begun(tmp_path, folder, "metric") + "tell ok ''") == ""
     assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
     assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]
     assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
@@ -137,14 +140,7 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
-    "folder",
-    [
-        "lib/x86_64-linux-gnu",
-        "lib/aarch64-linux-gnu/nvidia/current",
-        "lib/x86_64-linux-gnu/nvidia/tesla-535",
-        "lib64",
-        "lib",
-    ],
+    "folder", [DEBIAN, f"{DEBIAN}/nvidia/tesla-535", "lib/aarch64-linux-gnu/nvidia/current", "lib64", "lib"]
 )
 def test_the_drivers_libraries_are_found(shell: str, folder: str, tmp_path: Path) -> None:
     """Where Debian (three packagings), RHEL and NVIDIA's own installer put them."""
@@ -158,14 +154,10 @@ def test_the_drivers_libraries_are_found(shell: str, folder: str, tmp_path: Path
 
 def guarded(tmp_path: Path, then: str, seconds: float) -> str:
     """The real guard, with a shorter breath, and what the run does after it."""
-    (tmp_path / "w").mkdir()
-    for name in ("found", "before", "mended", "failed"):
-        (tmp_path / "w" / name).touch()
-    head = f"{LIB}\nKEEP={tmp_path}; W={tmp_path}/w; MODE=mend; DIRECTORY=/nowhere; BEGAN=1; DRIVER=580.1; DOG=\n"
     trap = next(line for line in SCRIPT.splitlines() if line.startswith("trap ") and line.endswith(" EXIT"))
-    parts = "\n".join(function(name) for name in ("text", "rows", "result", "tell", "guard", "unguard"))
-    assert parts.count("timeout 900 ") == 1
-    return f"{head}{trap}\n{parts}\nguard\n{then}".replace("timeout 900 ", f"timeout {seconds} ")
+    begin = begun(tmp_path, Path("/nowhere"), "guard", "unguard")
+    assert begin.count("timeout 900 ") == 1
+    return f"DOG=\n{begin}{trap}\nguard\n{then}".replace("timeout 900 ", f"timeout {seconds} ")
 
 
 def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
@@ -198,9 +190,7 @@ def test_nothing_outlives_a_run(shell: str, then: str, tmp_path: Path) -> None:
     )
     out, _ = process.communicate(timeout=scale.seconds(20))
     assert (out, process.returncode) == (b"ok\n", 3 if "exit 3" in then else 0)
-    limit = scale.Limit(10)
-    while left := in_session(process.pid):
-        assert not limit.over(), left
+    until(lambda: not in_session(process.pid), 10, "the processes of the run go")
     assert not (tmp_path / "reconverge.json").exists()
 
 

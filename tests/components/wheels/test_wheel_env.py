@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gpuready.core import resources
 from gpuready.core.records import Records
 from gpuready.core.records import unmarked as records
 from tests.lab import scale
+from tests.lab.processes import wait_gone
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
 PACKAGES = "lib/python3.11/site-packages"
@@ -38,11 +38,15 @@ def env() -> Iterator[Path]:
         yield made
 
 
+def ran(script: str, *words: object, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+    argv = [shell, "-c", script, "-", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+
+
 def asked(env: Path, shell: str = "sh") -> str:
     """Who ran its Python, or why nobody did."""
-    script = resources.script("wheels/env") + '\nif usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
-    words = [shell, "-c", script, "-", str(env)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    script = 'if usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
+    done = ran(f"{resources.script('wheels/env')}\n{script}", env, shell=shell)
     assert done.stderr == ""
     return done.stdout.strip()
 
@@ -120,8 +124,7 @@ def within(limit: str, command: str) -> tuple[int, str]:
     """Exit status and output of what is run with a limit, in seconds."""
     script = resources.script("lib/prelude") + resources.script("lib/within")
     script += f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=scale.seconds(20), check=True)
-    rc, _, out = done.stdout.partition("\n")
+    rc, _, out = ran(script).stdout.partition("\n")
     return int(rc), out
 
 
@@ -130,10 +133,7 @@ def test_a_run_with_a_limit_ends_or_is_killed_with_its_children() -> None:
     hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
     rc, out = within("0.5", hang)
     assert rc == 124
-    state, limit = Path(f"/proc/{int(out)}/stat"), scale.Limit(5)  # a signal that was sent takes its time
-    while state.exists() and state.read_text("utf-8").rpartition(")")[2].split()[0] != "Z":
-        assert not limit.over(), "it still runs"
-        time.sleep(0.02)
+    wait_gone([int(out)], 5)  # a signal that was sent takes its time
 
 
 def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path) -> None:
@@ -142,15 +142,7 @@ def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path
     os.mkfifo(env / PACKAGES / "hangs.pth")
     script = resources.script("wheels/look", program="", environments=[(str(env), "{}"), (str(other), "{}")])
     assert script.count("within 70 ") == 1
-    done = subprocess.run(
-        ["sh"],
-        input=script.replace("within 70 ", "within 1 "),
-        capture_output=True,
-        text=True,
-        timeout=scale.seconds(60),
-        check=True,
-    )
-    runs = Records(records(done.stdout)).runs
+    runs = Records(records(ran(script.replace("within 70 ", "within 1 ")).stdout)).runs
     assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
     assert runs["env1"] == (0, "0\n")
     assert (runs["users0"], runs["users1"]) == ((0, ""), (0, ""))
@@ -159,7 +151,5 @@ def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path
 def test_processes_that_do_not_tell_what_they_use_count_as_users(env: Path) -> None:
     script = resources.script("wheels/env") + 'using() { echo "python3 (pid 1)"; sleep 985; }\nenv_users "$1"\n'
     assert script.count('within 40 "$u"') == 1
-    words = ["sh", "-c", script.replace('within 40 "$u"', 'within 0.5 "$u"'), "-", str(env)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(20), check=True)
-    told = environment(0, "{}", done.stdout).users
+    told = environment(0, "{}", ran(script.replace('within 40 "$u"', 'within 0.5 "$u"'), env).stdout).users
     assert told[0] == "python3 (pid 1)" and "/proc gave no answer" in told[1]

@@ -98,33 +98,31 @@ def test_a_real_library_is_read() -> None:
     assert found.floors["GLIBC"] >= (2, 2) and "libc.so.6" in found.needed
 
 
-def _zip(at: Path, files: dict[str, str]) -> Path:
-    with zipfile.ZipFile(at, "w") as made:
-        for name, text in files.items():
-            made.writestr(name, text)
-    return at
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "No such file"),
+        ("no zip", "File is not a zip file"),
+        ({}, "there are 0 directories"),
+        ({"torch-2.dist-info/METADATA": "", "torch-3.dist-info/METADATA": ""}, "there are 2 directories"),
+        ({"torch-2.2.1.dist-info/METADATA": "Version: 2.2.1\n"}, "no item named 'torch-2.2.1.dist-info/WHEEL'"),
+        ({"torch-2.2.1.dist-info/METADATA": "Version: 2.2.2", "torch-2.2.1.dist-info/WHEEL": ""}, "version 2.2.2"),
+    ],
+)
+def test_a_file_that_is_not_a_wheel_is_named(tmp_path: Path, content: str | dict[str, str] | None, why: str) -> None:
+    made = tmp_path / "torch-2.2.1-py3-none-any.whl"
+    if isinstance(content, str):
+        made.write_text(content)
+    elif content is not None:
+        with zipfile.ZipFile(made, "w") as members:
+            for name, text in content.items():
+                members.writestr(name, text)
+    with pytest.raises(WheelError, match="torch-2") as told:
+        archive.read(str(made))
+    assert why in str(told.value)
 
 
-def test_a_file_that_is_not_a_wheel_is_named(tmp_path: Path) -> None:
-    name = "torch-2.2.1-py3-none-any.whl"
-    cases: list[tuple[Path, str]] = [(tmp_path / name, "No such file")]
-    for number, (files, why) in enumerate(
-        [
-            ({}, "there are 0 directories"),
-            ({"torch-2.dist-info/METADATA": "", "torch-3.dist-info/METADATA": ""}, "there are 2 directories"),
-            ({"torch-2.2.1.dist-info/METADATA": "Version: 2.2.1\n"}, "no item named 'torch-2.2.1.dist-info/WHEEL'"),
-            ({"torch-2.2.1.dist-info/METADATA": "Version: 2.2.2", "torch-2.2.1.dist-info/WHEEL": ""}, "version 2.2.2"),
-        ]
-    ):
-        (tmp_path / str(number)).mkdir()
-        cases.append((_zip(tmp_path / str(number) / name, files), why))
-    plain = tmp_path / "x" / name
-    plain.parent.mkdir()
-    plain.write_text("no zip")
-    for made, why in [*cases, (plain, "File is not a zip file")]:
-        with pytest.raises(WheelError, match="torch-2") as told:
-            archive.read(str(made))
-        assert why in str(told.value)
+def test_a_library_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     broken = wheel(tmp_path, libraries={"libtorch.so": b"\x7fELF" + bytes(200)})
     with pytest.raises(WheelError, match=r"torch/lib/libtorch\.so is not a readable ELF file"):
         archive.needs(str(broken))
@@ -137,11 +135,10 @@ def asked(**what: list[str]) -> dict[str, list[str]]:
     return {"names": [], "tags": [], "libraries": [], "places": [], **what}
 
 
-def look(prefix: str, what: dict[str, list[str]], python: str = sys.executable) -> tuple[int, str]:
-    words = [python, "-IB", "-", prefix, json.dumps(what)]
-    done = subprocess.run(
-        words, input=resources.document("wheels/look.py"), capture_output=True, text=True, check=False
-    )
+def look(prefix: str, what: dict[str, list[str]]) -> tuple[int, str]:
+    words = [sys.executable, "-IB", "-", prefix, json.dumps(what)]
+    program = resources.document("wheels/look.py")
+    done = subprocess.run(words, input=program, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -225,21 +222,22 @@ def test_a_record_comes_back_as_it_was() -> None:
     assert records(NodeState(files={path("/opt/x", "torch"): root_file(mine.text)})) == (mine,)
 
 
+def misfit(needed: Needs, versions: dict[str, str]) -> str:
+    """Why a wheel of these needs does not fit an environment on a system of these versions."""
+    made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
+    return fit.misfit(made, needed, Environment(pip="24.0", tags=("t",), versions=versions), "/e")
+
+
 @given(st.dictionaries(st.sampled_from(["GLIBC", "GLIBCXX", "CXXABI"]), st.tuples(st.just(3), st.integers(0, 99))))
 def test_a_system_fits_exactly_when_it_is_new_enough(floors: dict[str, Any]) -> None:
-    made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
     has = {kind: ".".join(map(str, floor)) for kind, floor in floors.items()}
-    here = Environment(pip="24.0", tags=("t",), versions=has)
-    assert fit.misfit(made, Needs(floors), here, "/e") == ""
+    assert misfit(Needs(floors), has) == ""
     for kind in floors:
-        older = here.model_copy(update={"versions": {**has, kind: "2.9"}})
-        assert f"needs {kind}_" in fit.misfit(made, Needs(floors), older, "/e")
+        assert f"needs {kind}_" in misfit(Needs(floors), {**has, kind: "2.9"})
 
 
 def test_many_libraries_that_are_missing_are_counted() -> None:
-    made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
-    needed = Needs(libraries=frozenset(f"lib{n}.so" for n in range(9)))
-    said = fit.misfit(made, needed, Environment(pip="24.0", tags=("t",)), "/e")
+    said = misfit(Needs(libraries=frozenset(f"lib{n}.so" for n in range(9))), {})
     assert "lib0.so, lib1.so" in said and " and 3 more, which" in said
 
 
@@ -308,10 +306,8 @@ def test_a_wheels_path_is_the_inventorys(tmp_path: Path, monkeypatch: pytest.Mon
     where = inventory(tmp_path, f"torch_wheels: [{{wheel: {made.name}, env: /opt/x/}}, {{wheel: {made}, env: /opt/y}}]")
     monkeypatch.chdir("/")
     (entry,) = load([where]).chosen
-    assert [(one.wheel, one.env, one.name) for one in entry.spec.torch_wheels] == [
-        (str(made), "/opt/x", "torch"),
-        (str(made), "/opt/y", "torch"),
-    ]
+    found = {one.env: (one.wheel, one.name) for one in entry.spec.torch_wheels}
+    assert found == dict.fromkeys(("/opt/x", "/opt/y"), (str(made), "torch"))
 
 
 @pytest.mark.parametrize(
@@ -327,7 +323,7 @@ def test_a_wheels_path_is_the_inventorys(tmp_path: Path, monkeypatch: pytest.Mon
         ("{wheel: torch-1-py3-none-any.whl, env: /x, pip: 1}", r"torch_wheels\[0\].pip: unknown key"),
         (
             "{wheel: torch-1-py3-none-any.whl, env: /x}, {wheel: torch-2-py3-none-any.whl, env: /x/}",
-            "torch is listed 2 times for /x",
+            "torch is listed 2",
         ),
         ("torch-1-py3-none-any.whl", "a mapping with wheel, env"),
     ],
@@ -349,9 +345,8 @@ def recorded(made: Path, env: str, before: str = "", now: str | None = None) -> 
     """A node on which that wheel is on record, and pip has ``now``."""
     found = archive.read(str(made))
     mine = Record(f"{env}/{found.info}", env, found.name, found.version, found.sha256, before)
-    return NodeState(
-        files={path(env, found.name): root_file(mine.text)}, wheels={mine.info: found.sha256 if now is None else now}
-    )
+    wheels = {mine.info: found.sha256 if now is None else now}
+    return NodeState(files={path(env, found.name): root_file(mine.text)}, wheels=wheels)
 
 
 def test_only_environments_that_differ_are_asked_and_of_all_that_is_named_for_them(tmp_path: Path) -> None:
@@ -371,19 +366,18 @@ def test_only_environments_that_differ_are_asked_and_of_all_that_is_named_for_th
 
 def test_remove_uninstalls_what_was_new_and_leaves_what_replaced_something(tmp_path: Path) -> None:
     made = wheel(tmp_path)
-    new = compare(Wheels(), NodeSpec(), recorded(made, "/a"), original=True)
-    assert {(c.key, c.expected) for c in new.diff} == {("wheels./a.torch", None), ("wheels./a.torch.recorded", False)}
-    assert (new.disruption, new.notes) == (Disruption.recreate, ())
-    old = compare(Wheels(), NodeSpec(), recorded(made, "/a", before="2.1.0"), original=True)
-    assert {(c.key, c.expected) for c in old.diff} == {("wheels./a.torch.recorded", False)}
-    assert old.disruption == Disruption.none
-    assert old.notes == (
-        "torch 2.2.1 stays in /a: it replaced 2.1.0, of which gpuready has no copy; install the version that you want "
-        "by hand",
-    )
-    for found, state in ((new, recorded(made, "/a")), (old, recorded(made, "/a", before="2.1.0"))):
+    record = ("wheels./a.torch.recorded", False)
+    note = "torch 2.2.1 stays in /a: it replaced 2.1.0, of which gpuready has no copy; install the version that you "
+    for before, keys, disruption, notes in (
+        ("", {("wheels./a.torch", None), record}, Disruption.recreate, ()),
+        ("2.1.0", {record}, Disruption.none, (f"{note}want by hand",)),
+    ):
+        state = recorded(made, "/a", before=before)
+        found = compare(Wheels(), NodeSpec(), state, original=True)
+        assert {(change.key, change.expected) for change in found.diff} == keys
+        assert (found.disruption, found.notes) == (disruption, notes)
         (step,) = Wheels().converge(found.diff, NodeSpec(), state)
-        assert isinstance(step.args, RemoveWheel) and step.args.uninstall == (found is new)
+        assert isinstance(step.args, RemoveWheel) and step.args.uninstall == (before == "")
 
 
 def test_remove_leaves_alone_what_somebody_else_installed_since(tmp_path: Path) -> None:

@@ -6,21 +6,15 @@ import json
 from typing import Any
 
 from gpuready.components.wheels.record import Record, path
-from gpuready.state.model import Driver, File, NodeState, Unknown
+from gpuready.state.model import Driver, NodeState, Unknown
 from tests.state.probe_answers import recorded
-from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
+from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 FILE = "tests/data/wheels/torch-2.2.1-cp310-cp310-linux_x86_64.whl"
 NAMED: dict[str, Any] = {"torch_wheels": [{"wheel": FILE, "env": "/opt/train"}]}
 TWO: dict[str, Any] = {"torch_wheels": [*NAMED["torch_wheels"], {"wheel": "apex-0.1-py3-none-any.whl", "env": "/o"}]}
-GOOD: dict[str, Any] = {
-    "version": "2.2.1",
-    "missing": [],
-    "torch": "2.2.1",
-    "cuda": "12.1",
-    "architectures": ["sm_80", "sm_90"],
-    "nccl": [2, 19, 3],
-}
+GOOD: dict[str, Any] = {"version": "2.2.1", "torch": "2.2.1", "cuda": "12.1", "nccl": [2, 19, 3], "missing": []}
+GOOD["architectures"] = ["sm_80", "sm_90"]
 
 
 def node(rc: int = 0, out: str | None = None, **told: Any) -> NodeState:
@@ -53,17 +47,14 @@ VERDICTS: list[Row] = [
     warns("wheels.works", "NCCL 2.10.3 has no ncclRemoteError", node(nccl=[2, 10, 3]), NAMED),
     passes("wheels.works", "torch 2.2.1 in /opt/train, CUDA 12.1, NCCL 2.19.3", node(), NAMED),
     passes("wheels.works", "torch 2.2.1 in /opt/train", node(cuda=None, nccl=None, architectures=[]), NAMED),
-    passes(
-        "wheels.works", "torch 2.11.0 in /opt/train, CUDA 13.0, NCCL", node(out=recorded("wheel-smoke.json")), NAMED
-    ),
+    passes("wheels.works", "torch 2.11.0 in /opt/train, CUDA 13.0", node(out=recorded("wheel-smoke.json")), NAMED),
     passes("wheels.works", "torch 2.2.1", node(out="noise\n" + json.dumps(GOOD)), NAMED),
 ]
 
 _SHA = "bd1c0edcaa95a8fdde583eb42f7da8d2e5e0bc9b2644ec5b4387379afa3bbbe3"
 _INFO = "/opt/train/lib/python3.10/site-packages/torch-2.2.1.dist-info"
 _MINE = Record(_INFO, "/opt/train", "torch", "2.2.1", _SHA, "")
-_FILE = File(text=_MINE.text, mode=0o644, uid=0, gid=0, mtime=1)
-_KEPT = NodeState(files={path("/opt/train", "torch"): _FILE}, wheels={_INFO: _SHA})
+_KEPT = NodeState(files=root_files({path("/opt/train", "torch"): _MINE.text}), wheels={_INFO: _SHA})
 VERDICTS += [
     skips("wheels.config", "no torch_wheels"),
     is_unknown("wheels.config", "/opt/train was not inspected", spec=NAMED),

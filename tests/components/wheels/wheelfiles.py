@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -21,11 +20,11 @@ __version__ = version.__version__
 WORD = {word!r}
 class cuda:
     class nccl:
-        version = staticmethod(lambda: {nccl!r})
+        version = staticmethod(lambda: (2, 19, 3))
 class _C:
-    _cuda_getArchFlags = staticmethod(lambda: {architectures!r})
+    _cuda_getArchFlags = staticmethod(lambda: "sm_80 sm_90 compute_90")
 """
-VERSION = "from typing import Optional\n__version__ = {version!r}\ncuda: Optional[str] = {cuda!r}\n"
+VERSION = "from typing import Optional\n__version__ = {version!r}\ncuda: Optional[str] = '12.1'\n"
 
 
 def wheel(
@@ -35,20 +34,16 @@ def wheel(
     version: str = "2.2.1",
     tag: str = "py3-none-linux_x86_64",
     name: str = "torch",
-    cuda: str | None = "12.1",
-    nccl: tuple[int, ...] = (2, 19, 3),
-    architectures: str = "sm_80 sm_90 compute_90",
     requires: Iterable[str] = (),
     libraries: Mapping[str, bytes] | None = None,
-    claims: str = "",
     extra: bytes = b"",
 ) -> Path:
-    """Build NAME-VERSION-TAG.whl in a folder; ``claims``: another version that its METADATA names."""
+    """Build NAME-VERSION-TAG.whl in a folder."""
     info = f"{name}-{version}.dist-info"
-    metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {claims or version}"]
+    metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     files: dict[str, bytes] = {
-        f"{name}/__init__.py": MODULE.format(word=word, nccl=nccl, architectures=architectures).encode(),
-        f"{name}/version.py": VERSION.format(version=version, cuda=cuda).encode(),
+        f"{name}/__init__.py": MODULE.format(word=word).encode(),
+        f"{name}/version.py": VERSION.format(version=version).encode(),
         **{f"{name}/lib/{path}": data for path, data in (libraries or {}).items()},
         f"{info}/METADATA": "\n".join([*metadata, *(f"Requires-Dist: {one}" for one in requires), "", ""]).encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
@@ -58,11 +53,9 @@ def wheel(
     rows = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
     path = folder / f"{name}-{version}-{tag}.whl"
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for member, data in files.items():
             archive.writestr(zipfile.ZipInfo(member, (2026, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
-    path.write_bytes(out.getvalue())
     return path
 
 
