@@ -14,8 +14,7 @@ from gpuready.core.compare import Comparison
 from gpuready.core.component import Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError, RefusedError
 from gpuready.core.step import Step
-from gpuready.engine import Engine, Options, Progress
-from gpuready.inventory.hosts import HostEntry
+from gpuready.engine import Engine
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.operations.transport import run_script
 from gpuready.report.run import ComponentRun, HostRun, Run
@@ -33,14 +32,13 @@ _UNMOVABLE = "Operation not supported"
 
 
 class AttachEngine(Engine):
-    """The engine of ``gpuready rdma attach | detach | list``."""
+    """The engine of ``gpuready rdma attach | detach | list``. With ``options.verb`` plan, it only shows the moves."""
 
-    def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress, asked: Asked) -> None:
-        super().__init__(entries, options, progress)
-        self.asked = asked
+    asked: Asked
 
-    def act(self) -> Run:
+    def act(self, asked: Asked) -> Run:
         """Run on all hosts at once. A host is checked before anything moves on it."""
+        self.asked = asked
         return self._timed(lambda: self._each(self._work, self._hosts(self.entries)))
 
     def _work(self, host: Host) -> None:
@@ -113,23 +111,12 @@ def _step(host: Host, asked: Asked, args: AttachArgs | DetachArgs) -> None:
     command.execute(None, host, None)
     if isinstance(command.error, Pending):
         raise ConvergeError(f"{asked.verb} waits {command.error}")
-    if isinstance(command.error, ConvergeError) and f"rdma dev set {asked.device} netns" in command.error.message:
-        raise _unmovable(asked.device, command.error)
+    text = command.error.message if isinstance(command.error, ConvergeError) else ""
+    if f"rdma dev set {asked.device} netns" in text and _UNMOVABLE in text:
+        raise RefusedError(
+            f"the driver of {asked.device} cannot move it to another network namespace ({text})",
+            remedy="mlx5 and irdma can, rxe and siw cannot; to give containers this device, use shared mode: "
+            "rdma: {netns_mode: shared}",
+        )
     if command.error is not None:
         raise command.error
-
-
-def _unmovable(device: str, error: ConvergeError) -> ConvergeError:
-    """Explain the kernel's refusal; return any other error unchanged."""
-    if _UNMOVABLE not in error.message:
-        return error
-    return RefusedError(
-        f"the driver of {device} cannot move it to another network namespace ({error.message})",
-        remedy="mlx5 and irdma can, rxe and siw cannot; to give containers this device, use shared mode: "
-        "rdma: {netns_mode: shared}",
-    )
-
-
-def execute(entries: Sequence[HostEntry], options: Options, progress: Progress, asked: Asked) -> Run:
-    """Run the request on the hosts. ``options.verb`` is ``plan`` to only show the moves."""
-    return AttachEngine(entries, options, progress, asked).act()

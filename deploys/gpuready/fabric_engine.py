@@ -27,6 +27,8 @@ from gpuready.operations.pair import run_test
 from gpuready.operations.training import run_training
 from gpuready.operations.transport import EXECS, is_up
 from gpuready.report.run import HostRun, Run
+from gpuready.spec.model import NodeSpec
+from gpuready.state.model import NodeState
 from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host
 from gpuready.tools.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, Test, program
@@ -45,37 +47,42 @@ def _again(test: Test, first: Finding) -> bool:
 class FabricEngine(Engine):
     """The engine of ``gpuready fabric``."""
 
+    _fabric: FabricRun
+    _states: Mapping[str, NodeState]
+    _specs: Mapping[str, NodeSpec]
+    _choices: Mapping[str, Choices]
     _wires: Mapping[str, Wires]
-    _nccl_over_tcp = False
+    _nccl_over_tcp: bool
 
     def tests(self, wanted: Wanted) -> Run:
         """Probe, pair, test, judge. Nothing on a node changes, and no process stays behind."""
-        fabric = self.run.fabric = FabricRun(wanted)
+        self._fabric = self.run.fabric = FabricRun(wanted)
         try:
-            return self._timed(lambda: self._tests(fabric))
+            return self._timed(self._tests)
         finally:
-            self._settle(fabric)
+            self._settle()
 
-    def _tests(self, fabric: FabricRun) -> None:
+    def _tests(self) -> None:
+        fabric = self._fabric
         self._each(self._see, self._hosts(self.entries))
         rounds = () if fabric.wanted.only_together else fabric.wanted.pairing.rounds(list(self.entries))
         fabric.rounds = len(rounds)
-        states = {run.name: run.state for run in self.run.hosts if run.state is not None}
-        specs = {name: self.entries[name].spec for name in states}
-        chosen = {name: choose(state, specs[name].nccl) for name, state in states.items()}
+        states = self._states = {run.name: run.state for run in self.run.hosts if run.state is not None}
+        specs = self._specs = {name: self.entries[name].spec for name in states}
+        self._choices = {name: choose(state, specs[name].nccl) for name, state in states.items()}
         rdma = not states or len(without_rdma(states, specs)) < len(states)
         fabric.wanted = fabric.wanted.for_hosts(WITH_RDMA if rdma else WITHOUT_RDMA)
         self._nccl_over_tcp = not rdma or fabric.wanted.only_tcp
         self._wires = choose_wires(states, {name: spec.nccl for name, spec in specs.items()})
-        for name, found in chosen.items():
+        for name, found in self._choices.items():
             over_tcp = fabric.wanted.only_tcp
             self._runs[name].notes += at_work(states[name]) if over_tcp else remarks(states[name], found)
         for number, pairs in enumerate(rounds, 1):
-            met = {server: client for server, client in pairs if self._ready(fabric, (server, client))}
-            self._each(partial(self._meet, fabric, number, met, chosen), self._hosts(met))
+            met = {server: client for server, client in pairs if self._ready((server, client))}
+            self._each(partial(self._meet, number, met), self._hosts(met))
         together = [name for name, run in self._runs.items() if run.outcome == "ok"]
         if "train" in fabric.wanted.tests and len(together) > 1:
-            self._each(partial(self._train, fabric, self._hosts(together)), self._hosts(together[:1]))
+            self._each(partial(self._train, self._hosts(together)), self._hosts(together[:1]))
 
     def _stays_open(self, run: HostRun) -> bool:
         return run.outcome == "ok"
@@ -88,52 +95,47 @@ class FabricEngine(Engine):
         run.saw(settled_state(host), self.entries[host.name].spec)
         run.outcome = "ok"
 
-    def _ready(self, fabric: FabricRun, pair: Pair) -> bool:
+    def _ready(self, pair: Pair) -> bool:
         gone = [name for name in pair if self._runs[name].outcome != "ok"]
         if gone:
-            fabric.not_attempted.append((*pair, f"{gone[0]}: {self._runs[gone[0]].outcome}"))
+            self._fabric.not_attempted.append((*pair, f"{gone[0]}: {self._runs[gone[0]].outcome}"))
         return not gone
 
-    def _meet(
-        self, fabric: FabricRun, number: int, met: Mapping[str, str], chosen: Mapping[str, Choices], host: Host
-    ) -> None:
-        client = met[host.name]
+    def _meet(self, number: int, met: Mapping[str, str], host: Host) -> None:
+        fabric, client = self._fabric, met[host.name]
         hosts = host, self.state.inventory.get_host(client)
         fabric.met |= {host.name, client}
         names = [name for name in fabric.wanted.tests if not TESTS[name].together]
         over_tcp = tuple(name for name in names if TESTS[name].tcp or (TESTS[name].gpu and self._nccl_over_tcp))
         over_rdma = tuple(name for name in names if name not in over_tcp)
         if over_rdma:
-            found, alone = links(host.name, chosen[host.name], client, chosen[client])
+            found, alone = links(host.name, self._choices[host.name], client, self._choices[client])
             fabric.unpaired += [each for each in alone if each not in fabric.unpaired]
             for link in found:
-                self._test(fabric, over_rdma, link, hosts, number)
+                self._test(over_rdma, link, hosts, number)
         if over_tcp:
             for link in tcp_links(host.name, self._wires[host.name], client, self._wires[client]):
-                self._test(fabric, over_tcp, link, hosts, number)
+                self._test(over_tcp, link, hosts, number)
         self.progress(client, "ok")
 
-    def _train(self, fabric: FabricRun, hosts: list[Host], _: Host) -> None:
+    def _train(self, hosts: list[Host], _: Host) -> None:
         """Train on all hosts at once."""
         began = time.monotonic()
-        states = {host.name: state for host in hosts if (state := self._runs[host.name].state) is not None}
-        specs = {name: self.entries[name].spec for name in states}
-        parts, findings = training.planned(states, specs, fabric.wanted.seconds)
-        fabric.met.update(states)
+        states = {host.name: self._states[host.name] for host in hosts}
+        parts, findings = training.planned(states, self._specs, self._fabric.wanted.seconds)
+        self._fabric.met.update(states)
         if parts:
             for host in hosts:
                 self.progress(host.name, "train")
             findings = training.judged(parts, run_training(parts, hosts))
         seconds = time.monotonic() - began
-        fabric.findings += [replace(finding, seconds=seconds) for finding in findings]
+        self._fabric.findings += [replace(finding, seconds=seconds) for finding in findings]
         for host in hosts:
             self.progress(host.name, "ok" if self._is_there(host) else "unreachable")
 
-    def _test(
-        self, fabric: FabricRun, names: tuple[str, ...], link: Link, hosts: tuple[Host, Host], number: int
-    ) -> None:
+    def _test(self, names: tuple[str, ...], link: Link, hosts: tuple[Host, Host], number: int) -> None:
         """Run these tests over one link. If one direction of a costly test fails, the other is not tested."""
-        done: list[Finding] = []
+        fabric, done = self._fabric, list[Finding]()
         for name in names:
             test = TESTS[name]
             for ends, nodes in ((link.ends, hosts), (link.ends[::-1], hosts[::-1])):
@@ -141,13 +143,13 @@ class FabricEngine(Engine):
                     continue
                 for node in nodes:
                     self.progress(node.name, f"{name}, round {number} of {fabric.rounds}")
-                without_gpu = [node.name for node in nodes if not self._has_gpu(node)] if test.gpu else []
+                without_gpu = [node.name for node in nodes if test.gpu and not has_gpu(self._states[node.name])]
                 if link.obstacle:
                     finding = blocked(test, *ends, link.obstacle)
                 elif without_gpu:
                     finding = skipped(test, *ends, f"{', '.join(without_gpu)}: no GPU")
                 else:
-                    specs = [self.entries[end.host].spec for end in ends]
+                    specs = [self._specs[end.host] for end in ends]
                     tools = program(test, specs[0]), program(test, specs[1])
                     limits = specs[0].verify.thresholds
                     finding = run_test(test, ends, nodes, tools, limits, fabric.wanted.seconds, write_bw(done))
@@ -156,10 +158,6 @@ class FabricEngine(Engine):
                 if not all(map(self._is_there, nodes)):
                     return
 
-    def _has_gpu(self, host: Host) -> bool:
-        state = self._runs[host.name].state
-        return state is not None and has_gpu(state)
-
     def _is_there(self, host: Host) -> bool:
         if is_up(host):
             return True
@@ -167,14 +165,11 @@ class FabricEngine(Engine):
         run.outcome, run.error = "unreachable", run.error or UnreachableError("the connection was lost during a test")
         return False
 
-    def _settle(self, fabric: FabricRun) -> None:
-        """Derive each host's checks from its findings."""
+    def _settle(self) -> None:
+        """Derive each host's checks from its findings, unless no other host could be reached from it."""
         for run in self.run.hosts:
             run.execs = self.state.inventory.get_host(run.name).connector_data.get(EXECS, run.execs)
-            if run.outcome == "ok":
-                run.checks = judge_host(fabric, run.name, self.entries[run.name].spec, date.today())
-                if (
-                    run.name not in fabric.met
-                ):  # no other host was reachable; otherwise, what cannot be tested is unknown
-                    run.checks = []
-                    run.leave_out("none of its pairs could be tested")
+            if run.outcome == "ok" and run.name in self._fabric.met:
+                run.checks = judge_host(self._fabric, run.name, self.entries[run.name].spec, date.today())
+            elif run.outcome == "ok":
+                run.leave_out("none of its pairs could be tested")

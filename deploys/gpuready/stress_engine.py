@@ -5,15 +5,13 @@ The engine holds the lock of a node while its GPUs are loaded, so that no other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date
 
 from pyinfra.api.host import Host
 
-from gpuready.engine import Engine, Options, Progress
+from gpuready.engine import Engine
 from gpuready.gpu.diag import Diagnosis, chosen_level, judge
 from gpuready.gpu.stress import Fleet, Node, summary
-from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock
 from gpuready.operations.diag import run_diag
 from gpuready.operations.stress import has_torch, run_stress
@@ -21,18 +19,17 @@ from gpuready.report.run import Run
 
 
 class StressEngine(Engine):
-    """The engine of ``gpuready verify --level stress``. ``seconds``: how long each GPU is under load."""
+    """The engine of ``gpuready verify --level stress``."""
 
-    def __init__(self, entries: Sequence[HostEntry], options: Options, progress: Progress, seconds: int) -> None:
-        super().__init__(entries, options, progress)
-        self._seconds = seconds
-        self._nodes: dict[str, Node] = {}
-        self._diagnosed: dict[str, Diagnosis] = {}
+    _seconds: int
+    _nodes: dict[str, Node]
+    _diagnosed: dict[str, Diagnosis]
 
-    def verify(self) -> Run:
-        """Verify and load each host, then compare all of them."""
+    def load(self, seconds: int) -> Run:
+        """Verify each host, load each of its GPUs for so long, then compare all of them."""
+        self._seconds, self._nodes, self._diagnosed = seconds, {}, {}
         try:
-            return super().verify()
+            return self.verify()
         finally:
             fleet = Fleet(self._nodes)
             for run in self.run.hosts:

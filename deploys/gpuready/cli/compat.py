@@ -94,20 +94,17 @@ def command(**given: Any) -> int:
         return _matrix(given)
     hosts = [_host(given)]
     images = {name: _read(name, given) for name in names} or {"": _described(_image(given), hosts)}
-    if len(images) == 1:
-        (told,) = answers(hosts, "", images)
-        return deliver(Run("compat", answer=told), outputs, color=given["color"])
-    one = HostRun("host", "ok", answers=answers(hosts, "", images))
-    return deliver(Run("compat", [one]), outputs, color=given["color"])
+    found = answers(hosts, "", images)
+    run = Run("compat", answer=found[0]) if len(found) == 1 else Run("compat", [HostRun("host", "ok", answers=found)])
+    return deliver(run, outputs, color=given["color"])
 
 
 def _matrix(given: dict[str, Any]) -> int:
     """Every host of the inventory, recorded or probed, and every image; by default those of its spec."""
     with held():
         from gpuready.cli.images import is_here
-        from gpuready.cli.online import online
+        from gpuready.cli.online import online, only_read
         from gpuready.cli.request import request
-        from gpuready.cli.states import read_states
         from gpuready.cuda.host import hosts_of
         from gpuready.tools.compat.checks import image_facts
 
@@ -122,11 +119,7 @@ def _matrix(given: dict[str, Any]) -> int:
     image = _image(given) if by_facts else None
     specs = {entry.name: _wanted(entry.spec, given, asked) for entry in wanted.entries}
     if given["state"] is not None:
-        states = read_states(given["state"], list(specs))
-        run = Run("compat", [HostRun(name, state=states.get(name)) for name in specs])
-        for host in run.hosts:
-            host.notes += [] if host.state is not None else ["the file has no state of this host"]
-        run.leave_alone(wanted.skipped)
+        run = only_read(wanted, given["state"])
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         run = online(replace(wanted, entries=entries))

@@ -40,22 +40,21 @@ _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}|[0-9a-fA-F]*:[0-9a-fA-F
 @STATE
 @click.option("--format", "form", type=click.Choice(FORMS), help="Print only the variables, in this format.")
 @click.option("--launch", is_flag=True, help="Print the torchrun line of each host.")
-@click.option("--master-port", type=Number(1024, 65535), default=MASTER_PORT, show_default=True,
+@click.option("--master-port", "port", type=Number(1024, 65535), default=MASTER_PORT, show_default=True,
               help="Port on which rank 0 listens.")  # fmt: skip
-@click.option("--master-addr", metavar="ADDRESS", default="", help="Default: the first fabric address of rank 0.")
-@click.option("--nproc-per-node", type=Number(1, 1024), help="Default: the GPUs of each host.")
-@click.option("--async-error-handling", type=click.Choice(tuple(torch.VALUES)), default=torch.DEFAULT,
+@click.option(
+    "--master-addr", "address", metavar="ADDRESS", default="", help="Default: the first fabric address of rank 0."
+)
+@click.option("--nproc-per-node", "processes", type=Number(1, 1024), help="Default: the GPUs of each host.")
+@click.option("--async-error-handling", "handling", type=click.Choice(tuple(torch.VALUES)), default=torch.DEFAULT,
               show_default=True, help=f"{torch.VARIABLE}: what a rank does when another rank is lost.")  # fmt: skip
 @click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
-def command(state: str | None, form: str | None, launch: bool, script: tuple[str, ...], **given: Any) -> int:
+def command(
+    state: str | None, form: str | None, launch: bool, script: tuple[str, ...], port: int, processes: int | None,
+    address: str, handling: str, **given: Any,
+) -> int:  # fmt: skip
     """The exit code."""
-    job = Job(
-        script,
-        given.pop("master_port"),
-        given.pop("nproc_per_node"),
-        given.pop("master_addr"),
-        given.pop("async_error_handling"),
-    )
+    job = Job(script, port, processes, address, handling)
     _usage(form, launch, job, given)
     wanted = request("nccl", **given)
     run = launched(wanted, state, job) if launch else settled(wanted, state)
@@ -144,9 +143,9 @@ def _launch(run: Run, wanted: Request, job: Job) -> None:
             _fail(host, f"no launch line: {e}")
     if len(lines) < len(told):
         return
-    for host, settled, made, known in zip(run.hosts, told, lines, notes(address, job, told, lines), strict=True):
+    for host, settled, made in zip(run.hosts, told, lines, strict=True):
         host.nccl = NcclAnswer(settled, made)
-        host.notes += known
+        host.notes += notes(address, job, settled, made)
     if len({made.processes for made in lines}) > 1:
         run.hosts[0].notes.append("the hosts have different numbers of processes; --nproc-per-node makes them equal")
     if job.port >= EPHEMERAL:

@@ -135,6 +135,6 @@ def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> in
 
 
 def _executor(asked: Asked) -> Execute:
-    from gpuready.attach_engine import execute
+    from gpuready.attach_engine import AttachEngine
 
-    return partial(execute, asked=asked)
+    return lambda entries, options, progress: AttachEngine(entries, options, progress).act(asked)

@@ -16,20 +16,12 @@ from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement
+from gpuready.core import resources
 from gpuready.core.errors import UsageError
 from gpuready.inventory.hosts import HostEntry
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
-from gpuready.tools.render import (
-    cloud_init,
-    dashboard,
-    fabric_image,
-    gate,
-    gcp_batch,
-    gpu_operator,
-    kubernetes,
-    prometheus,
-)
+from gpuready.tools.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, kubernetes, prometheus
 
 _HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.
 
@@ -65,7 +57,10 @@ _GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, o
 _FIXED = {
     "rules": ("Alert rules for Prometheus, to go into rule_files.", prometheus.rules),
     "grafana": ("Dashboard, to import into Grafana.", lambda: json.dumps(dashboard.dashboard(), indent=2)),
-    "fabric-image": ("Dockerfile of nccl-tests, perftest and rdma-core.", fabric_image.dockerfile),
+    "fabric-image": (
+        "Dockerfile of nccl-tests, perftest and rdma-core.",
+        lambda: resources.document("tools/render/fabric.Dockerfile"),
+    ),
     "slurm": ("Program for Slurm that asks the gate. It serves as Prolog, Epilog and HealthCheckProgram.", gate.slurm),
     "node-problem-detector": (
         "Node condition that asks the gate.",

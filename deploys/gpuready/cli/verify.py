@@ -80,4 +80,4 @@ def _unreached(host: HostRun, spec: NodeSpec, wanted: str) -> list[str]:
 def _under_load(seconds: int) -> Execute:
     from gpuready.stress_engine import StressEngine
 
-    return lambda entries, options, progress: StressEngine(entries, options, progress, seconds).verify()
+    return lambda entries, options, progress: StressEngine(entries, options, progress).load(seconds)

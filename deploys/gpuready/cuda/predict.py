@@ -75,12 +75,11 @@ def _unheard_of(host: Host) -> bool:
 
 
 def _too_old(host: Host, first: tables.OldestDriver) -> Prediction:
-    has, name = driver(host.driver), host.gpu.name
+    has, name, oldest = driver(host.driver), host.gpu.name, driver(first.driver)
+    text = f"driver {has} may not support {name}: {oldest} is the first that NVIDIA names for it"
     if first.sure:
-        text = f"{name} needs driver {driver(first.driver)} or newer, not {has}"
-        return Prediction("NEEDS_DRIVER", True, text, table="gpus")
-    text = f"driver {has} may not support {name}: {driver(first.driver)} is the first that NVIDIA names for it"
-    return Prediction("NEEDS_DRIVER", False, text, table="gpus")
+        text = f"{name} needs driver {oldest} or newer, not {has}"
+    return Prediction("NEEDS_DRIVER", first.sure, text, table="gpus")
 
 
 def _dropped(host: Host, image: Image) -> str:

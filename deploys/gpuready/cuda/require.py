@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
 
 from gpuready.core.versions import Version, numbers, padded
 
 PROPERTIES = ("cuda", "driver", "arch", "brand")
 _CLAUSE = re.compile(r"([^<>=!]+)(!=|<=|>=|=|<|>)([^<>=!]+)")
+_OPERATORS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")  # strconv.ParseBool
 
 
@@ -78,18 +80,7 @@ def _clause(clause: str, host: Properties) -> bool | None:
     except ValueError:
         raise RequireError(f"{clause!r}: {value!r} is not a version") from None
     has = {"cuda": host.cuda, "driver": host.driver, "arch": host.arch}[name]
-    return None if has is None else _compare(padded(has), operator, padded(wanted))
-
-
-def _compare(has: Version, operator: str, wanted: Version) -> bool:
-    return {
-        "=": has == wanted,
-        "!=": has != wanted,
-        "<": has < wanted,
-        "<=": has <= wanted,
-        ">": has > wanted,
-        ">=": has >= wanted,
-    }[operator]
+    return None if has is None else bool(_OPERATORS[operator](padded(has), padded(wanted)))
 
 
 def _brand(operator: str, word: str, brands: frozenset[str]) -> bool | None:

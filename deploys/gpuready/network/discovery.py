@@ -18,8 +18,6 @@ from gpuready.spec.model import Nccl
 from gpuready.state.model import NodeState
 from gpuready.state.network import Network
 
-__all__ = ["Choices", "Chosen", "Gid", "Port", "Refused", "choose", "ports"]
-
 #: Why a port is not used. ``unwanted``: it belongs to another network. Every other reason needs attention.
 Why = Literal["unwanted", "down", "iwarp", "none", "several", "unknown"]
 

@@ -66,16 +66,12 @@ class Unpaired:
 def links(server: str, of_server: Choices, client: str, of_client: Choices) -> tuple[list[Link], list[Unpaired]]:
     """Return all links between two hosts, in the order of the server's ports, and the ports without a partner."""
     here, there = _candidates(of_server), _candidates(of_client)
-    pairs = _matched(here, there)
+    pairs = [(a, b) for a, b in _matched(here, there) if _meant(a) or _meant(b)]
     found = [_link(server, a, client, b) for a, b in pairs]
     alone = []
     for host, other, ports in ((server, client, here), (client, server, there)):
         alone += [Unpaired(_end(host, each), other, _why(each)) for each in _unpaired(ports, pairs)]
-    both = [link for link, (a, b) in zip(found, pairs, strict=True) if _meant(a) or _meant(b)]
-    neither = [pair for pair in pairs if not _meant(pair[0]) and not _meant(pair[1])]
-    alone += [Unpaired(_end(server, a), client, _why(a)) for a, _ in neither]
-    alone += [Unpaired(_end(client, b), server, _why(b)) for _, b in neither]
-    return both, alone
+    return found, alone
 
 
 def tcp_links(server: str, of_server: Wires, client: str, of_client: Wires) -> list[Link]:
@@ -152,23 +148,21 @@ def _why(each: Candidate) -> str:
     return each.reason if isinstance(each, Refused) else "the other host has no port left for it"
 
 
-def remarks(state: NodeState | None, found: Choices) -> list[str]:
+def remarks(state: NodeState, found: Choices) -> list[str]:
     """Return notes that explain a node's figures: it has no port, or other work runs there."""
     told = []
     if not found.chosen:
-        stuck = (
-            f"the RDMA devices could not be read: {state.rdma_stuck}" if state is not None and state.rdma_stuck else ""
-        )
+        stuck = f"the RDMA devices could not be read: {state.rdma_stuck}" if state.rdma_stuck else ""
         why = [f"{each.port.name}: {each.reason}" for each in found.refused]
         why = why or [stuck or "the node has no RDMA device"]
         told.append(f"no port of the fabric: {'; '.join(why)}")
     return [*told, *at_work(state)]
 
 
-def at_work(state: NodeState | None) -> list[str]:
+def at_work(state: NodeState) -> list[str]:
     """Return a note if other work on the node may distort the figures."""
-    docker = state.docker if state is not None else None
-    busy = [each.name for each in docker.containers if each.gpu] if isinstance(docker, Docker) else []
+    containers = state.docker.containers if isinstance(state.docker, Docker) else ()
+    busy = [each.name for each in containers if each.gpu]
     if not busy:
         return []
     return [f"GPU containers run here ({', '.join(busy)}): figures may be low, and the test slows their traffic"]

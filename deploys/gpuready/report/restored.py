@@ -22,9 +22,10 @@ from gpuready.cuda.predict import Prediction
 from gpuready.cuda.tables import Gpu
 from gpuready.gpu.stress_figures import Figure, Product
 from gpuready.gpu.stress_figures import Gpu as Loaded
-from gpuready.network.discovery import Choices, Chosen, Port, Refused
+from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.links import End, Unpaired
 from gpuready.network.nccl_settings import Settings
+from gpuready.network.ports import Port
 from gpuready.network.tcp import Wire
 from gpuready.report import result
 from gpuready.report.nccl import NcclAnswer

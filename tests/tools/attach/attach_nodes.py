@@ -36,11 +36,12 @@ def nic(name: str, *addresses: str, mac: str = "b4:96:91:ec:a4:58", **more: Any)
     return base | more
 
 
-def space(inode: int, *links: dict[str, Any], rdma: dict[str, str] | None = None, verbs: dict[str, str] | None = None,
-          routes: tuple[dict[str, Any], ...] = ()) -> Space:  # fmt: skip
+def space(
+    inode: int, *links: dict[str, Any], rdma: dict[str, str] | None = None, verbs: dict[str, str] | None = None
+) -> Space:
     """A network namespace."""
     lo = {"ifname": "lo", "flags": ["LOOPBACK", "UP"]}
-    return Space(inode, (lo, *links), routes, (), {}, rdma or {}, verbs or {})
+    return Space(inode, (lo, *links), (), (), {}, rdma or {}, verbs or {})
 
 
 def irdma(
@@ -55,7 +56,7 @@ def irdma(
 
 def found(**more: Any) -> Found:
     """A running container of Docker's."""
-    base = Found("docker", "c0ffee" * 10, "train", "", 283, "running", TRAIN, "unlimited", ("uverbs0", "rdma_cm"))
+    base = Found("docker", "c0ffee" * 10, "train", "", "running", TRAIN, "unlimited", ("uverbs0", "rdma_cm"))
     return replace(base, **more)
 
 

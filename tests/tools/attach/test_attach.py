@@ -26,7 +26,6 @@ from gpuready.tools.attach.record import Record
 from gpuready.tools.attach.status import attached
 from tests.tools.attach.attach_nodes import HERE, OTHER, TRAIN, found, given, irdma, nic, node, recorded, space
 
-TARGET = "container train (docker)"
 DEVICE = Asked("attach", "train", "irdma0")
 NETDEV = Asked("attach", "train", netdev="ens1f0")
 
@@ -35,13 +34,6 @@ def on_record(look: Look, **more: Any) -> Look:
     """The node after the step: the devices are inside, and the record says how they were."""
     record = Record.model_validate_json(attach(look, DEVICE).args.content)
     return replace(given(look), records={"irdma0": record.model_copy(update=more)})
-
-
-def refusal(look: Look, asked: Asked) -> str:
-    with pytest.raises(RefusedError) as caught:
-        attach(look, asked)
-    assert caught.value.remedy
-    return f"{caught.value} / {caught.value.remedy}"
 
 
 def keys(plan: MovePlan[AttachArgs | DetachArgs]) -> dict[str, Any]:
@@ -55,7 +47,7 @@ def test_what_a_machine_answered() -> None:
     look = recorded()
     assert (look.here.inode, look.mode, look.ssh[2]) == (HERE, "", "198.18.0.10")
     (train,) = look.containers
-    assert (train.engine, train.name, train.pid, train.netns) == ("docker", "train", 283, TRAIN)
+    assert (train.engine, train.name, train.netns) == ("docker", "train", TRAIN)
     assert (train.memlock, train.nodes) == ("8388608", ())
     assert look.paths[TRAIN] == "/proc/283/ns/net" and look.named[TRAIN] == "sleep (pid 283)"
     assert set(look.others) == {TRAIN} and "eth0" in look.others[TRAIN].netdevs
@@ -159,12 +151,8 @@ def test_the_gid_index_is_that_of_the_container() -> None:
     look = on_record(node())
     (seen,) = attached(look, Nccl())
     (port,) = seen.ports
-    assert (seen.state, seen.addresses, port.gid_index, port.address) == (
-        "attached",
-        ("10.100.100.1/24",),
-        1,
-        "10.100.100.1",
-    )
+    assert (seen.state, seen.addresses) == ("attached", ("10.100.100.1/24",))
+    assert (port.gid_index, port.address) == (1, "10.100.100.1")
     (seen,) = attached(look, Nccl(subnets=("10.0.0.0/24",)))
     assert seen.ports[0].gid_index is None and "no address in 10.0.0.0/24" in seen.ports[0].reason
 
@@ -207,89 +195,85 @@ def test_the_next_container_gets_what_the_host_had_before_the_first() -> None:
     assert keys(plan)["attach.ens1f0.addresses"] == ((), ("10.7.7.7/24",))
 
 
-def test_refusals_of_a_device() -> None:
-    shared = refusal(node(mode="Y", containers=(found(nodes=(), memlock="8388608"),)), DEVICE)
-    assert "the RDMA devices of this node are shared: container train (docker) already sees irdma0" in shared
-    assert "the container lacks /dev/infiniband/uverbs0, /dev/infiniband/rdma_cm, unlimited locked memory" in shared
-    assert "rdma: {netns_mode: exclusive}" in shared and "--netdev without --device" in shared
-    assert "ib_core is not loaded" in refusal(node(mode=""), DEVICE)
-    assert "the `rdma` command is missing" in refusal(node(have=frozenset({"ip", "nsenter", "unshare"})), DEVICE)
-    assert "no `nsenter` on" in refusal(node(have=frozenset({"ip"})), DEVICE).replace("command ", "")
-    assert "this node has no RDMA device mlx5_0 / devices on the host: irdma0" in refusal(
-        node(), Asked("attach", "train", "mlx5_0")
-    )
-    assert "irdma0 is in use by ib_write_bw (pid 7) / stop its users first" in refusal(
-        node(users={"uverbs0": ("ib_write_bw (pid 7)",)}), DEVICE
-    )
-    assert "irdma0 is in use by kernel module nvme_rdma" in refusal(
-        node(kernel=frozenset({"ib_core", "nvme_rdma"})), DEVICE
-    )
+def on_the_way(dst: str, **more: Any) -> dict[str, Any]:
+    """The E810 carries a route of the node."""
+    route = {"dst": dst, "dev": "ens1f0", "gateway": "10.100.100.254", **more}
+    return {"here": replace(node().here, routes=(route,))}
+
+
+INSIDE = given(node())
+AWAY = {TRAIN: space(TRAIN), OTHER: replace(INSIDE.others[TRAIN], inode=OTHER)}
+ELSEWHERE: dict[str, Any] = {"here": INSIDE.here, "others": AWAY, "named": {OTHER: "sleep (pid 9)"}}
+ON_RECORD = {**ELSEWHERE, "records": on_record(node(), netns=OTHER, container="first").records}
+ALONE = Record.model_validate_json(attach(node(), NETDEV).args.content)
+TWO = irdma("", ("1 10.1.0.1 v2 ens1f0", "2 10.2.0.1 v2 ens1f1"))
+TWO |= {f"/sys/class/infiniband/irdma0/netdev/{name}": "" for name in ("ens1f0", "ens1f1")}
+POD: dict[str, Any] = {"engine": "cri", "pod": "ml/worker-0"}
+SANDBOX, MAIN = found(**POD, id="5" * 64, name=""), found(**POD, id="6" * 64, name="train")
+PODS = {"containers": (MAIN, SANDBOX)}
+ENO1 = replace(NETDEV, netdev="eno1")
+BY_HAND = "in the network namespace of sleep (pid 9), and gpuready did not move it"
+SHARED = (
+    "the RDMA devices of this node are shared: container train (docker) already sees irdma0, and the kernel cannot "
+    "move it; the container lacks /dev/infiniband/uverbs0, /dev/infiniband/rdma_cm, unlimited locked memory"
+)
+TAKEN = "is already attached to container {} (docker) / first run gpuready rdma detach HOST"
+
+
+@pytest.mark.parametrize(
+    ("more", "asked", "words"),
+    [
+        ({"mode": "Y", "containers": (found(nodes=(), memlock="8388608"),)}, DEVICE, SHARED),
+        ({"mode": "Y"}, DEVICE, "without --device); or make the node exclusive: rdma: {netns_mode: exclusive}"),
+        ({"mode": ""}, DEVICE, "ib_core is not loaded"),
+        ({"have": frozenset({"ip", "nsenter", "unshare"})}, DEVICE, "the `rdma` command is missing"),
+        ({"have": frozenset({"ip"})}, DEVICE, "there is no `nsenter` on"),
+        ({}, replace(DEVICE, device="mlx5_0"), "this node has no RDMA device mlx5_0 / devices on the host: irdma0"),
+        ({"users": {"uverbs0": ("ib_write_bw (pid 7)",)}}, DEVICE, "irdma0 is in use by ib_write_bw (pid 7) / stop"),
+        ({"kernel": frozenset({"ib_core", "nvme_rdma"})}, DEVICE, "irdma0 is in use by kernel module nvme_rdma"),
+        ({"here": space(HERE, nic("ens1f0"), nic("ens1f1"), rdma=TWO)}, DEVICE,
+         "irdma0 has several interfaces: ens1f0, ens1f1 / give one with --netdev IF"),
+        ({"here": space(HERE, rdma=irdma("", ()))}, DEVICE, "cannot find the network interface of irdma0 / give it"),
+        (ELSEWHERE, DEVICE, f"irdma0 is {BY_HAND}"),
+        (ELSEWHERE, NETDEV, f"ens1f0 is {BY_HAND}"),
+        (ON_RECORD, DEVICE, f"irdma0 {TAKEN.format('first')} --device irdma0"),
+        (ON_RECORD, NETDEV, f"ens1f0 {TAKEN.format('first')} --netdev ens1f0"),
+        # An interface that is on record by itself does not go along with its device.
+        ({"here": INSIDE.here, "others": INSIDE.others, "records": {"ens1f0": ALONE}}, replace(DEVICE, netdev="ens1f0"),
+         f"ens1f0 {TAKEN.format('train')} --netdev ens1f0"),
+        ({}, ENO1, "eno1 carries this SSH connection (192.0.2.10)"),
+        ({"ssh": ("::ffff:192.0.2.1", "1", "::ffff:192.0.2.10", "22")}, ENO1, "carries this SSH connection"),
+        (on_the_way("default"), NETDEV, "ens1f0 has the default route of this node"),
+        (on_the_way("::/0"), NETDEV, "ens1f0 has the default route of this node"),
+        (PODS, replace(DEVICE, container="other/worker-0"), "no container or pod other/worker-0"),
+        (PODS, replace(DEVICE, container="55"), "no container or pod 55 runs on"),
+        ({"containers": ()}, replace(DEVICE, engine="cri"), "train of cri runs"),
+        ({"containers": (found(), replace(MAIN, netns=OTHER))}, DEVICE,
+         "several containers have the name train: container train (docker) c0ffeec0ffee, pod ml/worker-0 666666666666"),
+        ({"containers": (found(netns=HERE),)}, DEVICE, "uses the host network, so it already sees all devices"),
+        ({"containers": (found(netns=0, state="exited"),)}, DEVICE, "container train (docker) is exited"),
+        ({"others": {}}, DEVICE, "cannot enter the network namespace"),
+    ],
+)  # fmt: skip
+def test_what_must_not_move_is_refused(more: dict[str, Any], asked: Asked, words: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        attach(node(**more), asked)
+    assert words in f"{caught.value} / {caught.value.remedy}" and caught.value.remedy
+
+
+def test_what_may_move() -> None:
     assert attach(node(kernel=frozenset({"ib_core", "irdma"})), DEVICE).diff
-    two = irdma() | {
-        "/sys/class/infiniband/irdma0/netdev/ens1f1": "",
-        **irdma("", ("1 10.1.0.1 v2 ens1f0", "2 10.2.0.1 v2 ens1f1")),
-    }
-    assert "irdma0 has several interfaces: ens1f0, ens1f1 / give one with --netdev IF" in refusal(
-        node(here=space(HERE, nic("ens1f0"), nic("ens1f1"), rdma=two)), DEVICE
-    )
-    none = node(here=space(HERE, rdma=irdma("", ())))
-    assert "cannot find the network interface of irdma0 / give it" in refusal(none, DEVICE)
+    assert attach(node(**on_the_way("default", table="101")), NETDEV).diff
 
 
-def test_a_device_of_another_container_is_refused_by_name() -> None:
-    look = given(node())
-    inside = look.others[TRAIN]
-    other = replace(
-        look, others={TRAIN: space(TRAIN), OTHER: replace(inside, inode=OTHER)}, named={OTHER: "sleep (pid 9)"}
-    )
-    by_hand = "in the network namespace of sleep (pid 9), and gpuready did not move it"
-    assert f"irdma0 is {by_hand}" in refusal(other, DEVICE)
-    assert f"ens1f0 is {by_hand}" in refusal(other, NETDEV)
-    known = replace(other, records=on_record(node(), netns=OTHER, container="first").records)
-    assert (
-        "irdma0 is already attached to container first (docker) / first run gpuready rdma detach HOST --device irdma0"
-        in refusal(known, DEVICE)
-    )
-    assert "ens1f0 is already attached to container first (docker)" in refusal(known, NETDEV)
-    # In the target, but by hand: nothing to do, and nothing to go back to.
-    plan = attach(look, DEVICE)
+def test_a_device_that_others_moved_into_the_container_stays_there() -> None:
+    plan = attach(INSIDE, DEVICE)
     assert plan.diff == () and "gpuready did not move it" in plan.notes[0]
 
 
-def test_the_interface_of_the_ssh_connection_is_refused() -> None:
-    assert "eno1 carries this SSH connection (192.0.2.10)" in refusal(node(), Asked("attach", "train", netdev="eno1"))
-    look = node(ssh=("::ffff:192.0.2.1", "1", "::ffff:192.0.2.10", "22"))
-    assert "carries this SSH connection" in refusal(look, Asked("attach", "train", netdev="eno1"))
-    for dst in ("default", "::/0"):
-        way = replace(node().here, routes=({"dst": dst, "dev": "ens1f0", "gateway": "10.100.100.254"},))
-        assert "ens1f0 has the default route of this node" in refusal(node(here=way), NETDEV)
-    table = replace(
-        node().here, routes=({"dst": "default", "dev": "ens1f0", "table": "101", "gateway": "10.100.100.254"},)
-    )
-    assert attach(node(here=table), NETDEV).diff
-
-
-def test_which_container_is_meant() -> None:
-    pod = {"engine": "cri", "pod": "ml/worker-0"}
-    sandbox, main = found(**pod, id="5" * 64, name=""), found(**pod, id="6" * 64, name="train")
-    look = node(containers=(main, sandbox))
-    for name in ("ml/worker-0", "worker-0", "5" * 64, "555555"):
-        assert attach(look, Asked("attach", name, "irdma0")).args.where == "pod ml/worker-0"
-    # By a container of the pod, too.
-    assert attach(look, DEVICE).args.where == "pod ml/worker-0"
-    assert "no container or pod other/worker-0" in refusal(look, Asked("attach", "other/worker-0", "irdma0"))
-    assert "no container or pod 55 runs on" in refusal(look, Asked("attach", "55", "irdma0"))
-    assert "train of cri runs" in refusal(node(containers=()), Asked("attach", "train", "irdma0", engine="cri"))
-    twice = refusal(node(containers=(found(), replace(main, netns=OTHER))), DEVICE)
-    assert (
-        "several containers have the name train: container train (docker) c0ffeec0ffee, pod ml/worker-0 666666666666"
-        in twice
-    )
-    host = refusal(node(containers=(found(netns=HERE),)), DEVICE)
-    assert "uses the host network, so it already sees all devices" in host
-    stopped = refusal(node(containers=(found(netns=0, state="exited"),)), DEVICE)
-    assert "container train (docker) is exited" in stopped
-    assert "cannot enter the network namespace" in refusal(node(others={}), DEVICE)
+@pytest.mark.parametrize("name", ["ml/worker-0", "worker-0", "5" * 64, "555555", "train"])
+def test_a_pod_by_its_name_by_an_id_or_by_a_container_of_it(name: str) -> None:
+    assert attach(node(**PODS), replace(DEVICE, container=name)).args.where == "pod ml/worker-0"
 
 
 # --- the way back -----------------------------------------------------------------------------------------------------
@@ -334,51 +318,32 @@ def test_detach_does_not_take_an_unreadable_namespace_for_an_ended_one(others: d
         detach(look, Asked("detach", "train"))
 
 
-def test_detach_keeps_a_vlan_with_the_same_address() -> None:
-    """The VLANs of one card share its address; a destroyed one does not come back under the name of another."""
+def ended(*links: dict[str, Any], **before: Any) -> Look:
+    """The container has ended, and the interface that it had was as given."""
     record = on_record(node()).records["irdma0"]
     assert record.before is not None
-    lost = record.before.model_copy(update={"name": "ens1.100", "kind": "vlan", "place": ""})
-    other = nic("ens1.200", "10.200.0.5/24", parentdev="", linkinfo={"info_kind": "vlan"})
-    gone = replace(
-        on_record(node()), here=space(HERE, other), others={}, paths={},
-        records={"ens1.100": record.model_copy(update={"device": "", "before": lost})},
-    )  # fmt: skip
-    (plan,) = detach(gone, Asked("detach", netdev="ens1.100"))
-    assert list(keys(plan)) == ["detach.record"] and plan.args.netdev_now == ""
-    assert attached(gone, Nccl())[0].state == "destroyed"
+    records = {"irdma0": record.model_copy(update={"before": record.before.model_copy(update=before)})}
+    return node(here=space(HERE, *links, rdma=irdma()), others={}, paths={}, records=records)
 
 
-def test_an_interface_on_record_by_itself_is_not_taken_along_with_its_device() -> None:
-    record = Record.model_validate_json(attach(node(), NETDEV).args.content)
-    look = replace(given(node()), records={"ens1f0": record})
-    assert (
-        "ens1f0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev ens1f0"
-        in (refusal(look, replace(DEVICE, netdev="ens1f0")))
-    )
-
-
-def test_detach_with_nothing_to_restore() -> None:
-    look = on_record(node())
-    record = look.records["irdma0"]
-    assert record.before is not None
-    veth = record.model_copy(update={"before": record.before.model_copy(update={"kind": "veth"})})
-    gone = replace(look, here=space(HERE, rdma=irdma()), others={}, paths={}, records={"irdma0": veth})
-    (plan,) = detach(gone, Asked("detach", "train"))
-    assert list(keys(plan)) == ["detach.record"] and plan.args.netdev == ""
-    assert plan.notes == ("ens1f0 is gone: the kernel destroyed the veth together with container train (docker)",)
-    assert attached(gone, Nccl())[0].state == "destroyed"
-    hardware = replace(gone, records=look.records)
-    assert (
-        "ens1f0 is neither on the host nor in container train (docker)"
-        in detach(hardware, Asked("detach", "train"))[0].notes[0]
-    )
-    # A namespace of before the boot may have the number of one of today.
-    booted = replace(on_record(node(), boot="b0"))
-    (plan,) = detach(booted, Asked("detach", "train"))
-    assert list(keys(plan)) == ["detach.record"] and (plan.args.device, plan.args.path) == ("", "")
-    assert "the node rebooted after irdma0 was attached" in plan.notes[0]
-    assert attached(booted, Nccl())[0].state == "rebooted"
+@pytest.mark.parametrize(
+    ("look", "state", "note"),
+    [
+        (ended(kind="veth"), "destroyed",
+         "ens1f0 is gone: the kernel destroyed the veth together with container train (docker)"),
+        (ended(), "destroyed", "ens1f0 is neither on the host nor in container train (docker)"),
+        # The VLANs of one card share its address; a destroyed one does not come back under the name of another.
+        (ended(nic("ens1.200", parentdev="", linkinfo={"info_kind": "vlan"}), name="ens1.100", kind="vlan", place=""),
+         "destroyed", "ens1.100 is gone: the kernel destroyed the vlan"),
+        # A namespace of before the boot may have the number of one of today.
+        (replace(on_record(node(), boot="b0")), "rebooted", "the node rebooted after irdma0 was attached"),
+    ],
+)  # fmt: skip
+def test_detach_with_nothing_to_restore(look: Look, state: str, note: str) -> None:
+    (plan,) = detach(look, Asked("detach", "train"))
+    assert list(keys(plan)) == ["detach.record"] and note in plan.notes[0]
+    assert (plan.args.device, plan.args.netdev, plan.args.netdev_now, plan.args.path) == ("", "", "", "")
+    assert attached(look, Nccl())[0].state == state
 
 
 def test_what_is_not_on_record() -> None:

@@ -52,7 +52,7 @@ File = bytes | str | tuple[str, str] | None
 
 
 def layer(files: dict[str, File]) -> bytes:
-    """A layer's tar."""
+    """The tar of a layer, or of an image."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, what in files.items():
@@ -70,6 +70,9 @@ def layer(files: dict[str, File]) -> bytes:
     return out.getvalue()
 
 
+archive = layer  # the outer tar
+
+
 def config(env: dict[str, str], machine: str = "amd64", layers: Iterable[bytes] = ()) -> bytes:
     """An image's configuration; an engine takes it where the layers are not packed."""
     values = [f"{name}={value}" for name, value in env.items()]
@@ -77,11 +80,6 @@ def config(env: dict[str, str], machine: str = "amd64", layers: Iterable[bytes] 
     return json.dumps(
         {"architecture": machine, "os": "linux", "config": {"Env": values}, "rootfs": stack}, indent=1
     ).encode()
-
-
-def archive(files: dict[str, File]) -> bytes:
-    """The outer tar."""
-    return layer(files)
 
 
 def docker_save(env: dict[str, str], layers: Iterable[bytes], tag: str = "app:1") -> dict[str, File]:

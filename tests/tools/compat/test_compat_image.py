@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import shutil
 import subprocess
 import tarfile
@@ -19,7 +18,7 @@ from gpuready.tools.compat import layers as reader
 from gpuready.tools.compat.archive import read_archive
 from gpuready.tools.compat.layers import ImageError
 from gpuready.tools.compat.note import NoteError, note_of, read_note
-from tests.tools.compat.imagefiles import NOTE, PACK, File, archive, docker_save, layer, library, oci, write_directory
+from tests.tools.compat.imagefiles import NOTE, PACK, File, docker_save, layer, library, oci, write_directory
 
 ENV = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.9", "NV_CUDA_COMPAT_PACKAGE": "cuda-compat-12-9"}
 DIRECTORY = "usr/local/cuda-12.9/compat"
@@ -29,7 +28,7 @@ BASE: dict[str, File] = {
     "usr/local": None,
     "usr/local/cuda": "cuda-12.9",
     LIBRARY: library(),
-    "usr/local/cuda-12.9/compat/libcuda.so.1": "libcuda.so.575.57.08",
+    f"{DIRECTORY}/libcuda.so.1": "libcuda.so.575.57.08",
     "usr/local/cuda-12.9/lib64/stubs/libcuda.so": b"no library",
 }
 COMPAT = CompatLib((575, 57, 8), read_note(NOTE))
@@ -38,8 +37,14 @@ WANTED = ImageFacts(Image((12, 9, 1), (COMPAT,), requires=("cuda>=12.9",)))
 
 def facts(tmp_path: Path, *layers: dict[str, File], env: dict[str, str] = ENV) -> ImageFacts:
     path = tmp_path / "image.tar"
-    path.write_bytes(archive(docker_save(env, map(layer, layers))))
+    path.write_bytes(layer(docker_save(env, map(layer, layers))))
     return read_archive(path)
+
+
+def image(tmp_path: Path, *layers: dict[str, File], env: dict[str, str] = ENV) -> Image:
+    found = facts(tmp_path, *layers, env=env).image
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("packed", PACK)
@@ -48,7 +53,7 @@ def test_both_forms_and_every_compression_of_layers(form: str, packed: str, tmp_
     lower: dict[str, File] = {"etc/os-release": b"NAME=Debian\n"}
     data = [PACK[packed](layer(lower)), PACK[packed](layer(BASE))]
     files = docker_save(ENV, data) if form == "docker" else oci(ENV, data)
-    (tmp_path / "image.tar").write_bytes(archive(files))
+    (tmp_path / "image.tar").write_bytes(layer(files))
     assert read_archive(tmp_path / "image.tar") == WANTED
     assert read_archive(write_directory(tmp_path / "directory", files)) == WANTED
 
@@ -56,53 +61,28 @@ def test_both_forms_and_every_compression_of_layers(form: str, packed: str, tmp_
 @pytest.mark.parametrize("packed", PACK)
 def test_a_packed_archive(packed: str, tmp_path: Path) -> None:
     path = tmp_path / "image.tar.packed"
-    path.write_bytes(PACK[packed](archive(docker_save(ENV, [layer(BASE)]))))
+    path.write_bytes(PACK[packed](layer(docker_save(ENV, [layer(BASE)]))))
     assert read_archive(path) == WANTED
 
 
-def test_an_archive_without_exactly_one_image_to_read(tmp_path: Path) -> None:
-    arm = write_directory(tmp_path / "arm", oci(ENV, [layer(BASE)], "riscv64"))
-    with pytest.raises(ImageError, match="2 images for amd64"):
-        read_archive(arm)
-    two = docker_save(ENV, [layer(BASE)])
-    first = two["manifest.json"]
-    assert isinstance(first, bytes)
-    second = {"Config": "config.json", "RepoTags": ["other:2"], "Layers": []}
-    two["manifest.json"] = json.dumps([*json.loads(first), second]).encode()
-    (tmp_path / "two.tar").write_bytes(archive(two))
-    with pytest.raises(ImageError, match=r"it has 2 images, expected one; all: app:1, other:2"):
-        read_archive(tmp_path / "two.tar")
-
-
+NEWER, LIKEWISE = f"{DIRECTORY}/libcuda.so.580.65.06", "compat/libcuda.so.580.65.06"
+OPAQUE, GONE = f"{DIRECTORY}/.wh..wh..opq", "usr/local/cuda-12.9/.wh.compat"
+#: The layers above BASE, and the versions that are found then.
 UPPER: dict[str, tuple[list[dict[str, File]], list[str]]] = {
-    "the library is taken away": ([{f"{LIBRARY.rpartition('/')[0]}/.wh.libcuda.so.575.57.08": b""}], []),
-    "its directory is taken away": ([{"usr/local/cuda-12.9/.wh.compat": b""}], []),
+    "nothing": ([{}], ["575.57.08"]),
+    "the library is taken away": ([{f"{DIRECTORY}/.wh.libcuda.so.575.57.08": b""}], []),
+    "its directory is taken away": ([{GONE: b""}], []),
     "all of CUDA is taken away": ([{"usr/local/.wh.cuda-12.9": b""}], []),
     "usr is emptied": ([{"usr/.wh..wh..opq": b""}], []),
-    "emptied and filled anew": (
-        [{f"{DIRECTORY}/.wh..wh..opq": b"", f"{DIRECTORY}/libcuda.so.580.65.06": library()}],
-        ["580.65.06"],
-    ),
-    "filled before it is emptied, in one layer": (
-        [{f"{DIRECTORY}/libcuda.so.580.65.06": library(), f"{DIRECTORY}/.wh..wh..opq": b""}],
-        ["580.65.06"],
-    ),
-    "taken away and brought back": (
-        [{"usr/local/cuda-12.9/.wh.compat": b""}, {LIBRARY: library()}],
-        ["575.57.08"],
-    ),
-    "another one beside it": (
-        [{"usr/local/cuda-12.9/compat/libcuda.so.570.26": library(None)}],
-        ["570.26", "575.57.08"],
-    ),
+    "emptied and filled anew": ([{OPAQUE: b"", NEWER: library()}], ["580.65.06"]),
+    "filled before it is emptied, in one layer": ([{NEWER: library(), OPAQUE: b""}], ["580.65.06"]),
+    "taken away and brought back": ([{GONE: b""}, {LIBRARY: library()}], ["575.57.08"]),
+    "another one beside it": ([{f"{DIRECTORY}/libcuda.so.570.26": library(None)}], ["570.26", "575.57.08"]),
     "the link goes to another CUDA": (
-        [{"usr/local/cuda": "cuda-13.0", "usr/local/cuda-13.0/compat/libcuda.so.580.65.06": library(None)}],
-        ["580.65.06"],
+        [{"usr/local/cuda": "cuda-13.0", f"usr/local/cuda-13.0/{LIKEWISE}": library(None)}], ["580.65.06"],
     ),
-    "the link is a directory now": (
-        [{"usr/local/cuda": None, "usr/local/cuda/compat/libcuda.so.580.65.06": library(None)}],
-        ["580.65.06"],
-    ),
+    "the link is a directory now": ([{"usr/local/cuda": None, f"usr/local/cuda/{LIKEWISE}": library(None)}],
+         ["580.65.06"]),
     "the link is gone": ([{"usr/local/.wh.cuda": b""}], []),
     "the link is a file": ([{"usr/local/cuda": b"x"}], []),
     "by /etc/alternatives, as Debian's packages do": (
@@ -110,24 +90,13 @@ UPPER: dict[str, tuple[list[dict[str, File]], list[str]]] = {
         ["575.57.08"],
     ),
     "compat is a link elsewhere": (
-        [
-            {
-                "usr/local/cuda-12.9/compat": "../../../opt/compat",
-                "opt/compat/libcuda.so.590.44.01": library(None),
-            }
-        ],
-        ["590.44.01"],
+        [{DIRECTORY: "../../../opt/compat", "opt/compat/libcuda.so.590.44.01": library(None)}], ["590.44.01"],
     ),
-    "a hard link": (
-        [{"x/libcuda.so.580": library(), f"{DIRECTORY}/libcuda.so.580.65.06": ("h", "x/libcuda.so.580")}],
-        ["575.57.08", "580.65.06"],
-    ),
-    "names that begin with a dot or a slash": (
-        [{"./usr/local/cuda-12.9/.wh.compat": b""}, {"/usr/local/cuda-12.9/compat/libcuda.so.580.65.06": library()}],
-        ["580.65.06"],
-    ),
+    "a hard link": ([{"x/libcuda.so.580": library(), NEWER: ("h", "x/libcuda.so.580")}],
+         ["575.57.08", "580.65.06"]),
+    "names that begin with a dot or a slash": ([{f"./{GONE}": b""}, {f"/{NEWER}": library()}], ["580.65.06"]),
     "names that are no version": (
-        [{f"usr/local/cuda-12.9/compat/libcuda.so.{name}": library() for name in ("1.1", "x", "99", "575.57.08.bak")}],
+        [{f"{DIRECTORY}/libcuda.so.{name}": library() for name in ("1.1", "x", "99", "575.57.08.bak")}],
         ["575.57.08"],
     ),
 }  # fmt: skip
@@ -136,13 +105,8 @@ UPPER: dict[str, tuple[list[dict[str, File]], list[str]]] = {
 @pytest.mark.parametrize("name", UPPER)
 def test_one_layer_over_the_other(name: str, tmp_path: Path) -> None:
     upper, expected = UPPER[name]
-    found = facts(tmp_path, BASE, *upper).image
-    assert found is not None
+    found = image(tmp_path, BASE, *upper)
     assert [".".join(f"{part:02}" for part in one.version) for one in found.compat] == expected
-
-
-def test_a_layer_without_files(tmp_path: Path) -> None:
-    assert facts(tmp_path, {}, BASE, {}) == WANTED
 
 
 def test_what_nothing_leads_to_is_said(tmp_path: Path) -> None:
@@ -152,9 +116,8 @@ def test_what_nothing_leads_to_is_said(tmp_path: Path) -> None:
 
 
 def test_an_image_that_looks_for_itself(tmp_path: Path) -> None:
-    path = "usr/local/cuda-12.9/compat/lib.real/libcuda.so.575.57.08"
-    found = facts(tmp_path, {"usr/local/cuda": "cuda-12.9", path: library()}).image
-    assert found is not None
+    path = f"{DIRECTORY}/lib.real/libcuda.so.575.57.08"
+    found = image(tmp_path, {"usr/local/cuda": "cuda-12.9", path: library()})
     assert (found.compat, found.own_compat) == ((), (COMPAT,))
 
 
@@ -169,9 +132,7 @@ def test_an_image_that_looks_for_itself(tmp_path: Path) -> None:
     ],
 )
 def test_which_cuda(env: dict[str, str], files: dict[str, File], cuda: tuple[int, ...], tmp_path: Path) -> None:
-    found = facts(tmp_path, files, env=env).image
-    assert found is not None
-    assert found.cuda == cuda
+    assert image(tmp_path, files, env=env).cuda == cuda
 
 
 @pytest.mark.parametrize(
@@ -192,35 +153,16 @@ def test_no_cuda_no_answer(env: dict[str, str], why: str, tmp_path: Path) -> Non
 
 
 def test_the_note_as_readelf_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "libcuda.so.575.57.08"
-    path.write_bytes(library())
-    assert note_of(io.BytesIO(path.read_bytes())) == read_note(NOTE)
+    assert note_of(io.BytesIO(library())) == read_note(NOTE)
     if shutil.which("readelf"):
+        path = tmp_path / "libcuda.so.575.57.08"
+        path.write_bytes(library())
         done = subprocess.run(
             ["readelf", "-p", ".note.cuda.fwd_compatibility", path], capture_output=True, text=True, check=True
         )
         assert "NVIDIA Corporation" in done.stdout
         assert NOTE in done.stdout
         assert "warning" not in done.stderr.lower()
-
-
-@pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("objcopy")), reason="no compiler")
-def test_a_library_that_a_linker_made(tmp_path: Path) -> None:
-    source = tmp_path / "note.c"
-    quoted = NOTE.replace('"', '\\"')
-    source.write_text(
-        f"struct note {{ unsigned name, desc, type; char owner[20]; char text[{-(-(len(NOTE) + 1) // 4) * 4}]; }};\n"
-        "int cuInit(unsigned flags) { return 0; }\n"
-        '__attribute__((section(".note.cuda.fwd_compatibility,\\"a\\",@note#"), used, aligned(4)))\n'
-        f'static const struct note it = {{ 19, sizeof "{quoted}", 1, "NVIDIA Corporation", "{quoted}" }};\n'
-    )
-    made = tmp_path / "libcuda.so.575.57.08"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-o", made, source], check=True, capture_output=True)
-    with made.open("rb") as file:
-        assert note_of(file) == read_note(NOTE)
-    subprocess.run(["objcopy", "--remove-section=.note.cuda.fwd_compatibility", made], check=True)
-    with made.open("rb") as file:
-        assert note_of(file) is None
 
 
 @pytest.mark.parametrize(
@@ -287,9 +229,7 @@ def test_nothing_is_written_where_an_archive_says(tmp_path: Path) -> None:
     }
     (tmp_path / "inside").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    found = facts(tmp_path / "inside", evil)
-    assert found.image is not None
-    assert found.image.compat == ()
+    assert image(tmp_path / "inside", evil).compat == ()
     (tmp_path / "inside" / "image.tar").unlink()
     assert sorted(tmp_path.rglob("*")) == before
     assert not Path("/escaped").exists()
@@ -326,6 +266,8 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, "neither manifest.json .docker save. nor index.json"),
         ({"manifest.json": b"[{}]"}, "its manifest is incomplete"),
         ({"manifest.json": b"[]"}, "it has 0 images"),
+        ({"manifest.json": b'[{"RepoTags": ["a"]}, {"RepoTags": ["b"]}]'}, "it has 2 images, expected one; all: a, b"),
+        (oci(ENV, [layer(BASE)], "riscv64"), "2 images for amd64"),
         ({"manifest.json": b"{"}, "manifest.json is not valid JSON"),
         ({"manifest.json": b"[[" * 200_000}, "manifest.json is not valid JSON"),
         ({"manifest.json": b'[{"Config": "c", "Layers": ["l"]}]'}, "the archive has no c"),
@@ -335,7 +277,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_archives_that_are_none(files: dict[str, File], why: str, tmp_path: Path) -> None:
-    (tmp_path / "image.tar").write_bytes(archive(files))
+    (tmp_path / "image.tar").write_bytes(layer(files))
     with pytest.raises(ImageError, match=why):
         read_archive(tmp_path / "image.tar")
 

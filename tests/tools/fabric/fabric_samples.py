@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from ipaddress import ip_address
 
-from gpuready.network.discovery import Choices, Chosen, Port, Refused
+from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.links import End, Unpaired
+from gpuready.network.ports import Port
 from gpuready.tools.fabric.run import FabricRun, Wanted
 from gpuready.tools.fabric.schedule import Pairing
 from gpuready.tools.fabric.verdict import Finding

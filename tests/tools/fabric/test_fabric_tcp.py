@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date
 from ipaddress import ip_interface
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,89 +30,13 @@ A, B = (End(f"n{n}", "eth0", 0, "eth0", f"10.0.0.{n}", None, 10.0, 1500) for n i
 
 
 def judged(
-    test: str, text: str, server: End = A, client: End = B, moved: int = 1 << 40, rc: int = 0, **limits: float
+    test: str, text: str, ends: tuple[End, End] = (A, B), moved: int = 1 << 40, rc: int = 0, **limits: float
 ) -> Finding:
     """The finding of what the client printed; both interfaces moved that many bytes."""
     names = ("net/tx_bytes", "net/rx_bytes")
     shots = [Snapshot("ena", dict.fromkeys(names, 5)), Snapshot("ena", dict.fromkeys(names, 5 + moved))]
-    answers = Answer(143, text if test == "nccl" else "", *shots), Answer(rc, text, *shots)
-    if test == "nccl":
-        answers = replace(answers[0], rc=0), answers[1]
-    return found(TESTS[test], server, client, answers, Thresholds.model_validate(limits))
-
-
-REFUSED = "bash: connect: Connection refused\nbash: line 1: /dev/tcp/10.0.0.1/{0}: Connection refused\nport {0}: 1\n"
-ROUTE = "10.0.0.1 dev {} src 10.0.0.2 uid 0 \\    cache\n"
-REACHED = "port 29500: 0\n" + REFUSED.format(40000) + REFUSED.format(60000) + ROUTE.format("eth0")
-
-
-def test_ports_that_are_open_or_refused_are_reached() -> None:
-    finding = judged("tcp_connect", REACHED)
-    assert (finding.status, finding.value) == ("pass", 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "summary"),
-    [
-        (
-            REACHED.replace("port 29500: 0", "port 29500: 124"),
-            "10.0.0.1 is not reached on port 29500: no answer within",
-        ),
-        (
-            REACHED.replace("port 29500: 0", "bash: connect: No route to host\nport 29500: 1").replace(
-                "port 40000: 1", "port 40000: 124"
-            ),
-            "port 29500: connect: No route to host",
-        ),
-        (
-            "".join(f"port {port}: 124\n" for port in (29500, 40000, 60000)),
-            "not reached on port 29500, 40000, 60000: no answer within 5 s",
-        ),
-        (REACHED.replace("dev eth0", "dev eth1"), "packets to 10.0.0.1 leave by eth1, not by eth0"),
-        ("bash: fork: retry: Resource temporarily unavailable\n", "no port was tried: fork: retry"),
-    ],
-)
-def test_a_port_that_is_not_reached_is_named(text: str, summary: str) -> None:
-    finding = judged("tcp_connect", text)
-    assert finding.status == "fail" and summary in finding.summary and finding.remedy, finding
-
-
-def test_the_largest_packet() -> None:
-    assert judged("tcp_mtu", "2 packets transmitted\npasses 1500\n").status == "pass"
-    small = judged("tcp_mtu", "ping: local error: message too long\nlost 1500\nlost 1460\npasses 1400\n")
-    assert (small.status, small.value, small.limit) == ("fail", 1400, 1500)
-    assert small.summary == "packets of 1500 bytes, the MTU of eth0, do not reach n1 eth0; 1400 bytes do"
-    theirs = judged("tcp_mtu", "lost 1500\npasses 1400\n", server=replace(A, mtu=1400))
-    assert "reach n1 eth0, which has an MTU of 1400; 1400" in theirs.summary
-    silent = judged("tcp_mtu", "lost 1500\nlost 100\n")
-    assert (silent.status, "ICMP is filtered" in silent.summary) == ("unknown", True)
-    assert judged("tcp_mtu", "", client=replace(B, mtu=0)).summary == "the MTU of eth0 was not read"
-
-
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("10.0.0.1", ("10.0.0.1", "28", "9000", "8896", "4096", "1500", "1460", "1400", "1280", "100")),
-        ("2001:db8::1", ("2001:db8::1", "48", "9000", "8896", "4096", "1500", "1460", "1400", "1280", "100")),
-    ],
-)
-def test_sizes_are_those_of_the_interface_and_below(address: str, words: tuple[str, ...]) -> None:
-    _, client = commands(TESTS["tcp_mtu"], replace(A, address=address), replace(B, mtu=9000), 5)
-    assert client.arguments == words
-
-
-PINGED = """10 packets transmitted, {} received, {}% packet loss, time 1810ms
-rtt min/avg/max/mdev = 0.040/0.052/0.090/0.010 ms
-"""
-
-
-def test_latency() -> None:
-    finding = judged("tcp_lat", PINGED.format(10, 0))
-    assert (finding.status, finding.value, finding.more) == ("pass", 52.0, {"max": 90.0, "lost": 0.0})
-    assert judged("tcp_lat", PINGED.format(10, 0), tcp_lat=50.0).status == "fail"
-    lost = judged("tcp_lat", PINGED.format(8, 20))
-    assert (lost.status, lost.summary) == ("fail", "2 of 10 packets were lost")
-    assert judged("tcp_lat", "10 packets transmitted, 0 received, 100% packet loss\n").status == "unknown"
+    server = Answer(0, text, *shots) if test == "nccl" else Answer(143, "", *shots)
+    return found(TESTS[test], *ends, (server, Answer(rc, text, *shots)), Thresholds.model_validate(limits))
 
 
 def iperf(gbits: float, sent: int = 1000) -> str:
@@ -120,64 +45,100 @@ def iperf(gbits: float, sent: int = 1000) -> str:
     return json.dumps({"start": {}, "end": {"sum_sent": {**sums, "retransmits": 3}, "sum_received": sums}}, indent=1)
 
 
-def test_throughput_with_one_and_eight_streams() -> None:
-    finding = judged("tcp_bw", iperf(4.0) + "\n" + iperf(9.0))
-    assert (finding.status, finding.value, finding.limit) == ("pass", 9.0, 5.0)
+REFUSED = "bash: connect: Connection refused\nbash: line 1: /dev/tcp/10.0.0.1/{0}: Connection refused\nport {0}: 1\n"
+ROUTE = "10.0.0.1 dev {} src 10.0.0.2 uid 0 \\    cache\n"
+REACHED = "port 29500: 0\n" + REFUSED.format(40000) + REFUSED.format(60000) + ROUTE.format("eth0")
+SILENT = "".join(f"port {port}: 124\n" for port in (29500, 40000, 60000))
+NO_ROUTE = REACHED.replace("port 29500: 0", "bash: connect: No route to host\nport 29500: 1")
+PINGED = """10 packets transmitted, {} received, {}% packet loss, time 1810ms
+rtt min/avg/max/mdev = 0.040/0.052/0.090/0.010 ms
+"""
+SLOW, BIG = iperf(2.0) + iperf(3.0), iperf(9.0, 1 << 30) * 2
+BUSY = iperf(4.0) + '{"error": "the server is busy running a test. try again later"}'
+SUMMED = SOCKETS + "1073741824 268435456 float sum -1 700.0 1.53 1.53 0\n"
+BY_RDMA = SUMMED.replace(SOCKETS, "NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\nNCCL INFO Using network IB\n")
+PORTS = replace(A, device="mlx5_0", port=1), replace(B, device="mlx5_0", port=1)
+#: Test, output of the client, what else is given; and status, value, limit, and a part of the summary.
+VERDICTS: dict[str, tuple[str, str, dict[str, Any], str, float | None, float | None, str]] = {
+    "open and refused ports": ("tcp_connect", REACHED, {}, "pass", 3, None, "are reached"),
+    "a silent port": ("tcp_connect", REACHED.replace("port 29500: 0", "port 29500: 124"), {}, "fail", 2, None,
+         "10.0.0.1 is not reached on port 29500: no answer within"),
+    "a port without a route": ("tcp_connect", NO_ROUTE.replace("port 40000: 1", "port 40000: 124"), {}, "fail", 2, None,
+         "port 29500: connect: No route to host"),
+    "no port": ("tcp_connect", SILENT, {}, "fail", 0, None,
+         "not reached on port 29500, 40000, 60000: no answer within 5 s"),
+    "another way": ("tcp_connect", REACHED.replace("dev eth0", "dev eth1"), {}, "fail", None, None,
+         "packets to 10.0.0.1 leave by eth1, not by eth0"),
+    "no try": ("tcp_connect", "bash: fork: retry: Resource temporarily unavailable\n", {}, "fail", None, None,
+         "no port was tried: fork: retry"),
+    "whole packets": ("tcp_mtu", "2 packets transmitted\npasses 1500\n", {}, "pass", 1500, 1500, "arrive whole"),
+    "small packets": (
+        "tcp_mtu", "ping: local error: message too long\nlost 1500\nlost 1460\npasses 1400\n", {}, "fail", 1400, 1500,
+        "packets of 1500 bytes, the MTU of eth0, do not reach n1 eth0; 1400 bytes do",
+    ),
+    "another MTU": ("tcp_mtu", "lost 1500\npasses 1400\n", {"ends": (replace(A, mtu=1400), B)}, "fail", 1400, 1500,
+         "reach n1 eth0, which has an MTU of 1400; 1400"),
+    "no ping": ("tcp_mtu", "lost 1500\nlost 100\n", {}, "unknown", None, None, "ICMP is filtered"),
+    "no MTU": ("tcp_mtu", "", {"ends": (A, replace(B, mtu=0))}, "unknown", None, None, "the MTU of eth0 was not read"),
+    "latency": ("tcp_lat", PINGED.format(10, 0), {}, "pass", 52, None, "52 us (no limit set)"),
+    "slow": ("tcp_lat", PINGED.format(10, 0), {"tcp_lat": 50.0}, "fail", 52, 50, "52 us, above 50"),
+    "lost": ("tcp_lat", PINGED.format(8, 20), {}, "fail", 52, None, "2 of 10 packets were lost"),
+    "all lost": ("tcp_lat", "10 packets transmitted, 0 received\n", {}, "unknown", None, None, "ICMP is filtered"),
+    "throughput": ("tcp_bw", iperf(4.0) + "\n" + iperf(9.0), {}, "pass", 9, 5,
+         "9 Gbit/s with 8 streams, 4 with one (0.5 of the speed of 10)"),
+    "far below the speed": ("tcp_bw", SLOW, {}, "warn", 3, 5,
+         "3 Gbit/s with 8 streams, 2 with one, below 5 (0.5 of the speed of 10)"),
+    "a limit of the spec": ("tcp_bw", SLOW, {"tcp_bw": 0.3}, "pass", 3, 3, "(0.3 of the speed of 10)"),
+    "unknown speed": ("tcp_bw", SLOW, {"ends": (replace(A, line_gbps=None), B)}, "pass", 3, None,
+         "speed of an interface is unknown"),
+    "no connection": (
+        "tcp_bw", '{"error": "unable to connect to server: Connection timed out"}', {"rc": 1}, "fail", None, None,
+        "iperf3: unable to connect to server",
+    ),
+    "no such option": ("tcp_bw", "iperf3: error - unrecognized option", {"rc": 1}, "fail", None, None,
+         "iperf3: iperf3: error"),
+    "another test": ("tcp_bw", BUSY, {"rc": 1}, "fail", None, None, "the server is busy"),
+    "no data": ("tcp_bw", iperf(0.0, 0) * 2, {"rc": 1}, "fail", 0, None, "iperf3 ran, but no data arrived"),
+    "another interface": ("tcp_bw", BIG, {"moved": 5000}, "fail", 9, 5, "but not through eth0 and eth0"),
+    "nccl over sockets, as wanted": ("nccl", SUMMED, {}, "pass", 12.24, None, "(no limit over TCP)"),
+    "nccl by RDMA, unwanted": ("nccl", BY_RDMA, {}, "fail", 12.24, None, "but not over TCP"),
+    "nccl over sockets, unwanted": ("nccl", SUMMED, {"ends": PORTS}, "fail", 12.24, None, "but not by RDMA"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_what_the_client_printed_is_judged(name: str) -> None:
+    test, text, more, status, value, limit, words = VERDICTS[name]
+    finding = judged(test, text, **more)
+    assert (finding.status, finding.value, finding.limit) == (status, pytest.approx(value), limit), finding
+    assert words in finding.summary and (finding.remedy or status != "fail"), finding
+
+
+def test_more_figures_and_the_proof() -> None:
+    finding = judged("tcp_bw", iperf(4.0) + iperf(9.0))
     assert finding.more == {"one_stream": 4.0, "retransmits": 6.0}
-    assert finding.summary == "9 Gbit/s with 8 streams, 4 with one (0.5 of the speed of 10)"
     assert "n1 eth0: sent" in finding.proof and "n2 eth0: sent" in finding.proof
+    assert judged("tcp_lat", PINGED.format(10, 0)).more == {"max": 90.0, "lost": 0.0}
 
 
-def test_far_below_the_speed_is_a_warning_of_both_hosts() -> None:
-    finding = judged("tcp_bw", iperf(2.0) + iperf(3.0))
-    assert (finding.status, finding.summary) == (
-        "warn",
-        "3 Gbit/s with 8 streams, 2 with one, below 5 (0.5 of the speed of 10)",
-    )
-    assert judged("tcp_bw", iperf(2.0) + iperf(3.0), tcp_bw=0.3).status == "pass"
-    assert judged("tcp_bw", iperf(2.0) + iperf(3.0), server=replace(A, line_gbps=None)).status == "pass"
-    run = FabricRun(Wanted(Pairing("ring"), ("tcp_bw",), 5), findings=[finding])
+def test_a_warning_is_one_of_both_hosts() -> None:
+    run = FabricRun(Wanted(Pairing("ring"), ("tcp_bw",), 5), findings=[judged("tcp_bw", SLOW)])
     for host in ("n1", "n2"):
         verdicts = {each.check.id: each.verdict for each in judge_host(run, host, NodeSpec(), date(2026, 11, 1))}
         assert verdicts["fabric.tcp_bw"].status == "warn"
         assert verdicts["fabric.ports"].status == "pass"
 
 
-@pytest.mark.parametrize(
-    ("text", "summary"),
-    [
-        ('{"error": "unable to connect to server: Connection timed out"}', "iperf3: unable to connect to server"),
-        ("iperf3: error - unrecognized option", "iperf3: iperf3: error"),
-        (iperf(4.0) + '{"error": "the server is busy running a test. try again later"}', "the server is busy"),
-        (iperf(0.0, 0) + iperf(0.0, 0), "iperf3 ran, but no data arrived"),
-    ],
-)
-def test_throughput_that_was_not_measured_fails(text: str, summary: str) -> None:
-    finding = judged("tcp_bw", text, rc=1)
-    assert finding.status == "fail" and summary in finding.summary and finding.remedy, finding
-
-
-def test_bytes_through_another_interface_fail() -> None:
-    finding = judged("tcp_bw", iperf(9.0, 1 << 30) + iperf(9.0, 1 << 30), moved=5000)
-    assert (finding.status, "but not through eth0 and eth0" in finding.summary) == ("fail", True)
-
-
-def test_iperf3_that_is_missing_is_a_skip_that_says_what_to_install() -> None:
-    finding = found(TESTS["tcp_bw"], A, B, (Answer(missing="there is no iperf3"), Answer()), Thresholds())
-    assert (finding.status, finding.summary, finding.remedy) == ("skip", "n1: there is no iperf3", "install iperf3")
-
-
-def test_nccl_over_sockets_is_wanted_here_and_a_failure_with_rdma() -> None:
-    row = "1073741824 268435456 float sum -1 700.0 1.53 1.53 0\n"
-    assert judged("nccl", SOCKETS + row).status == "pass"
-    assert judged("nccl", SOCKETS + row).summary.endswith("(no limit over TCP)")
-    by_rdma = "NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\nNCCL INFO Using network IB\n" + row
-    assert judged("nccl", by_rdma).summary.endswith("but not over TCP")
-    port = replace(A, device="mlx5_0", port=1), replace(B, device="mlx5_0", port=1)
-    assert judged("nccl", SOCKETS + row, *port).status == "fail"
+def test_nccl_is_held_to_sockets() -> None:
     server, _ = commands(TESTS["nccl"], A, B, 5)
     assert {"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME==eth0"} <= set(server.before)
     assert not any("NCCL_IB" in word for word in server.before)
+
+
+@pytest.mark.parametrize(("address", "head"), [("10.0.0.1", "28"), ("2001:db8::1", "48")])
+def test_sizes_are_those_of_the_interface_and_below(address: str, head: str) -> None:
+    _, client = commands(TESTS["tcp_mtu"], replace(A, address=address), replace(B, mtu=9000), 5)
+    assert client.arguments == (address, head, "9000", "8896", "4096", "1500", "1460", "1400", "1280", "100")
 
 
 def wire(name: str, address: str) -> Wire:

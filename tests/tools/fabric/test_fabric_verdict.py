@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpuready.network.links import End
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.verify import Thresholds
 from gpuready.tools.fabric.commands import ALL_REDUCE_BYTES, ALL_REDUCES, PINGS, TESTS, commands, program
@@ -29,48 +31,102 @@ def shots(driver: str = "mlx5_core", out: int = 1 << 40, into: int = 1 << 40) ->
     }
 
 
+def recorded(name: str) -> str:
+    return (DATA / f"{name}.txt").read_text("utf-8")
+
+
 def said(client: str, server: str = "", rc: tuple[int, int] = (0, 0), **shot: object) -> tuple[Answer, Answer]:
     return Answer(rc[0], server, **shots(**shot)), Answer(rc[1], client, **shots(**shot))  # type: ignore[arg-type]
 
 
-def judged(test: str, answers: tuple[Answer, Answer], write_bw: float | None = None) -> Finding:
-    return found(TESTS[test], A, B, answers, Thresholds(), write_bw)
+def judged(
+    test: str,
+    answers: tuple[Answer, Answer],
+    ends: tuple[End, End] = (A, B),
+    measured: float | None = None,
+    **limits: float,
+) -> Finding:
+    """The finding. ``measured``: the write_bw of the link."""
+    return found(TESTS[test], *ends, answers, Thresholds.model_validate(limits), measured)
 
 
-@pytest.mark.parametrize(
-    ("test", "text", "value"), [("rping", PING, PINGS), ("write_bw", ROW, 92.41), ("read_lat", LATENCY, 3.2)]
-)
-def test_a_figure_with_its_proof_passes(test: str, text: str, value: float) -> None:
-    finding = judged(test, said(text))
-    assert (finding.status, finding.value) == ("pass", value)
-    assert "n1 mlx5_0:1: counters/port_xmit_data" in finding.proof
-    assert "n2 mlx5_0:1: counters/port_xmit_data" in finding.proof
+def nccl(log: str, wrong: int = 0) -> tuple[Answer, Answer]:
+    row = f"{ALL_REDUCE_BYTES} {ALL_REDUCE_BYTES // 4} float sum -1 100000.0 10.74 10.74 {wrong}\n"
+    return said(log, log + row, out=ALL_REDUCE_BYTES * ALL_REDUCES * 2, into=ALL_REDUCE_BYTES * ALL_REDUCES * 2)
 
 
-@pytest.mark.parametrize(("test", "text"), [("rping", PING), ("write_bw", ROW), ("read_lat", LATENCY)])
-def test_the_same_figure_without_bytes_on_the_port_fails(test: str, text: str) -> None:
-    finding = judged(test, said(text, out=0, into=0))
-    assert finding.status == "fail"
-    assert "but not by RDMA" in finding.summary
+WRITTEN = said(ROW)
+SLOW_END, UNKNOWN_END = (end("n1", line=25.0), B), (end("n1", line=None), B)
+BY_RDMA = "".join(line for line in recorded("all_reduce_perf").splitlines(keepends=True) if "NCCL INFO" in line)
+REFUSED = " Couldn't connect to 10.0.0.1:18515\n Unable to open file descriptor for socket connection"
+ENDED = "the client exits with 0, the server with 0, without a figure"
+#: Test, answers, what else is given; and status, limit, and a part of "summary / remedy".
+VERDICTS: dict[str, tuple[str, tuple[Answer, Answer], dict[str, Any], str, float | None, str]] = {
+    "all pings": ("rping", said(PING), {}, "pass", None, "10 pings (all came back)"),
+    "bandwidth": ("write_bw", WRITTEN, {}, "pass", 85.0, "92.41 Gbit/s (0.85 of the line rate of 100)"),
+    "latency": ("read_lat", said(LATENCY), {}, "pass", None, "3.2 us (no limit set)"),
+    "pings elsewhere": ("rping", said(PING, out=0, into=0), {}, "fail", None, "but not by RDMA"),
+    "bytes elsewhere": ("write_bw", said(ROW, out=0, into=0), {}, "fail", 85.0, "but not by RDMA"),
+    "reads elsewhere": ("read_lat", said(LATENCY, out=0, into=0), {}, "fail", None, "but not by RDMA"),
+    "one end without bytes": ("write_bw", (replace(WRITTEN[0], **shots(into=100)), WRITTEN[1]), {}, "fail", 85.0,
+         "but not by RDMA"),
+    "an end without counters": (
+        "write_bw", (WRITTEN[0], replace(WRITTEN[1], before=Snapshot("siw", {}), after=Snapshot("siw", {}))), {},
+        "unknown", None, "92.41 Gbit/s, but without proof",
+    ),
+    "below the fraction": ("write_bw", WRITTEN, {"write_bw": 0.95}, "fail", 95.0,
+         "below 95 (0.95 of the line rate of 100)"),
+    "the slower end counts": ("write_bw", WRITTEN, {"ends": SLOW_END}, "pass", 21.25, "of the line rate of 25"),
+    "unknown line rate": ("write_bw", WRITTEN, {"ends": UNKNOWN_END}, "pass", None, "rate of an interface is unknown"),
+    "software device": ("write_bw", said(ROW, driver="rdma_rxe"), {}, "pass", None,
+         "no limit: a software device has no line rate"),
+    "software device, small packets": ("write_bw", said(recorded("rxe-bw-ok"), driver="rdma_rxe"), {}, "pass", None,
+         "0.03951 Gbit/s (no limit: a software device has no line rate)"),
+    "latency above its limit": ("read_lat", said(LATENCY), {"read_lat": 3.0}, "fail", 3.0, "above 3"),
+    "latency at its limit": ("read_lat", said(LATENCY), {"read_lat": 3.2}, "pass", 3.2, "verify.thresholds.read_lat"),
+    "pings missing": ("rping", said(PING.split("ping data: rdma-ping-7")[0]), {}, "fail", None, "without a figure"),
+    "not one message": ("write_bw", said(recorded("rxe-bw-drop")), {}, "fail", None,
+         "no message arrived / RDMA packets are lost, but TCP works: check UDP port 4791"),
+    "no TCP": ("write_bw", said(recorded("rxe-bw-notcp"), rc=(0, 1)), {}, "fail", None,
+         "Unable to init the socket connection (exit 1) / the hosts do not reach each other over TCP"),
+    "bad GID": ("write_bw", said(recorded("rxe-bw-badgid"), rc=(0, 1)), {}, "fail", None,
+         "IP version. (exit 1) / the two ends differ in GID"),
+    "no address": ("rping", said(recorded("rxe-rping-addr"), rc=(0, 1)), {}, "fail", None,
+         "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110 (exit 1) / no host answers"),
+    "no server": ("rping", said(recorded("rxe-rping-none"), rc=(0, 1)), {}, "fail", None,
+         "wait for CONNECTED state 4; connect error -1 (exit 1) / the server had stopped"),
+    "both ends are quoted": (
+        "write_bw", said(REFUSED, rc=(124, 1)), {}, "fail", None,
+        "n1 mlx5_0:1: no answer within its time limit; n2 mlx5_0:1: Couldn't connect to 10.0.0.1:18515; Unable to open "
+        "file descriptor for socket connection (exit 1) / the hosts do not reach each other over TCP: check firewall",
+    ),
+    "no word": ("write_bw", said(""), {}, "fail", None, f"{ENDED} / "),
+    "no figure": ("write_bw", said(" #bytes BW\n-----\n"), {}, "fail", None,
+         f"{ENDED}; the client's last line: #bytes BW / "),
+    "missing tool": ("write_bw", (Answer(missing="there is no ib_write_bw"), Answer()), {}, "skip", None,
+         "n1: there is no ib_write_bw / install perftest (in the spec: rdma: {packages: [perftest]})"),
+    "lost connection": ("rping", (Answer(trouble="it broke"), Answer()), {}, "unknown", None, "n1: it broke"),
+    "nccl": ("nccl", nccl(BY_RDMA), {"measured": 92.0}, "pass", 73.6, "(0.8 of its write_bw of 92)"),
+    "nccl below write_bw": ("nccl", nccl(BY_RDMA), {"measured": 110.0}, "fail", 88.0,
+         "below 88 (0.8 of its write_bw of 110)"),
+    "nccl without write_bw": ("nccl", nccl(BY_RDMA), {}, "pass", None, "write_bw was not measured on this link"),
+    "nccl over sockets": ("nccl", nccl("n:1:1 [0] NCCL INFO Using network Socket\n"), {}, "fail", None,
+         "but not by RDMA"),
+    "nccl without a log": ("nccl", nccl("nothing\n"), {}, "unknown", None, "but without proof"),
+    "a wrong sum": ("nccl", nccl("n:1:1 [0] NCCL INFO Using network IB\n", wrong=17), {}, "fail", None,
+         "wrong in 17 elements"),
+}  # fmt: skip
 
 
-def test_one_end_without_bytes_is_enough_to_fail() -> None:
-    server, client = said(ROW)
-    assert judged("write_bw", (replace(server, **shots(into=100)), client)).status == "fail"
-
-
-def test_without_counters_it_is_unknown() -> None:
-    server, client = said(ROW)
-    finding = judged("write_bw", (server, replace(client, before=Snapshot("siw", {}), after=Snapshot("siw", {}))))
-    assert finding.status == "unknown"
-    assert finding.value == 92.41
-
-
-def test_below_the_fraction_of_the_line_rate_it_fails() -> None:
-    assert judged("write_bw", said(ROW)).limit == 85.0
-    strict = found(TESTS["write_bw"], A, B, said(ROW), Thresholds(write_bw=0.95))
-    assert (strict.status, strict.limit) == ("fail", 95.0)
-    assert "below 95 (0.95 of the line rate of 100)" in strict.summary
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_figure_counts_with_its_proof_and_a_failure_says_what_to_do(name: str) -> None:
+    test, answers, more, status, limit, words = VERDICTS[name]
+    finding = judged(test, answers, **more)
+    assert (finding.status, finding.limit) == (status, pytest.approx(limit)), finding
+    assert words in f"{finding.summary} / {finding.remedy}", finding
+    assert finding.value is None or f"{finding.value:.4g} " in finding.summary
+    if status == "pass":
+        assert all(f"{each} mlx5_0:1: counters/port_xmit_data" in finding.proof for each in ("n1", "n2"))
 
 
 @pytest.mark.parametrize(("mtu", "status"), [(1024, "warn"), (2048, "warn"), (4096, "pass")])
@@ -78,132 +134,12 @@ def test_an_rdma_mtu_below_what_both_ends_can_is_a_warning(mtu: int, status: str
     """RoCE derives it from the interface's MTU: 1500 gives 1024."""
     text = f" Mtu             : {mtu}[B]\n{ROW}"
     small = replace(A, netdev="ens1", mtu=1500), replace(B, netdev="ens2", mtu=9000)
-    finding = found(TESTS["write_bw"], *small, said(text), Thresholds())
+    finding = judged("write_bw", said(text), small)
     assert (finding.status, finding.more) == (status, {"mtu": float(mtu)})
     if status == "warn":
         assert f"carry {mtu} of 4096 bytes (MTU of n1 ens1: 1500; n2 ens2: 9000)" in finding.summary
         assert "an MTU of 4200 or more" in finding.remedy
-    slow = found(TESTS["write_bw"], *small, said(text), Thresholds(write_bw=0.95))
-    assert slow.status == "fail"
-
-
-def test_a_software_device_may_have_small_packets() -> None:
-    soft = said((DATA / "rxe-bw-ok.txt").read_text("utf-8"), driver="rdma_rxe")
-    finding = judged("write_bw", soft)
-    assert (finding.status, finding.more) == ("pass", {"mtu": 1024.0})
-
-
-def test_the_slower_end_is_the_line_rate() -> None:
-    finding = found(TESTS["write_bw"], end("n1", line=25.0), B, said(ROW), Thresholds())
-    assert finding.limit == 21.25
-
-
-def test_a_software_device_has_no_limit_and_says_so() -> None:
-    server, client = said(ROW)
-    soft = [
-        Answer(0, each.text, *(Snapshot("rdma_rxe", shot.values) for shot in (each.before, each.after) if shot))
-        for each in (server, client)
-    ]
-    finding = judged("write_bw", (soft[0], soft[1]))
-    assert (finding.status, finding.limit) == ("pass", None)
-    assert "no limit: a software device has no line rate" in finding.summary
-
-
-def test_an_unknown_line_rate_is_no_limit() -> None:
-    finding = found(TESTS["write_bw"], end("n1", line=None), B, said(ROW), Thresholds())
-    assert (finding.status, finding.limit) == ("pass", None)
-    assert "line rate of an interface is unknown" in finding.summary
-
-
-def test_latency_has_a_limit_only_where_one_was_set() -> None:
-    assert judged("read_lat", said(LATENCY)).limit is None
-    slow = found(TESTS["read_lat"], A, B, said(LATENCY), Thresholds(read_lat=3.0))
-    assert slow.status == "fail"
-    assert "above 3" in slow.summary
-    assert found(TESTS["read_lat"], A, B, said(LATENCY), Thresholds(read_lat=3.2)).status == "pass"
-
-
-def test_rping_that_exits_0_without_all_its_pings_fails() -> None:
-    finding = judged("rping", said(PING.split("ping data: rdma-ping-7")[0]))
-    assert finding.status == "fail"
-
-
-def test_a_test_that_ended_well_without_one_message_fails() -> None:
-    lost = (DATA / "rxe-bw-drop.txt").read_text("utf-8")
-    finding = judged("write_bw", said(lost))
-    assert finding.status == "fail"
-    assert "no message arrived" in finding.summary
-    assert "UDP port 4791" in finding.remedy
-
-
-@pytest.mark.parametrize(
-    ("name", "test", "remedy"),
-    [
-        ("rxe-bw-notcp", "write_bw", "over TCP"),
-        ("rxe-bw-badgid", "write_bw", "differ in GID"),
-        ("rxe-rping-addr", "rping", "no host answers"),
-        ("rxe-rping-none", "rping", "the server had stopped"),
-    ],
-)
-def test_what_the_tools_say_has_a_meaning(name: str, test: str, remedy: str) -> None:
-    finding = judged(test, said((DATA / f"{name}.txt").read_text("utf-8"), rc=(0, 1)))
-    assert finding.status == "fail"
-    assert remedy in finding.remedy
-
-
-def test_a_failure_quotes_both_ends_and_says_what_to_do() -> None:
-    client = " Couldn't connect to 10.0.0.1:18515\n Unable to open file descriptor for socket connection"
-    finding = judged("write_bw", said(client, rc=(124, 1)))
-    assert finding.status == "fail"
-    assert "n2 mlx5_0:1: Couldn't connect to 10.0.0.1:18515" in finding.summary
-    assert "n1 mlx5_0:1: no answer within its time limit" in finding.summary
-    assert "firewall" in finding.remedy
-
-
-def test_a_failure_without_a_word_still_says_how_it_ended() -> None:
-    ended = "the client exits with 0, the server with 0, without a figure"
-    assert judged("write_bw", said("")).summary == ended
-    assert judged("write_bw", said(" #bytes BW\n-----\n")).summary == f"{ended}; the client's last line: #bytes BW"
-
-
-def test_a_missing_tool_is_a_skip_that_names_the_package() -> None:
-    finding = judged("write_bw", (Answer(missing="there is no ib_write_bw"), Answer()))
-    assert (finding.status, finding.summary, finding.remedy) == (
-        "skip",
-        "n1: there is no ib_write_bw",
-        "install perftest (in the spec: rdma: {packages: [perftest]})",
-    )
-
-
-def test_a_lost_connection_is_unknown() -> None:
-    assert judged("rping", (Answer(trouble="the connection broke"), Answer())).status == "unknown"
-
-
-def nccl(log: str) -> tuple[Answer, Answer]:
-    row = f"{ALL_REDUCE_BYTES} {ALL_REDUCE_BYTES // 4} float sum -1 100000.0 10.74 10.74 0\n"
-    return said(log, log + row, out=ALL_REDUCE_BYTES * ALL_REDUCES * 2, into=ALL_REDUCE_BYTES * ALL_REDUCES * 2)
-
-
-def test_nccl_is_held_against_its_links_write_bw() -> None:
-    recorded = (DATA / "all_reduce_perf.txt").read_text("utf-8")
-    log = "".join(line for line in recorded.splitlines(keepends=True) if "NCCL INFO" in line)
-    assert judged("nccl", nccl(log), 92.0).status == "pass"
-    slow = judged("nccl", nccl(log), 110.0)
-    assert slow.status == "fail"
-    assert "below 88 (0.8 of its write_bw of 110)" in slow.summary
-    assert judged("nccl", nccl(log)).limit is None
-
-
-def test_nccl_over_sockets_fails_and_silence_is_unknown() -> None:
-    assert judged("nccl", nccl("n:1:1 [0] NCCL INFO Using network Socket\n"), 92.0).status == "fail"
-    assert judged("nccl", nccl("nothing\n"), 92.0).status == "unknown"
-
-
-def test_a_wrong_sum_is_no_figure_however_fast_it_came() -> None:
-    server, client = nccl("n:1:1 [0] NCCL INFO Using network IB\n")
-    finding = judged("nccl", (replace(server, text=server.text.replace(" 10.74 0\n", " 10.74 17\n")), client))
-    assert (finding.status, finding.value) == ("fail", None)
-    assert "wrong in 17 elements" in finding.summary
+    assert judged("write_bw", said(text), small, write_bw=0.95).status == "fail"
 
 
 def test_commands_name_device_port_and_gid_and_the_server_last() -> None:
@@ -213,9 +149,7 @@ def test_commands_name_device_port_and_gid_and_the_server_last() -> None:
     assert server.limit > client.limit
     _, client = commands(TESTS["rping"], A, B, 2)
     assert client.arguments[-4:] == ("-a", A.address, "-I", B.address)
-
-
-def test_infiniband_has_no_gid_index() -> None:
+    # InfiniBand has no GID index.
     server, _ = commands(TESTS["read_lat"], replace(A, gid_index=None), B, 2)
     assert "-x" not in server.arguments
 

@@ -16,57 +16,27 @@ from jsonschema import Draft202012Validator
 from gpuready.state.model import NodeState
 from tests.command import Exits, write_states
 from tests.shellcheck import shellcheck
+from tests.tools.render.schemas import thing
 from tests.tools.render.test_kubernetes import KUBERNETES, node
 
 #: The fields of pkg/apis/kubeflow.org/v1 in the Training Operator, as far as a job may use them.
-_REPLICA = {
-    "type": "object",
-    "required": ["replicas", "restartPolicy", "template"],
-    "additionalProperties": False,
-    "properties": {
-        "replicas": {"type": "integer", "minimum": 1},
-        "restartPolicy": {"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
-        "template": {"type": "object", "required": ["spec"]},
-    },
-}
-JOB = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "runPolicy": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "cleanPodPolicy": {"enum": ["All", "Running", "None"]},
-                "backoffLimit": {"type": "integer"},
-            },
-        },
-        "pytorchReplicaSpecs": {
-            "type": "object",
-            "required": ["Master"],
-            "additionalProperties": False,
-            "properties": {"Master": _REPLICA, "Worker": _REPLICA},
-        },
-    },
-}
-#: Of Run:ai's reference of runai training pytorch submit, v2.24 to v3.0; True: with a value.
+_REPLICA = thing(
+    ("replicas", "restartPolicy", "template"),
+    replicas={"type": "integer", "minimum": 1},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
+    template={"type": "object", "required": ["spec"]},
+)
+JOB = thing(
+    runPolicy=thing(cleanPodPolicy={"enum": ["All", "Running", "None"]}, backoffLimit={"type": "integer"}),
+    pytorchReplicaSpecs=thing(("Master",), Master=_REPLICA, Worker=_REPLICA),
+)
+#: Of Run:ai's reference of runai training pytorch submit, v2.24 to v3.0: the flags without a value, and those with one.
+RUNAI_PLAIN = {"--large-shm"}
 RUNAI = {
-    "--project": True,
-    "--image": True,
-    "--workers": True,
-    "--gpu-devices-request": True,
-    "--master-gpu-devices-request": True,
-    "--large-shm": False,
-    "--restart-policy": True,
-    "--master-restart-policy": True,
-    "--capability": True,
-    "--extended-resource": True,
-    "--master-extended-resource": True,
-    "--annotation": True,
-    "--environment-variable": True,
-    "--master-environment-variable": True,
-    "--master-command": True,
-}
+    "--project", "--image", "--workers", "--gpu-devices-request", "--master-gpu-devices-request", "--restart-policy",
+    "--master-restart-policy", "--capability", "--extended-resource", "--master-extended-resource", "--annotation",
+    "--environment-variable", "--master-environment-variable", "--master-command",
+}  # fmt: skip
 ENV = ["TORCH_NCCL_ASYNC_ERROR_HANDLING=1"]
 
 
@@ -75,34 +45,30 @@ def hosts(tmp_path: Path) -> list[str]:
     """Options for an inventory of two hosts, with their states."""
     states = {"gpu01": node(1), "gpu02": node(2)}
     spec = {"hardware": {"gpus": 8}, "verify": {"image": "app:1"}}
-    inventory, recorded = tmp_path / "hosts.yaml", tmp_path / "states.json"
+    inventory = tmp_path / "hosts.yaml"
     inventory.write_text(yaml.safe_dump({"all": {"hosts": dict.fromkeys(states), "vars": {"gpuready": spec}}}))
-    write_states(recorded, states)
-    return ["-i", str(inventory), "--state", str(recorded)]
+    return ["-i", str(inventory), "--state", write_states(tmp_path / "states.json", states)]
 
 
 def example(exits: Exits, *words: str) -> str:
     return exits(0, "example", "ddp", *words).out
 
 
-def test_the_script_compiles_and_is_short(tmp_path: Path, exits: Exits) -> None:
+def test_the_script_compiles_and_is_short(exits: Exits) -> None:
     out = example(exits)
     compile(out, "ddp.py", "exec")
     assert len(out.splitlines()) <= 120 and max(map(len, out.splitlines())) <= 120
     before = out.partition("import torch\n")[0]
     for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"):
         assert f'os.environ.setdefault("{name}"' in before
-    path = tmp_path / "train.py"
-    assert example(exits, "-o", str(path)) == "" and path.read_text() == out
-    assert "overwrites nothing" in exits(64, "example", "ddp", "-o", str(path)).err
 
 
-@pytest.mark.parametrize("form", ["env", "slurm", "kubernetes", "runai"])
-def test_a_launch_goes_into_the_file(form: str, tmp_path: Path, exits: Exits) -> None:
+@pytest.mark.parametrize("words", ["", "--launch env", "--launch slurm", "--launch kubernetes", "--launch runai"])
+def test_the_script_or_a_launch_goes_into_the_file(words: str, tmp_path: Path, exits: Exits) -> None:
     path = tmp_path / "launch"
-    assert example(exits, "--launch", form, "-o", str(path)) == ""
-    assert path.read_text() == example(exits, "--launch", form)
-    assert "overwrites nothing" in exits(64, "example", "ddp", "--launch", form, "-o", str(path)).err
+    assert example(exits, *words.split(), "-o", str(path)) == ""
+    assert path.read_text() == example(exits, *words.split())
+    assert "overwrites nothing" in exits(64, "example", "ddp", *words.split(), "-o", str(path)).err
 
 
 def test_the_lines_of_hosts_go_into_no_file(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
@@ -188,7 +154,8 @@ def test_the_command_of_runai_has_documented_flags(hosts: list[str], exits: Exit
     given: list[tuple[str, str]] = []
     rest = iter(words[5 : words.index("--command")])
     for word in rest:
-        given.append((word, next(rest) if RUNAI[word] else ""))
+        assert word in RUNAI | RUNAI_PLAIN
+        given.append((word, next(rest) if word in RUNAI else ""))
     assert options and tail.startswith("sh -c torchrun")
     assert ("--workers", "1") in given and ("--image", "app:1") in given
     for flag in ("--environment-variable", "--master-environment-variable"):

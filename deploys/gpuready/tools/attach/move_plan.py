@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gpuready.core.component import Change, Value
+from gpuready.core.component import Change
 from gpuready.core.step import Script
 from gpuready.tools.attach.netdev import Interface
 
@@ -68,19 +68,16 @@ class MovePlan(Generic[Args]):
     notes: tuple[str, ...] = ()
 
 
-def difference(want: Mapping[str, Value], seen: Mapping[str, Value]) -> tuple[Change, ...]:
-    """Return the keys of ``want`` whose value in ``seen`` differs."""
-    return tuple(Change(key, seen.get(key), value) for key, value in want.items() if seen.get(key) != value)
+def differing(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return those whose actual value is not the expected one."""
+    return tuple(change for change in changes if change.actual != change.expected)
 
 
-def config(verb: str, want: Interface, seen: Interface | None) -> dict[str, Value]:
-    """Return which part of the configuration ``want`` an interface already has (None: the interface is missing)."""
+def configured(verb: str, want: Interface, seen: Interface | None) -> Iterator[Change]:
+    """Yield which part of the configuration ``want`` an interface already has (None: the interface is missing)."""
     plain, routes = (seen.plain, seen.routes) if seen else ((), ())
-    found: dict[str, Value] = {}
-    if want.plain:
-        found[f"{verb}.{want.name}.addresses"] = tuple(a for a in want.plain if a in plain)
-    if want.routes:
-        found[f"{verb}.{want.name}.routes"] = tuple(route for route in want.routes if route in routes)
-    found[f"{verb}.{want.name}.mtu"] = seen.mtu if seen else None
-    found[f"{verb}.{want.name}.up"] = seen.up if seen else None
-    return found
+    key = f"{verb}.{want.name}"
+    yield Change(f"{key}.addresses", tuple(address for address in want.plain if address in plain), want.plain)
+    yield Change(f"{key}.routes", tuple(route for route in want.routes if route in routes), want.routes)
+    yield Change(f"{key}.mtu", seen.mtu if seen else None, want.mtu)
+    yield Change(f"{key}.up", seen.up if seen else None, want.up)

@@ -86,8 +86,9 @@ def interface(
     link = next((each for each in links if each.get("ifname") == name), None)
     if link is None:
         return None
-    by_mac = sysctls.get("ipv6.addr_gen_mode", "0") == "0"
-    kept = [each for each in link.get("addr_info", ()) if _lasts(each) and not (by_mac and _generated(each))]
+    kept = [each for each in link.get("addr_info", ()) if _lasts(each)]
+    if sysctls.get("ipv6.addr_gen_mode", "0") == "0":  # the kernel makes it from the hardware address, everywhere
+        kept = [each for each in kept if each.get("protocol") != "kernel_ll"]
     implied = {_network(each) for each in kept if not each.get("noprefixroute")} | {"fe80::/64"}
     through = [each for each in routes if each.get("dev") == name and each.get("table") != "local"]
     through = [each for each in through if each.get("type", "unicast") == "unicast"]
@@ -110,11 +111,6 @@ def interface(
 
 def _lasts(found: Mapping[str, Any]) -> bool:
     return "local" in found and not found.get("temporary") and not found.get("dadfailed")
-
-
-def _generated(found: Mapping[str, Any]) -> bool:
-    """Tell whether the kernel made a link-local address from the hardware address; it does so in every namespace."""
-    return bool(found.get("protocol") == "kernel_ll")
 
 
 def _network(found: Mapping[str, Any]) -> str:

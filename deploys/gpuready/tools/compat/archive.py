@@ -13,14 +13,14 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 from gpuready.core.documents import read_json
 from gpuready.core.files import open_file
 from gpuready.core.versions import Version
 from gpuready.cuda.facts import ImageFacts
 from gpuready.tools.compat.image import facts_of
-from gpuready.tools.compat.layers import MOST_BYTES, Bounded, Counted, ImageError, read_layers, unpacked
+from gpuready.tools.compat.layers import Bounded, Counted, ImageError, read_layers, unpacked
 
 _MOST_LAYERS = 512
 _MOST_FILES = 100_000
@@ -31,30 +31,27 @@ _MACHINE = "amd64"
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 
 
-class Files:
-    """The files of an archive or a layout directory, by name; nothing outside it."""
+class Files(Protocol):
+    """The files of an archive or a layout directory, by name; nothing outside it. Opening one raises ImageError."""
 
-    def open(self, name: str) -> IO[bytes]:
-        """Open a file as a stream; raises ImageError."""
-        raise NotImplementedError
+    def open(self, name: str) -> IO[bytes]: ...
 
-    def has(self, name: str) -> bool:
-        """Tell whether the file exists."""
-        raise NotImplementedError
-
-    def json(self, name: str) -> Any:
-        """Parse a JSON file of limited size; raises ImageError."""
-        with self.open(name) as file:
-            data = file.read(_LARGEST_JSON + 1)
-        if len(data) > _LARGEST_JSON:
-            raise ImageError(f"{name} has more than {_LARGEST_JSON // 1_000_000} MB")
-        try:
-            return read_json(data, _LARGEST_JSON)
-        except ValueError as e:
-            raise ImageError(f"{name} is not valid JSON: {e}") from None
+    def has(self, name: str) -> bool: ...
 
 
-class _Directory(Files):
+def _json(files: Files, name: str) -> Any:
+    """Parse a JSON file of limited size; raises ImageError."""
+    with files.open(name) as file:
+        data = file.read(_LARGEST_JSON + 1)
+    if len(data) > _LARGEST_JSON:
+        raise ImageError(f"{name} has more than {_LARGEST_JSON // 1_000_000} MB")
+    try:
+        return read_json(data, _LARGEST_JSON)
+    except ValueError as e:
+        raise ImageError(f"{name} is not valid JSON: {e}") from None
+
+
+class _Directory:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
 
@@ -74,7 +71,7 @@ class _Directory(Files):
             raise ImageError(f"{name}: {e.strerror or e}") from None
 
 
-class _Archive(Files):
+class _Archive:
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
         self._members = {posixpath.normpath(member.name): member for member in itertools.islice(tar, _MOST_FILES)}
@@ -107,7 +104,7 @@ def read_archive(path: Path, cuda: Version | None = None) -> ImageFacts:
         config, layers = _found(files)
         if len(layers) > _MOST_LAYERS:
             raise ImageError(f"the image has {len(layers)} layers, more than {_MOST_LAYERS}")
-        return facts_of(environment(files.json(config)), read_layers(files.open(name) for name in layers), cuda)
+        return facts_of(environment(_json(files, config)), read_layers(files.open(name) for name in layers), cuda)
 
 
 @contextlib.contextmanager
@@ -121,7 +118,7 @@ def _opened(path: Path) -> Iterator[Files]:
             plain = unpacked(file)
             if plain is not file:  # the manifest sets the order of reading, so a compressed archive is unpacked first
                 file = cast(IO[bytes], stack.enter_context(tempfile.TemporaryFile()))
-                shutil.copyfileobj(cast(IO[bytes], Counted(plain, MOST_BYTES)), file, 1 << 20)
+                shutil.copyfileobj(cast(IO[bytes], Counted(plain)), file, 1 << 20)
                 file.seek(0)
             tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:", tarinfo=Bounded))
             files = _Archive(tar)
@@ -138,9 +135,9 @@ def _found(files: Files) -> tuple[str, list[str]]:
     """Return the names of the configuration and of the layers, the lowest first."""
     try:
         if files.has("manifest.json"):
-            return _of_docker(files.json("manifest.json"))
+            return _of_docker(_json(files, "manifest.json"))
         if files.has("index.json"):
-            return _of_index(files, files.json("index.json"))
+            return _of_index(files, _json(files, "index.json"))
     except (KeyError, TypeError, AttributeError, IndexError) as e:
         raise ImageError(f"its manifest is incomplete: {type(e).__name__}: {e}") from None
     raise ImageError("it has neither manifest.json (docker save) nor index.json (OCI layout)")
@@ -159,7 +156,7 @@ def _of_index(files: Files, index: Any, depth: int = 0) -> tuple[str, list[str]]
     chosen = fitting or entries
     if len(chosen) != 1 or depth > 3:
         raise ImageError(f"it has {len(chosen)} images for {_MACHINE}, expected one")
-    manifest = files.json(_blob(chosen[0]["digest"]))
+    manifest = _json(files, _blob(chosen[0]["digest"]))
     if chosen[0].get("mediaType") in _INDEXES or "manifests" in manifest:
         return _of_index(files, manifest, depth + 1)
     return _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]

@@ -33,13 +33,12 @@ def fixes(host: Host, image: Image, found: Prediction) -> tuple[Fix, ...]:
 
 
 def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, Host, Image]]:
+    plain, besides = image, ""
     if host.stack == "none" and image.compat:
-        plain = replace(image, compat=())
+        plain, besides = replace(image, compat=()), " and remove the compat directory from the linker's path"
         yield "remove the compat directory from LD_LIBRARY_PATH and /etc/ld.so.conf.d, and run ldconfig", host, plain
-        besides = " and remove the compat directory from the linker's path"
-        yield from (*_newer_driver(host, plain, besides), *_last_driver(host, plain, besides))
-    else:
-        yield from (*_newer_driver(host, image), *_last_driver(host, image))
+    yield from _newer_driver(host, plain, besides)
+    yield from _last_driver(host, plain, besides)
     if found.verdict == "REFUSED":
         yield (
             "start it with -e NVIDIA_DISABLE_REQUIRE=1: this ignores the image's own conditions",
@@ -53,7 +52,7 @@ def _ideas(host: Host, image: Image, found: Prediction) -> Iterator[tuple[str, H
     yield from _older_image(host)
 
 
-def _newer_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
+def _newer_driver(host: Host, image: Image, besides: str) -> Iterator[tuple[str, Host, Image]]:
     """A newer driver: that of this CUDA, of the image's libcuda, or the first one for the GPU."""
     oldest, last = tables.driver_branches(host.gpu.architecture)[0], host.gpu.newest_branch
     first = min(one for one in tables.toolkits().values() if one[0] >= oldest)
@@ -71,7 +70,7 @@ def _newer_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple
     yield f"upgrade the driver to {driver(need)} or newer{besides}{advice}", replace(host, driver=need), image
 
 
-def _last_driver(host: Host, image: Image, besides: str = "") -> Iterator[tuple[str, Host, Image]]:
+def _last_driver(host: Host, image: Image, besides: str) -> Iterator[tuple[str, Host, Image]]:
     """If this driver does not support the GPU: the last branch that does, with this image or one that fits it."""
     gpu, last = host.gpu, host.gpu.newest_branch
     if last is None or not tables.no_support(gpu.architecture, host.driver[0]):

@@ -124,10 +124,10 @@ class Bounded(tarfile.TarInfo):
 
 
 class Counted(io.RawIOBase):
-    """A stream that raises ImageError after ``most`` bytes."""
+    """A stream that raises ImageError after MOST_BYTES."""
 
-    def __init__(self, raw: IO[bytes], most: int) -> None:
-        self._raw, self._left = raw, most
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._left = raw, MOST_BYTES
 
     def readable(self) -> bool:
         return True
@@ -159,9 +159,7 @@ def read_layer(raw: IO[bytes]) -> Layer:
     """Read one layer, compressed or not; raises :class:`ImageError`."""
     layer = Layer()
     try:
-        with tarfile.open(
-            fileobj=cast(IO[bytes], Counted(unpacked(raw), MOST_BYTES)), mode="r|", tarinfo=Bounded
-        ) as tar:
+        with tarfile.open(fileobj=cast(IO[bytes], Counted(unpacked(raw))), mode="r|", tarinfo=Bounded) as tar:
             for number, member in enumerate(tar):
                 if number >= MOST_ENTRIES:
                     raise ImageError(f"a layer of more than {MOST_ENTRIES} files")

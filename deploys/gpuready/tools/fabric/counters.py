@@ -28,7 +28,7 @@ _PACKETS = (
     (("hw_counters/ip4OutPkts", "hw_counters/ip6OutPkts"), ("hw_counters/ip4InPkts", "hw_counters/ip6InPkts"), 1),
     (("hw_counters/tx_pkts",), ("hw_counters/rx_pkts",), 1),
 )
-_NETDEV = ("net/tx_bytes", "net/rx_bytes")
+_NETDEV = ((("net/tx_bytes",), ("net/rx_bytes",), 1),)
 #: Drivers whose netdev counters exclude RDMA.
 _APART = ("mlx5_core",)
 #: Below this many bytes, the TCP handshake is too large a part of the netdev's counters.
@@ -92,9 +92,10 @@ def judge(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
 
 def judge_netdev(before: Snapshot, after: Snapshot, moved: Moved) -> Proof:
     """Compare the growth of the interface's counters with what a test over TCP moved."""
-    if not all(name in shot.values for name in _NETDEV for shot in (before, after)):
+    found = _gained(before, after, _NETDEV)
+    if found is None:
         return Proof(None, "the interface has no counters")
-    sent, received = (after.values[name] - before.values[name] for name in _NETDEV)
+    sent, received = found[1]
     text = f"sent {sent} B (the test needs {moved.out_bytes}), received {received} ({moved.in_bytes})"
     if sent < moved.out_bytes or received < moved.in_bytes:
         return Proof(False, f"{text}: the bytes did not go through this interface")
@@ -115,10 +116,11 @@ def _gained(
 
 def _beside(before: Snapshot, after: Snapshot, moved: Moved) -> str:
     """Say if the netdev moved as many bytes as the test: these did not go by RDMA."""
-    if after.driver not in _APART or not all(name in shot.values for name in _NETDEV for shot in (before, after)):
-        return ""
-    for name, payload in zip(_NETDEV, (moved.out_bytes, moved.in_bytes), strict=True):
-        gained = after.values[name] - before.values[name]
+    found = _gained(before, after, _NETDEV) if after.driver in _APART else None
+    sent, received = found[1] if found else (0, 0)
+    for name, payload, gained in (("tx", moved.out_bytes, sent), ("rx", moved.in_bytes, received)):
         if payload >= _ENOUGH and gained >= payload // 2:
-            return f"; but {name[4:]} of the netdev also grew by {gained}: data went through the kernel's network stack"
+            return (
+                f"; but {name}_bytes of the netdev also grew by {gained}: data went through the kernel's network stack"
+            )
     return ""

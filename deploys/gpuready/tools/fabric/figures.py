@@ -58,10 +58,9 @@ class Latency:
 
 @dataclass(frozen=True)
 class Collective:
-    """An out-of-place row of nccl-tests: bytes, microseconds, GB/s. ``wrong`` is None if it was not checked."""
+    """An out-of-place row of nccl-tests: bytes and GB/s. ``wrong`` is None if it was not checked."""
 
     size: int
-    time: float
     algbw: float
     busbw: float
     wrong: int | None
@@ -99,8 +98,8 @@ def collective(text: str) -> Collective | None:
     rows = _COLLECTIVE.findall(text)
     if not rows:
         return None
-    size, _, _, _, _, time, algbw, busbw, wrong = rows[-1]
-    return Collective(int(size), float(time), float(algbw), float(busbw), int(wrong) if wrong.isdecimal() else None)
+    size, _, _, _, _, _, algbw, busbw, wrong = rows[-1]
+    return Collective(int(size), float(algbw), float(busbw), int(wrong) if wrong.isdecimal() else None)
 
 
 def network(log: str) -> str:

@@ -10,7 +10,7 @@ the ephemeral ports of Linux.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 
@@ -106,17 +106,12 @@ def unwritten(variables: Mapping[str, str], state: NodeState) -> dict[str, str]:
     return {} if all(configured.get(name) == value for name, value in variables.items()) else dict(variables)
 
 
-def notes(address: str, job: Job, told: Sequence[Settings], lines: Sequence[Launch]) -> list[list[str]]:
-    """Return the notes on the command of each node."""
-    found: list[list[str]] = []
-    for each, launch in zip(told, lines, strict=True):
-        nets = [ip_network(port.network) for port in each.fabric if port.network]
-        nets += [wire.address.network for wire in each.wires]
-        remarks = []
-        if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
-            networks = ", ".join(map(str, nets))
-            remarks.append(f"its fabric ({networks}) does not contain the master address {address}: it needs a route")
-        if not (set(launch.environment) - {torch.VARIABLE, *each.environment}):
-            remarks.append(f"NCCL's settings come from {conf.CONF}, which a container does not see")
-        found.append(remarks)
-    return found
+def notes(address: str, job: Job, told: Settings, launch: Launch) -> Iterator[str]:
+    """Yield the notes on the command of a node."""
+    nets = [ip_network(port.network) for port in told.fabric if port.network]
+    nets += [wire.address.network for wire in told.wires]
+    if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
+        networks = ", ".join(map(str, nets))
+        yield f"its fabric ({networks}) does not contain the master address {address}: it needs a route"
+    if not (set(launch.environment) - {torch.VARIABLE, *told.environment}):
+        yield f"NCCL's settings come from {conf.CONF}, which a container does not see"

@@ -17,6 +17,7 @@ from typing import Any
 
 from gpuready.core.errors import brief
 from gpuready.network.links import End
+from gpuready.tools.fabric.figures import last_line
 
 #: torchrun's port, and two of the ephemeral range, in which NCCL and gloo listen.
 PORTS = (29500, 40000, 60000)
@@ -215,5 +216,4 @@ def _figure(run: dict[str, Any], part: str, name: str) -> float:
 
 
 def _last(text: str) -> str:
-    lines = [line.strip() for line in text[-_MOST:].splitlines() if line.strip()]
-    return brief(lines[-1].removeprefix("bash: "), _LONGEST) if lines else ""
+    return last_line(text[-_MOST:]).removeprefix("bash: ")

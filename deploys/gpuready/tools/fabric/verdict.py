@@ -162,7 +162,9 @@ def found(
         side = "below" if test.higher_is_better else "above"
         return replace(measured, status="fail", summary=f"{shown}, {side} {limit:.4g} ({reason})", remedy=remedy)
     if small := _small_packets(answers):
-        end = "; ".join(f"{each.host} {each.netdev or each.device}: {_mtu(each)}" for each in (server, client))
+        end = "; ".join(
+            f"{each.host} {each.netdev or each.device}: {each.mtu or 'unknown'}" for each in (server, client)
+        )
         remedy = "give the interfaces of both hosts and the switches an MTU of 4200 or more (9000); on InfiniBand, the "
         remedy += "subnet manager's partition"
         summary = f"{shown} ({reason}), but RDMA packets carry {small} of {_PACKET} bytes (MTU of {end})"
@@ -175,10 +177,6 @@ def _small_packets(answers: tuple[Answer, Answer]) -> int | None:
     size = figures.path_mtu(answers[1].text)
     soft = any(shot is not None and shot.driver in _SOFT for shot in (each.after for each in answers))
     return size if size is not None and size < _PACKET and not soft else None
-
-
-def _mtu(end: End) -> str:
-    return str(end.mtu or "unknown")
 
 
 def _error(answer: Answer) -> str:
@@ -244,12 +242,9 @@ def _over_tcp(plain: Finding, answers: tuple[Answer, Answer], limits: Thresholds
         found = tcp.latency(text, limits.tcp_lat)
     else:
         found = tcp.bandwidth(text, server, client, limits.tcp_bw)
-    proofs = []
     moved = Moved(0, 0, 0, found.sent), Moved(0, found.sent, 0, 0)
-    for end, answer, each in zip((server, client), answers, moved, strict=True):
-        if found.sent and answer.before is not None and answer.after is not None:
-            proof = judge_netdev(answer.before, answer.after, each)
-            proofs.append(Proof(proof.proved, f"{end}: {proof.text}"))
+    sides = zip((server, client), answers, moved, strict=True) if found.sent else ()
+    proved = [proof for end, answer, each in sides for proof in proofs(end, answer, each, nccl=False)]
     finding = replace(
         plain,
         status=found.status,
@@ -257,13 +252,13 @@ def _over_tcp(plain: Finding, answers: tuple[Answer, Answer], limits: Thresholds
         value=found.value,
         limit=found.limit,
         remedy=found.remedy or (f"gpuready explain fabric.{plain.test}" if found.status == "fail" else ""),
-        proof="; ".join(each.text for each in proofs),
+        proof="; ".join(each.text for each in proved),
         more=dict(found.more),
         server_said="",
     )
-    if any(each.proved is False for each in proofs):
+    if any(each.proved is False for each in proved):
         summary = f"{found.summary}, but not through {client.netdev} and {server.netdev}"
-        return replace(finding, status="fail", summary=summary)
+        return replace(finding, status="fail", summary=summary, remedy=f"gpuready explain fabric.{plain.test}")
     return finding
 
 

@@ -113,6 +113,7 @@ ROWS: Mapping[str, tuple[Panel, ...]] = {
     ),
 }
 
+_SOURCE = {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}
 _STATES = ("DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 
 
@@ -136,7 +137,7 @@ def dashboard() -> dict[str, Any]:
         "editable": True,
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": [_source(), _nodes()]},
+        "templating": {"list": [_SOURCE, _nodes()]},
         "panels": panels,
     }
 
@@ -162,10 +163,6 @@ def _panel(panel: Panel) -> dict[str, Any]:
             for n, (legend, expression) in enumerate(panel.curves.items())
         ],
     }
-
-
-def _source() -> dict[str, Any]:
-    return {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}
 
 
 def _nodes() -> dict[str, Any]:

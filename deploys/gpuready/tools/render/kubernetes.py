@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -54,10 +54,10 @@ class Workload:
     image: str
     gpus: int
     shm: str
-    variables: Mapping[str, str]
-    on_host: Mapping[str, str]
-    attachments: tuple[Attachment, ...]
-    rdma: bool
+    variables: Mapping[str, str] = field(default_factory=dict)
+    on_host: Mapping[str, str] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
+    rdma: bool = False
     placeholders: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -69,32 +69,26 @@ def workload(spec: NodeSpec, state: NodeState | None = None) -> Workload:
     missing = {} if image else {"image": f"the image {IMAGE} (verify.image in the spec)"}
     why = "the spec says hardware.gpus: none" if spec.hardware.without_gpus else "hardware.gpus in the spec sets it"
     missing |= {} if gpus else {"gpus": f"{GPUS} GPUs with the number of GPUs in each node ({why})"}
-    if state is None:
-        variables, on_host, attachments, rdma, notes = _assumed(spec)
-        place = f"the interface {DEVICE} and its network {attachments[0].network}"
-        missing["network"] = f"{place}, of which NCCL's settings are made (--state reads them)"
-    else:
-        variables, on_host, attachments, rdma, notes = _fabric(spec, state)
-    return Workload(
-        image or IMAGE, gpus or GPUS, _quantity(spec, gpus or GPUS), variables, on_host, attachments, rdma,
-        missing, tuple(notes),
+    found = Workload(image or IMAGE, gpus or GPUS, _quantity(spec, gpus or GPUS), placeholders=missing)
+    return _with_placeholder(found, spec) if state is None else _with_fabric(found, spec, state)
+
+
+def _with_placeholder(made: Workload, spec: NodeSpec) -> Workload:
+    """Add one RoCE port on the network that the spec names, or on a placeholder."""
+    network = next(iter(spec.nccl.subnets), RANGE)
+    place = f"the interface {DEVICE} and its network {network}"
+    missing = {"network": f"{place}, of which NCCL's settings are made (--state reads them)"}
+    found = {"NCCL_IB_ADDR_RANGE": network, "NCCL_IB_ROCE_VERSION_NUM": "2", "NCCL_SOCKET_IFNAME": "=net1"}
+    return replace(
+        made, variables={**found, **spec.nccl.extra}, on_host=dict(spec.nccl.extra), rdma=True,
+        attachments=(Attachment(DEVICE, network),), placeholders={**made.placeholders, **missing},
     )  # fmt: skip
 
 
-_Fabric = tuple[dict[str, str], dict[str, str], tuple[Attachment, ...], bool, list[str]]
-
-
-def _assumed(spec: NodeSpec) -> _Fabric:
-    """Return one RoCE port on the network that the spec names, or on a placeholder."""
-    network = next(iter(spec.nccl.subnets), RANGE)
-    found = {"NCCL_IB_ADDR_RANGE": network, "NCCL_IB_ROCE_VERSION_NUM": "2", "NCCL_SOCKET_IFNAME": "=net1"}
-    return {**found, **spec.nccl.extra}, dict(spec.nccl.extra), (Attachment(DEVICE, network),), True, []
-
-
-def _fabric(spec: NodeSpec, state: NodeState) -> _Fabric:
+def _with_fabric(made: Workload, spec: NodeSpec, state: NodeState) -> Workload:
     if not ports(state) and not state.rdma_stuck:
-        extra = dict(spec.nccl.extra)
-        return extra, unwritten(extra, state), (), False, ["there is no RDMA device: NCCL uses the pod's network"]
+        extra, note = dict(spec.nccl.extra), "there is no RDMA device: NCCL uses the pod's network"
+        return replace(made, variables=extra, on_host=unwritten(extra, state), notes=(note,))
     found = settings(state, spec.nccl)
     if found.problems:
         raise NcclError("; ".join(found.problems))
@@ -103,8 +97,10 @@ def _fabric(spec: NodeSpec, state: NodeState) -> _Fabric:
         if not each.network:
             raise NcclError(f"{each.port.name}: the prefix length of {each.address} on {each.netdev} is unknown")
     attachments = tuple(Attachment(each.netdev, _range(each, spec)) for each in roce)
-    on_host = unwritten(found.variables, state)
-    return _inside(found, attachments), on_host, attachments, True, _notes(found, state, roce)
+    return replace(
+        made, variables=_inside(found, attachments), on_host=unwritten(found.variables, state), rdma=True,
+        attachments=attachments, notes=tuple(_notes(found, state, roce)),
+    )  # fmt: skip
 
 
 def _range(port: Chosen, spec: NodeSpec) -> str:
@@ -236,17 +232,19 @@ def pod_spec(
 
 def head(what: str, wanted: Workload, resource: str) -> list[str]:
     """Return the lines above the objects: what made them, what to replace, what the cluster needs."""
-    replace = [*wanted.placeholders.values()]
+    placeholders = [*wanted.placeholders.values()]
     needs = ["the NVIDIA device plugin"]
     if wanted.rdma:
-        replace.append(f"{resource}, if your RDMA device plugin has another name for its resource (--rdma-resource)")
+        placeholders.append(
+            f"{resource}, if your RDMA device plugin has another name for its resource (--rdma-resource)"
+        )
         needs.append("an RDMA device plugin")
     if wanted.attachments:
         needs += ["Multus", "the CNI plugins host-device and whereabouts"]
-        replace.append("whereabouts' range, if it holds addresses of other machines or a gateway: exclude them")
+        placeholders.append("whereabouts' range, if it holds addresses of other machines or a gateway: exclude them")
     return [
         f"Made by gpuready {what}.",
-        *(f"Replace: {text}." for text in replace),
+        *(f"Replace: {text}." for text in placeholders),
         f"The cluster needs {', '.join(needs)}.",
         "Kubernetes has no ulimits: a container's locked memory is that of containerd's service (memlock in the spec).",
         "/dev/shm counts as memory of the container: a memory limit must include it.",

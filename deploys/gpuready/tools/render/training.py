@@ -22,6 +22,8 @@ from gpuready.tools.render.kubernetes import Workload, multus, pod_spec
 
 #: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
 _CODE, _DATA = "/opt/ddp", "/checkpoint"
+#: If a rank is lost, the others end, and torchrun starts all of them again.
+_HANDLING = {torch.VARIABLE: "1"}
 
 
 def script() -> str:
@@ -29,26 +31,17 @@ def script() -> str:
     return resources.document("tools/render/ddp.py", measure=False)
 
 
-def variables(wanted: Workload) -> dict[str, str]:
-    """Return the environment of a container."""
-    return {**wanted.variables, torch.VARIABLE: "1"}
-
-
 def torchrun(gpus: int, program: str, *options: str) -> str:
     """Return the shell command for an operator that sets WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT in each pod."""
-    words = [f"--nproc-per-node {gpus}", *map(shlex.quote, (program, *options))]
-    return " ".join(
-        [
-            'torchrun --nnodes "${WORLD_SIZE}" --node-rank "${RANK}"',
-            '--master-addr "${MASTER_ADDR}" --master-port "${MASTER_PORT}"',
-            *words,
-        ]
+    return (
+        'torchrun --nnodes "${WORLD_SIZE}" --node-rank "${RANK}" --master-addr "${MASTER_ADDR}" '
+        f'--master-port "${{MASTER_PORT}}" --nproc-per-node {gpus} {shlex.join((program, *options))}'
     )
 
 
 def slurm(wanted: Workload, nodes: int, program: str) -> str:
     """Return a batch script. The settings are those of the hosts, as no pod comes between."""
-    settings = [assignment(*item) for item in {**wanted.on_host, torch.VARIABLE: "1"}.items()]
+    settings = [assignment(*item) for item in {**wanted.on_host, **_HANDLING}.items()]
     return resources.document(
         "tools/render/ddp.sbatch",
         nodes=nodes,
@@ -66,8 +59,7 @@ def pytorch_job(wanted: Workload, nodes: int, program: str, resource: str) -> li
         ({"name": "code", "configMap": {"name": "ddp"}}, _CODE),
         ({"name": "checkpoint", "emptyDir": {}}, _DATA),
     )
-    environment = {torch.VARIABLE: "1"}
-    pod = pod_spec(wanted, command, name="pytorch", resource=resource, variables=environment, volumes=volumes)
+    pod = pod_spec(wanted, command, name="pytorch", resource=resource, variables=_HANDLING, volumes=volumes)
     template = {"metadata": multus(wanted), "spec": pod} if wanted.attachments else {"spec": pod}
     counts = {"Master": 1, "Worker": nodes - 1}
     replicas = {
@@ -102,7 +94,7 @@ def runai(wanted: Workload, nodes: int, program: str, resource: str) -> str:
         ("--restart-policy", "OnFailure"),
         ("--master-restart-policy", "OnFailure"),
         *_fabric(wanted, resource),
-        *_both("--environment-variable", "--master-environment-variable", variables(wanted)),
+        *_both("--environment-variable", "--master-environment-variable", {**wanted.variables, **_HANDLING}),
         ("--master-command", line),
     ]
     words = [" ".join(map(shlex.quote, option)) for option in options]
@@ -126,6 +118,6 @@ def _both(workers: str, master: str, values: Mapping[str, str]) -> list[tuple[st
 
 def plain(wanted: Workload, program: str) -> str:
     """Return the line for operators that set the variables, with the settings of NCCL that are known in front."""
-    known = {torch.VARIABLE: "1"} if "network" in wanted.placeholders else variables(wanted)
+    known = _HANDLING if "network" in wanted.placeholders else {**wanted.variables, **_HANDLING}
     found = [assignment(*item) for item in known.items()]
     return " ".join([*found, torchrun(wanted.gpus, program)]) + "\n"

@@ -44,7 +44,8 @@ class Argument:
 
 def arguments(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
     """Return the options for the node's current state. Raises :class:`NoGpusError` if its Docker gives no GPUs."""
-    return (*_gpus(spec, state), shared_memory(spec, _count(spec, state)), *_rdma(spec, state))
+    count = spec.hardware.expected_gpus or len(state.driver.gpus)
+    return (*_gpus(spec, state), shared_memory(spec, count), *_rdma(spec, state))
 
 
 def _gpus(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
@@ -81,10 +82,6 @@ def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
         (f"--shm-size={max(LEAST_SHM_GIB, gpus)}g",),
         "PyTorch's workers and NCCL use shared memory; Docker's default is 64 MiB",
     )
-
-
-def _count(spec: NodeSpec, state: NodeState) -> int:
-    return spec.hardware.expected_gpus or len(state.driver.gpus)
 
 
 def _rdma(spec: NodeSpec, state: NodeState) -> Sequence[Argument]:
