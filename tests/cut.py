@@ -35,7 +35,7 @@ _OPENS = {2: ("open", "path", 0), 85: ("creat", "path", 0), 257: ("openat", "at"
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 #: rdi, rsi, rdx, r10: bytes into user_regs_struct; the call's number, and its result.
 _ARGUMENTS, _NUMBER, _RESULT = (112, 104, 96, 56), 120, 80
-_TRACEME, _PEEK, _POKE, _CONT, _OPTIONS, _MESSAGE = 0, 3, 6, 7, 0x4200, 0x4201
+_TRACEME, _PEEK, _POKE, _CONT, _OPTIONS = 0, 3, 6, 7, 0x4200
 _FOLLOW = 0x2 | 0x4 | 0x8 | 0x10 | 0x80 | 0x100000  # fork, vfork, clone, exec, seccomp, exitkill
 _SECCOMP = 7
 _WALL = 0x40000000
@@ -103,13 +103,12 @@ class _Tracer:
     def _stopped(self, pid: int, number: int, event: int) -> None:
         if pid not in self._known:  # its first stop
             self._known.add(pid)
-            number = 0
             if pid == self.first:
                 self.libc.ptrace(_OPTIONS, pid, None, _FOLLOW)
-        elif event == _SECCOMP:
             number = 0
-            self._called(pid)
         elif event:
+            if event == _SECCOMP:
+                self._called(pid)
             number = 0
         self.libc.ptrace(_CONT, pid, None, number)
 

@@ -14,6 +14,11 @@ PAGES = [page for folder in _FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.m
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of a page in one language."""
+    return [text for named, text in BLOCK.findall(page.read_text("utf-8")) if named == language]
+
+
 @dataclass(frozen=True)
 class Command:
     """A command of a page, and the output that the page shows below it."""
@@ -45,12 +50,11 @@ class Command:
 
 def commands(page: Path) -> list[Command]:
     found = []
-    for language, block in BLOCK.findall(page.read_text("utf-8")):
-        if language == "console":
-            for part in re.split(r"^(?=[$#] )", block, flags=re.M):
-                line, _, shown = part.partition("\n")
-                if line[:2] in ("$ ", "# "):
-                    found.append(Command(page, line[2:], shown))
+    for block in blocks(page, "console"):
+        for part in re.split(r"^(?=[$#] )", block, flags=re.M):
+            line, _, shown = part.partition("\n")
+            if line[:2] in ("$ ", "# "):
+                found.append(Command(page, line[2:], shown))
     return found
 
 

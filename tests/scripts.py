@@ -50,23 +50,15 @@ def variables(name: str) -> frozenset[str]:
 
 def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
-    found: dict[str, Any] = {}
-    for variable in variables(name):
-        if variable in LISTS:
-            found[variable] = [value, value]
-        elif variable in TRIPLES:
-            found[variable] = [(value, value, value)]
-        elif variable in PAIRS:
-            found[variable] = [(value, value)]
-        elif variable in NUMBERS:
-            found[variable] = 5
-        elif variable == "limits":
-            found[variable] = defaultdict(lambda: 5)
-        elif variable == "survives":
-            found[variable] = True
-        else:
-            found[variable] = value
-    return found
+    forms: dict[str, Any] = {
+        **dict.fromkeys(LISTS, (value, value)),
+        **dict.fromkeys(TRIPLES, ((value, value, value),)),
+        **dict.fromkeys(PAIRS, ((value, value),)),
+        **dict.fromkeys(NUMBERS, 5),
+        "limits": defaultdict(lambda: 5),
+        "survives": True,
+    }
+    return {variable: forms.get(variable, value) for variable in variables(name)}
 
 
 def empty(name: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from gpuready.cli.app import VERBS, gpuready, run
 from gpuready.core.errors import UsageError
 from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
-from tests.pages import BLOCK, PAGES, ROOT, Command, commands, matches
+from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
 REFERENCE = site.reference()
 PATH = re.compile(r"`((?:deploys|docs|inventories|templates|tests)/[\w./-]+\.(?:j2|json|md|py|sh|yaml))`")
@@ -202,7 +202,7 @@ def test_commands_of_dev_exist() -> None:
 def test_ansible_converts_an_ini_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs/guides/migrating.md"
     (line,) = [each.line for each in commands(page) if each.line.startswith("ansible-inventory")]
-    spec = next(text for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "yaml")
+    spec = blocks(page, "yaml")[0]
     (tmp_path / "config/group_vars").mkdir(parents=True)
     (tmp_path / "config/inventory").write_text("[slurm-node]\ngpu[01:02]\n[slurm-node:vars]\nansible_user=ops\n")
     (tmp_path / "config/group_vars/slurm-node.yml").write_text(spec)
@@ -215,8 +215,7 @@ def test_ansible_converts_an_ini_inventory(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_script_makes_an_inventory_of_a_programs_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs/guides/new-vms.md").read_text("utf-8")
-    (script,) = [text for language, text in BLOCK.findall(text) if language == "sh"]
+    (script,) = blocks(ROOT / "docs/guides/new-vms.md", "sh")
     for name, content in (("hosts.sh", script), ("aws", '#!/bin/sh\necho \'["10.0.0.7","10.0.0.8"]\'\n')):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(0o755)
@@ -226,8 +225,7 @@ def test_a_script_makes_an_inventory_of_a_programs_output(tmp_path: Path, monkey
 
 
 def test_pipelines_of_the_guide_run_commands_that_exist() -> None:
-    page = (ROOT / "docs/guides/ci.md").read_text("utf-8")
-    steps, jobs = [yaml.safe_load(text) for language, text in BLOCK.findall(page) if language == "yml"]
+    steps, jobs = map(yaml.safe_load, blocks(ROOT / "docs/guides/ci.md", "yml"))
     for line in (steps[0]["run"], jobs["gpu-nodes"]["script"]):
         parse(gpuready, "gpuready", shlex.split(line)[1:])
     assert steps[1]["with"]["path"] in steps[0]["run"]
@@ -235,8 +233,7 @@ def test_pipelines_of_the_guide_run_commands_that_exist() -> None:
 
 
 def test_ini_of_a_page_is_an_inventory(tmp_path: Path) -> None:
-    page = (ROOT / "docs/guides/inventory.md").read_text("utf-8")
-    (text,) = [text for language, text in BLOCK.findall(page) if language == "ini"]
+    (text,) = blocks(ROOT / "docs/guides/inventory.md", "ini")
     (tmp_path / "hosts").write_text(text)
     hosts = load([str(tmp_path / "hosts")], check_ids=lambda: BY_ID).chosen
     assert [(host.name, host.spec.hardware.gpus, host.connection.user) for host in hosts] == [
@@ -256,10 +253,8 @@ def test_the_reference_lists_the_messages_of_each_check() -> None:
 
 def test_python_of_a_guide_imports_what_exists() -> None:
     guides = [page for page in PAGES if page.parent.name == "guides"]
-    blocks = [
-        text for page in guides for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "python"
-    ]
-    imports = [line for text in blocks for line in text.splitlines() if line.startswith("from ")]
+    code = [text for page in guides for text in blocks(page, "python")]
+    imports = [line for text in code for line in text.splitlines() if line.startswith("from ")]
     assert imports
     subprocess.run([sys.executable, "-c", "\n".join(imports)], check=True)
 
@@ -267,19 +262,15 @@ def test_python_of_a_guide_imports_what_exists() -> None:
 # --- its inventories
 
 
-def documents() -> list[tuple[str, str]]:
-    found = []
-    for page in PAGES:
-        blocks = [text for language, text in BLOCK.findall(page.read_text("utf-8")) if language == "yaml"]
-        if page.name != "adding-a-component.md" and page.parent.name != "components":
-            found += [(f"{page.stem}-{i}", text) for i, text in enumerate(blocks)]
-    return found
+DOCUMENTS = {
+    f"{page.stem}-{i}": text
+    for page in PAGES
+    if page.name != "adding-a-component.md" and page.parent.name != "components"
+    for i, text in enumerate(blocks(page, "yaml"))
+}
 
 
-DOCUMENTS = documents()
-
-
-@pytest.mark.parametrize("text", [text for _, text in DOCUMENTS], ids=[label for label, _ in DOCUMENTS])
+@pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import gevent
 import pyinfra
@@ -100,17 +100,9 @@ class Engine:
         self._runs = {run.name: run for run in self.run.hosts}
         self._read = probed if options.verb == "status" else node_state
         _quiet()
+        shared = {SELECTED: options.selected, PROBE_TIMEOUT: options.probe_timeout, ALLOWED: options.allowed}
         hosts = [
-            (
-                entry.name,
-                host_data(entry.connection, options.host_keys)
-                | {
-                    SPEC: entry.spec,
-                    SELECTED: options.selected,
-                    PROBE_TIMEOUT: options.probe_timeout,
-                    ALLOWED: options.allowed,
-                },
-            )
+            (entry.name, host_data(entry.connection, options.host_keys) | shared | {SPEC: entry.spec})
             for entry in entries
         ]
         inventory = Inventory((hosts, {}))
@@ -316,14 +308,12 @@ class Engine:
         done = outcomes(host)
         for boot in rebooted(host):
             run.saw_reboot(boot.before, boot.after, boot.seconds)
-        for item in run.components:
-            outcome = done.get(item.found.name)
-            item.attempted = outcome is not None
-            if outcome is not None:
-                item.found = outcome.found  # may differ from the plan's if the node was probed again meanwhile
-                item.changed, item.pending, item.error = outcome.changed, outcome.pending, outcome.error
+        for number, item in enumerate(run.components):
+            item.attempted = item.found.name in done
+            if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
+                run.components[number] = replace(done[item.found.name], forecast=item.forecast)
         failed = next((c.error for c in run.components if c.error is not None), None)
-        touched = [item for item in run.components if (o := done.get(item.found.name)) is not None and o.touched]
+        touched = [item for item in run.components if item.touched]
         if touched and not isinstance(failed, UnreachableError):
             from gpuready.operations.active import run_active
 

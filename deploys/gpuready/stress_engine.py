@@ -13,8 +13,7 @@ from gpuready.engine import Engine
 from gpuready.gpu.diag import Diagnosis, chosen_level, judge
 from gpuready.gpu.stress import Fleet, Node, summary
 from gpuready.operations import lock
-from gpuready.operations.diag import run_diag
-from gpuready.operations.stress import has_torch, run_stress
+from gpuready.operations.stress import has_torch, run_diag, run_stress
 from gpuready.report.run import Run
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import paramiko
 
 from tests.state.probe_answers import h200_lines, lines, recorded
+from tests.state.probe_answers import tar as packed
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m\x9b31m\u202e\u2066\x08\x7f\r"
 #: Seconds after which a trick that stalls gives up, so that no thread outlives the tests.
@@ -74,23 +75,31 @@ def trick(says: str) -> Callable[[Trick], Trick]:
     return register
 
 
+def answers(says: str) -> Callable[[Callable[[], list[str]]], Trick]:
+    """Register a trick that answers with these records."""
+
+    def register(function: Callable[[], list[str]]) -> Trick:
+        def play(session: Exec) -> None:
+            session.answer(function())
+            session.leave()
+
+        play.__name__ = function.__name__
+        return trick(says)(play)
+
+    return register
+
+
 def good(session: Exec) -> None:
     """A node with one H200, as it was recorded."""
     session.answer(h200_lines())
     session.leave()
 
 
-def _forever(session: Exec, chunk: bytes, *, stderr: bool = False, pause: float = 0) -> None:
-    end = time.monotonic() + STALL
-    while time.monotonic() < end:
-        (session.channel.sendall_stderr if stderr else session.channel.sendall)(chunk)
-        time.sleep(pause)
-
-
-# --- what a script of a few words can do ---------------------------------------------------------------------
+# --- what takes no more than a table -------------------------------------------------------------------------
 
 
 BEGIN, ROWS = "\nbegin NONCE\n", "".join(f"{row}\n" for row in h200_lines())
+ANSWER = f"{BEGIN}{ROWS.rstrip()} NONCE\n"
 NO_TAR = base64.b64encode(b"no tar" * 1000 + bytes(1024)).decode()
 NO_TERMINAL = "sudo: a terminal is required to read the password\n"
 PASSWORD = "sudo: a password is required\n"
@@ -99,6 +108,10 @@ SAID = {
     "spoofed_sudo": ("sudo asks for a password", "", PASSWORD, 1),
     "spoofed_sudo_on_stdout": ("sudo asks for a password", NO_TERMINAL + PASSWORD, "", 1),
     "markers_without_nonce": ("no root shell", f"begin\n{ROWS}", "", 0),
+    "markers_in_motd": ("", f"begin\nend 0\nbegin 1234\ntar AAAA\nend 1 1234\n{ANSWER}", "", 0),
+    "noise_without_newline": ("", f"\x1b]0;title\x07Welcome to \udcff\udcfe{ANSWER}", "", 0),
+    "wrong_nonce": ("no root shell", ANSWER.replace("NONCE", "0123456789abcdef"), "", 0),
+    "answer_of_another_exec": ("the answer is incomplete", BEGIN + ANSWER.replace("NONCE", "feedfacefeedface"), "", 0),
     "not_utf8": ("damaged", f"{BEGIN}tar \udcff\udcfe\udcfd\nend 1 NONCE\n", "", 0),
     "wrong_count": ("cut: 1 records of 7", f"{BEGIN}{ROWS.rpartition('end')[0]}end 7 NONCE\n", "", 0),
     "early_close": ("the answer is incomplete", f"{BEGIN}tar QUFB", "", 0),
@@ -108,13 +121,15 @@ SAID = {
     "not_base64": ("damaged", f"{BEGIN}tar !!!!\nend 1 NONCE\n", "", 0),
     "not_a_tar": ("damaged", f"{BEGIN}tar {NO_TAR}\nend 1 NONCE\n", "", 0),
 }
-#: How it begins, what it repeats, and whether on stderr.
+#: Part of the message, how it begins on stdout, and what it repeats there for ever.
 ENDLESS = {
-    "endless_line": ("", b"x" * 32768, False),
-    "endless_lines": ("", b"line of nothing\n" * 2048, False),
-    "endless_empty_lines": (BEGIN, b"\n" * 32768, False),
-    "endless_record": (f"{BEGIN}tar ", b"QUFB" * 8192, False),
-    "endless_stderr": ("", b"e" * 32768, True),
+    "endless_line": ("sent more than", "", b"x" * 32768),
+    "endless_lines": ("sent more than", "", b"line of nothing\n" * 2048),
+    "endless_empty_lines": ("sent more than", BEGIN, b"\n" * 32768),
+    "endless_record": ("sent more than", f"{BEGIN}tar ", b"QUFB" * 8192),
+    "flood_after_the_answer": ("", ANSWER, b"y" * 32768),
+    "answer_without_end_of_stream": ("", ANSWER, b""),
+    "silence": ("no answer within", "", b""),
 }
 
 
@@ -127,27 +142,39 @@ def _says(out: str, err: str, status: int) -> Trick:
     return play
 
 
-def _repeats(begin: str, chunk: bytes, stderr: bool) -> Trick:
+def _repeats(begin: str, chunk: bytes) -> Trick:
     def play(session: Exec) -> None:
         session.say(begin.replace("NONCE", session.nonce))
-        _forever(session, chunk, stderr=stderr)
+        _forever(session.channel.sendall, chunk)
 
     return play
 
 
-TRICKS |= {name: _says(out, err, status) for name, (_, out, err, status) in SAID.items()}
-TRICKS |= {name: _repeats(*repeated) for name, repeated in ENDLESS.items()}
-SAYS |= {name: said[0] for name, said in SAID.items()} | dict.fromkeys(ENDLESS, "sent more than")
+def _forever(send: Callable[[bytes], object], chunk: bytes, pause: float = 0) -> None:
+    end = time.monotonic() + STALL
+    while time.monotonic() < end:
+        send(chunk)
+        time.sleep(pause if chunk else STALL)
+
+
+TRICKS |= {name: _says(*said) for name, (_, *said) in SAID.items()}
+TRICKS |= {name: _repeats(*repeated) for name, (_, *repeated) in ENDLESS.items()}
+SAYS |= {name: told for name, (told, *_) in (SAID | ENDLESS).items()}
 
 
 @trick("no answer within")
 def prompts_and_waits(session: Exec) -> None:
     session.say("[sudo] password for root: ")
-    session.complain("sudo: a password is required\n")
+    session.complain(PASSWORD)
     time.sleep(STALL)
 
 
-# --- too much -----------------------------------------------------------------------------------------------
+# --- too much, too slow -------------------------------------------------------------------------------------
+
+
+@trick("sent more than")
+def endless_stderr(session: Exec) -> None:
+    _forever(session.channel.sendall_stderr, b"e" * 32768)
 
 
 @trick("no answer within")
@@ -164,58 +191,10 @@ def packets_without_meaning(session: Exec) -> None:
         transport.send_ignore(4000)
 
 
-# --- too slow -----------------------------------------------------------------------------------------------
-
-
 @trick("no answer within")
 def slow_drip(session: Exec) -> None:
     session.say(f"\nbegin {session.nonce}\ntar ")
-    _forever(session, b"A", pause=0.2)
-
-
-@trick("no answer within")
-def silence(session: Exec) -> None:
-    time.sleep(STALL)
-
-
-@trick("")
-def answer_without_end_of_stream(session: Exec) -> None:
-    session.answer(h200_lines())
-    time.sleep(STALL)
-
-
-@trick("")
-def flood_after_the_answer(session: Exec) -> None:
-    session.answer(h200_lines())
-    _forever(session, b"y" * 32768)
-
-
-# --- markers ------------------------------------------------------------------------------------------------
-
-
-@trick("no root shell")
-def wrong_nonce(session: Exec) -> None:
-    session.nonce = "0123456789abcdef"
-    good(session)
-
-
-@trick("the answer is incomplete")
-def answer_of_another_exec(session: Exec) -> None:
-    other, session.nonce = session.nonce, "feedfacefeedface"
-    session.say(f"\nbegin {other}\n")
-    good(session)
-
-
-@trick("")
-def markers_in_motd(session: Exec) -> None:
-    session.say("begin\nend 0\nbegin 1234\ntar AAAA\nend 1 1234\n")
-    good(session)
-
-
-@trick("")
-def noise_without_newline(session: Exec) -> None:
-    session.say("\x1b]0;title\x07Welcome to \xff\xfe".encode("latin-1"))
-    good(session)
+    _forever(session.channel.sendall, b"A", pause=0.2)
 
 
 @trick("broke")
@@ -227,8 +206,8 @@ def disconnect(session: Exec) -> None:
 # --- what is in the answer ----------------------------------------------------------------------------------
 
 
-@trick("")
-def escapes_in_every_field(session: Exec) -> None:
+@answers("")
+def escapes_in_every_field() -> list[str]:
     data = base64.b64decode(h200_lines()[0].removeprefix("tar "))
     found: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
@@ -239,18 +218,11 @@ def escapes_in_every_field(session: Exec) -> None:
             if not member.name.endswith(".rc"):
                 text = re.sub(r"(?m)([=\t :>]\s*)([^\s<>=:/]{2,})$", lambda m: m[1] + ESCAPES.strip() + m[2], text)
             found[member.name] = text.encode("utf-8", "surrogateescape")
-    session.answer(_with_tar(found))
-    session.leave()
+    return [f"tar {base64.b64encode(packed({**found})).decode()}", "end 1"]
 
 
-def _with_tar(files: dict[str, bytes]) -> list[str]:
-    from tests.state.probe_answers import tar
-
-    return [f"tar {base64.b64encode(tar(dict(files))).decode()}", "end 1"]
-
-
-@trick("damaged")
-def tar_bomb(session: Exec) -> None:
+@answers("damaged")
+def tar_bomb() -> list[str]:
     """Sparse members of GNU tar: 1 MiB of holes each, a few bytes on the wire."""
     blocks = b""
     for number in range(400):
@@ -263,49 +235,40 @@ def tar_bomb(session: Exec) -> None:
         raw[148:156] = b"        "
         raw[148:156] = b"%06o\0 " % sum(raw[:512])
         blocks += bytes(raw) + b"x" * 512
-    session.answer(["tar " + base64.b64encode(blocks + bytes(1024)).decode(), "end 1"])
-    session.leave()
+    return ["tar " + base64.b64encode(blocks + bytes(1024)).decode(), "end 1"]
 
 
-@trick("")
-def yaml_bomb(session: Exec) -> None:
+@answers("")
+def yaml_bomb() -> list[str]:
     rows = ["a0: &a0 {x: 1}"]
     rows += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)]
     spec = "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: []\n" + "\n".join(rows) + "\n"
-    session.answer(lines({"/etc/cdi/nvidia.yaml": spec}))
-    session.leave()
+    return lines({"/etc/cdi/nvidia.yaml": spec})
 
 
-@trick("")
-def deep_json(session: Exec) -> None:
-    session.answer(lines(outs={"docker": "[" * 200_000}, files={"/etc/docker/daemon.json": '{"a":' * 100_000}))
-    session.leave()
+@answers("")
+def deep_json() -> list[str]:
+    return lines(outs={"docker": "[" * 200_000}, files={"/etc/docker/daemon.json": '{"a":' * 100_000})
 
 
-@trick("")
-def slow_to_mask(session: Exec) -> None:
+@answers("")
+def slow_to_mask() -> list[str]:
     name = 'PRETTY_NAME="' + "auth-" * 3200 + '"\nID=debian\n'
-    session.answer(lines({"/etc/os-release": name, "/etc/docker/daemon.json": json.dumps({"auth-" * 3200: "x"})}))
-    session.leave()
+    return lines({"/etc/os-release": name, "/etc/docker/daemon.json": json.dumps({"auth-" * 3200: "x"})})
 
 
-ENTITY = "&e{};"
-
-
-@trick("")
-def entity_bomb(session: Exec) -> None:
-    rows = "".join(f'<!ENTITY e{n} "{10 * ENTITY.format(n - 1)}">' for n in range(1, 12))
+@answers("")
+def entity_bomb() -> list[str]:
+    rows = "".join(f'<!ENTITY e{n} "{10 * f"&e{n - 1};"}">' for n in range(1, 12))
     bomb = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e0 "ha">{rows}]><nvidia_smi_log>&e11;</nvidia_smi_log>'
-    session.answer(lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb}))
-    session.leave()
+    return lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb})
 
 
-@trick("")
-def default_attributes(session: Exec) -> None:
+@answers("")
+def default_attributes() -> list[str]:
     """Each element gets a copy of the attribute's default: 120 KB of XML stand for 500 MB."""
     bomb = f'<!DOCTYPE l [<!ATTLIST x a CDATA "{"A" * 60_000}">]><l>{"<x/>" * 15_000}</l>'
-    session.answer(lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb}))
-    session.leave()
+    return lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb})
 
 
 @trick("")
@@ -369,27 +332,12 @@ def gone_after_the_probe(session: Exec) -> None:
 # --- before the login ---------------------------------------------------------------------------------------
 
 
-def banner_without_end(connection: socket.socket) -> None:
-    """Bytes without a newline where the SSH version should be."""
-    end = time.monotonic() + STALL
-    while time.monotonic() < end:
-        connection.sendall(b"A" * 65536)
-
-
-def banner_lines(connection: socket.socket) -> None:
-    """Lines before the SSH version, for ever (RFC 4253 allows some)."""
-    end = time.monotonic() + STALL
-    while time.monotonic() < end:
-        connection.sendall(b"hello there\r\n" * 1000)
-
-
-def huge_packet(connection: socket.socket) -> None:
-    """A first packet that claims 2 GiB, and a flood after it."""
-    connection.sendall(b"SSH-2.0-OpenSSH_9.9\r\n" + (0x7FFFFFF0).to_bytes(4, "big"))
-    banner_without_end(connection)
-
-
-RAW = {"banner_without_end": banner_without_end, "banner_lines": banner_lines, "huge_packet": huge_packet}
+#: What a socket sends at first, and then for ever.
+RAW = {
+    "banner_without_end": (b"", b"A" * 65536),  # no newline where the SSH version should be
+    "banner_lines": (b"", b"hello there\r\n" * 1000),  # RFC 4253 allows some lines before the version
+    "huge_packet": (b"SSH-2.0-OpenSSH_9.9\r\n" + (0x7FFFFFF0).to_bytes(4, "big"), b"A" * 65536),  # it claims 2 GiB
+}
 
 
 class _Login(paramiko.ServerInterface):
@@ -462,7 +410,7 @@ SAYS |= {"refuses_channels": "refused a session", "refuses_commands": "refused t
 class Server:
     """A server on a loopback port of its own; ``raw`` replaces SSH altogether."""
 
-    def __init__(self, key: paramiko.PKey, raw: Callable[[socket.socket], None] | None = None) -> None:
+    def __init__(self, key: paramiko.PKey, raw: tuple[bytes, bytes] | None = None) -> None:
         self.key, self.raw = key, raw
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = int(self._socket.getsockname()[1])
@@ -483,7 +431,8 @@ class Server:
     def _talk(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             if self.raw is not None:
-                self.raw(connection)
+                connection.sendall(self.raw[0])
+                _forever(connection.sendall, self.raw[1])
                 return
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.key)

@@ -52,11 +52,15 @@ class Site:
         found = {**os.environ, "HOME": str(self.home), **more}
         return found if more else {key: value for key, value in found.items() if key != "SSH_AUTH_SOCK"}
 
+    def ran(self, words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(words, env=self.env(**env), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=scale.seconds(120), check=False)  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
     def run(self, *words: str) -> tuple[dict[str, Any], str]:
         """The hosts of the result of one command, and its stderr."""
-        done = subprocess.run([GPUREADY, *words, "--output", "json"], env=self.env(), capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=scale.seconds(120), check=False)  # fmt: skip
-        assert "Traceback" not in done.stderr, done.stderr
+        done = self.ran([GPUREADY, *words, "--output", "json"])
         return dict(json.loads(done.stdout)["hosts"]), done.stderr
 
 
@@ -118,10 +122,7 @@ print(code, *(count - counts[0] for count in counts[1:]), out.getvalue())
 
 def left_open(site: Site, *words: str, **env: str) -> str:
     """Exit code, and descriptors that the second and the third run left, before the report."""
-    done = subprocess.run([sys.executable, "-c", COUNT, *words], env=site.env(**env), capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=scale.seconds(120), check=False)  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stdout
+    return site.ran([sys.executable, "-c", COUNT, *words], **env).stdout
 
 
 @pytest.mark.fault("D12", "descriptors-exhausted")

@@ -53,14 +53,18 @@ class Servers:
     good: dict[str, Any]
     made: int = field(default=0)
 
-    def inventory(self, names: Iterable[str]) -> Path:
-        """An inventory of hosts: a trick's name, with a number where there are several, or a good host."""
+    def inventory(self, names: Iterable[str], **more: dict[str, object]) -> Path:
+        """An inventory of hosts: a trick's name, with a number where there are several, or a good host.
+
+        ``more``: variables of a host, by its name.
+        """
         hosts: dict[str, dict[str, object]] = {}
         for name in names:
             bad = {*TRICKS, *SAYS, *RAW}
             user = name if name in bad else name.rstrip("0123456789")
             server = self.bad if user in bad else self.good
-            hosts[name] = {"ansible_port": server["ports"].get(user, server["ports"][""]), "ansible_user": user}
+            port = server["ports"].get(user, server["ports"][""])
+            hosts[name] = {"ansible_port": port, "ansible_user": user, **more.get(name, {})}
         variables = {
             "ansible_host": "127.0.0.1",
             "ansible_ssh_private_key_file": str(self.home / "key"),
@@ -108,17 +112,18 @@ class Ran:
         return "" if error is None else str(error["message"])
 
 
-def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120, **limits: int) -> Ran:
-    """The real executable over these hosts."""
-    words = [GPUREADY, *verb.split(), "-i", str(servers.inventory(hosts)), "--output", "json"]
+def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120, descriptors: int = 0,
+        **more: dict[str, object]) -> Ran:  # fmt: skip
+    """The real executable over these hosts, with at most so many descriptors (0: what the system allows)."""
+    words = [GPUREADY, *verb.split(), "-i", str(servers.inventory(hosts, **more)), "--output", "json"]
     patience = max(1, min(30, int(PATIENCE * busy())))
     env = {**os.environ, "HOME": str(servers.home), "GPUREADY_PROBE_TIMEOUT": str(patience)}
     env.pop("SSH_AUTH_SOCK", None)
     out, peak = (servers.home / "out").open("w+"), servers.home / "peak"
 
     def restrict() -> None:
-        for name, value in limits.items():
-            resource.setrlimit(getattr(resource, name), (value, value))
+        if descriptors:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "tests.hostile.peak", str(peak), *words], text=True, env=env,
@@ -235,7 +240,7 @@ def test_ctrl_c_ends_it_at_once(servers: Servers, name: str) -> None:
 def test_more_hosts_than_descriptors(servers: Servers, verb: str) -> None:
     """The hard limit is what a system allows: hosts that do not fit wait for their turn."""
     hosts = [f"lies_about_steps{number}" for number in range(40)]
-    ran = run(servers, verb, hosts, timeout=300, RLIMIT_NOFILE=80)
+    ran = run(servers, verb, hosts, timeout=300, descriptors=80)
     wanted = {"would_change"} if verb == "plan" else {"failed"}  # nothing changes on these nodes
     assert {host["outcome"] for host in ran.document["hosts"].values()} == wanted, ran.stderr[-2000:]
     assert "Too many open files" not in json.dumps(ran.document) and "Traceback" not in ran.stderr
@@ -255,14 +260,10 @@ def test_trust_takes_no_flood_for_a_host_key(servers: Servers) -> None:
 @pytest.mark.fault("D3", "endless-line")
 def test_a_flood_where_a_jump_host_should_be_stops_nobody(servers: Servers) -> None:
     """Whoever answers at its address speaks before its key is checked."""
-    path = servers.inventory(["behind1", "good1"])
-    document = yaml.safe_load(path.read_text())
-    flood = servers.bad["ports"]["banner_without_end"]
-    document["all"]["hosts"]["behind1"]["ansible_ssh_extra_args"] = f"-o ProxyJump=u@localhost:{flood}"
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
-    words = [GPUREADY, "plan", "-i", str(path), "--output", "json"]
-    done = subprocess.run(words, capture_output=True, env={**os.environ, "HOME": str(servers.home)}, timeout=120)
-    hosts = json.loads(done.stdout)["hosts"]
-    found = {name: host["outcome"] for name, host in hosts.items()}
-    assert found == {"behind1": "unreachable", "good1": "would_change"}
-    assert "no SSH server answered" in hosts["behind1"]["error"]["message"]
+    jump: dict[str, object] = {
+        "ansible_ssh_extra_args": f"-o ProxyJump=u@localhost:{servers.bad['ports']['banner_without_end']}"
+    }
+    ran = run(servers, "plan", ["behind1", "good1"], behind1=jump)
+    outcomes = {name: host["outcome"] for name, host in ran.document["hosts"].items()}
+    assert outcomes == {"behind1": "unreachable", "good1": "would_change"}
+    assert "no SSH server answered" in ran.message("behind1")

@@ -23,26 +23,15 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import LIMITS, answers, longest
 from gpuready.state.model import Driver, NodeState
 from tests.lab import scale
+from tests.operations.gpu_node import on_a_node, tool
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
 QUIET: dict[str, Any] = {
-    "image": "",
-    "torch": "",
-    "torch_smoke": "",
-    "environments": [],
-    "wheel_smoke": "",
+    **dict.fromkeys(("image", "torch", "torch_smoke", "wheel_smoke", "hardened", "pause", "slice", "hung"), ""),
+    **dict.fromkeys(("record", "record_path"), ""),
+    **dict.fromkeys(("environments", "scrape", "gate", "initramfs", "images"), ()),
     "ask": ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
-    "hardened": "",
-    "pause": "",
-    "slice": "",
-    "scrape": (),
-    "gate": (),
-    "initramfs": (),
-    "images": [],
-    "hung": "",
     "limits": LIMITS,
-    "record": "",
-    "record_path": "",
 }
 
 
@@ -52,15 +41,9 @@ def program(text: str) -> str:
 
 def active(place: Path, smi: str, **values: Any) -> tuple[dict[str, Any], int]:
     """The answers on a machine with a driver and two GPUs, and how often nvidia-smi was asked; a limit is a second."""
-    tools = place / "bin"
-    tools.mkdir()
-    (tools / "nvidia-smi").write_text(f'#!/bin/sh\necho "$*" >>{place}/asked\n{smi}\n', "utf-8")
-    (tools / "nvidia-smi").chmod(0o755)
-    for gpu in ("0000:18:00.0", "0000:2a:00.0"):
-        (place / "driver" / "gpus" / gpu).mkdir(parents=True)
-    (place / "driver" / "version").touch()
     script = resources.script("probe/active", **{**QUIET, "limits": dict.fromkeys(LIMITS, 1), **values})
-    script = script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={tools}:/usr")
+    script = on_a_node(place, script)
+    tool(place, "nvidia-smi", f'echo "$*" >>{place}/asked\n{smi}')
     done = subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
     asked = place / "asked"
     count = len(asked.read_text("utf-8").splitlines()) if asked.exists() else 0

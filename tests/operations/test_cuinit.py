@@ -50,10 +50,8 @@ def test_it_is_built_from_its_source(machine: str, tmp_path: Path) -> None:
     compiler = f"{machine}-linux-gnu-gcc"
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
-    if (said(compiler, "-dumpfullversion").strip(), said("ld", "--version").split("\n")[0].split()[-1]) != (
-        COMPILER,
-        LINKER,
-    ):
+    linker = said("ld", "--version").split("\n")[0].split()[-1]
+    if (said(compiler, "-dumpfullversion").strip(), linker) != (COMPILER, LINKER):
         pytest.skip("another compiler makes other bytes")
     subprocess.run(["sh", HERE / "build.sh", tmp_path, machine], check=True)
     assert (tmp_path / f"cuinit.{machine}").read_bytes() == (HERE / f"cuinit.{machine}").read_bytes()

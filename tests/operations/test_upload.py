@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import gevent
 import pytest
@@ -12,57 +12,27 @@ import pytest
 from gpuready.core.ledger import WriteFiles
 from gpuready.core.step import Reply, Step
 from gpuready.operations import upload as module
-from gpuready.operations.transport import ConnectionLost
-
-
-class Taker:
-    """A session that asks for the file from a byte on, and takes ``pace`` seconds for a chunk."""
-
-    start, pace = 0, 0.0
-
-    def __init__(self, host: object, script: str, name: str) -> None:
-        self.got = b""
-        Taker.last = self
-
-    last: Taker
-
-    def __enter__(self) -> Taker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def hear(self, *words: str, limit: float) -> tuple[str, str]:
-        return words[0], ""
-
-    def listen(self, *words: str, limit: float) -> tuple[str, str]:
-        return words[0], str(self.start)
-
-    def is_open(self) -> bool:
-        return True
-
-    def send(self, data: bytes, limit: float) -> None:
-        gevent.sleep(self.pace)
-        self.got += data
-
-    def end_input(self) -> None:
-        pass
-
-    def finish(self, limit: float) -> tuple[int, str, str]:
-        return 0, "", ""
+from gpuready.operations.transport import ConnectionLost, Session
 
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sends 4 MiB to a node that takes a chunk every ``pace`` seconds, from byte ``start`` on."""
-    monkeypatch.setattr(module, "Session", Taker)
+    """Sends 4 MiB to a node that takes a chunk every ``pace`` seconds, from byte ``start`` on; returns what arrived."""
     (tmp_path / "wheel").write_bytes(bytes(4 << 20))
     step = Step("wheel-copy", WriteFiles(()), timeout=60, survives=False, sends=str(tmp_path / "wheel"))
 
-    def begin(pace: float, start: int = 0) -> Reply:
-        monkeypatch.setattr(Taker, "pace", pace)
-        monkeypatch.setattr(Taker, "start", start)
-        return module.upload(SimpleNamespace(connector_data={}), step)  # type: ignore[arg-type]
+    def begin(pace: float, start: int = 0) -> tuple[Reply, bytes]:
+        got = bytearray()
+
+        def send(data: bytes, limit: float) -> None:
+            gevent.sleep(pace)
+            got.extend(data)
+
+        session = MagicMock(Session, send=send)
+        session.__enter__.return_value, session.__exit__.return_value = session, None
+        session.listen.return_value, session.finish.return_value = ("copy", str(start)), (0, "", "")
+        monkeypatch.setattr(module, "Session", lambda *_: session)
+        return module.upload(Mock(connector_data={}), step), bytes(got)
 
     return begin
 
@@ -78,5 +48,4 @@ def test_a_slow_copy_ends_and_the_message_says_how_long_it_had(copy: Any, monkey
 
 
 def test_what_is_left_of_a_cut_copy_is_sent(copy: Any) -> None:
-    assert copy(pace=0, start=(4 << 20) - 5) == Reply(0, "", "")
-    assert Taker.last.got == bytes(5)
+    assert copy(pace=0, start=(4 << 20) - 5) == (Reply(0, "", ""), bytes(5))

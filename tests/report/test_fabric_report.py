@@ -93,14 +93,11 @@ def test_many_hosts_get_the_extremes_and_the_way_to_the_rest() -> None:
 def test_csv_has_a_line_a_finding() -> None:
     rows = list(csv.DictReader(io.StringIO(text("csv"))))
     assert len(rows) == 7
-    assert (rows[1]["client_host"], rows[1]["server_host"], rows[1]["value"], rows[1]["limit"]) == (
-        "n2",
-        "n1",
-        "92.4",
-        "85",
-    )
-    assert rows[4]["status"] == "skip"
-    assert rows[4]["value"] == ""
+    for number, part in (
+        (1, {"client_host": "n2", "server_host": "n1", "value": "92.4", "limit": "85"}),
+        (4, {"status": "skip", "value": ""}),
+    ):
+        assert rows[number] | part == rows[number]
 
 
 def test_junit_has_a_case_a_finding() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpuready.report.render import render
+from gpuready.report.render import FORMATS, render
 from gpuready.report.result import document, result_schema
 from gpuready.state.model import NodeState
 from tests.report.test_report_runs import CODES, sample
@@ -90,7 +90,7 @@ def test_a_probe_carries_a_masked_state_that_reads_back() -> None:
     assert state.files["/etc/ld.so.conf.d/odd.conf"].data == b"/opt/caf\xe9/lib\n", "bytes that are no UTF-8 survive"
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl", "junit", "human", "html"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_no_secret_leaves(form: str) -> None:
     for name, code in CODES.items():
         text = render(sample(name), code, form)

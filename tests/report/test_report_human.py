@@ -54,23 +54,6 @@ def test_ready_is_said_only_where_every_host_showed_a_gpu(name: str) -> None:
     assert human(sample(name), CODES[name]).splitlines()[-1].startswith("ready") == (name in ("proven", "warnings"))
 
 
-def test_equal_diffs_are_told_once() -> None:
-    text = human(sample("would-change"), 0)
-    assert text.count("docker.runtimes.nvidia.path: (absent) -> nvidia-container-runtime") == 1
-    assert "docker: would change on gpu[01-03]" in text and "toolkit: would change on gpu[01-02]" in text
-
-
-def test_nothing_from_a_node_reaches_the_terminal_raw() -> None:
-    text = printable(human(sample("failed"), 1))
-    assert "evil \\x1b[2J\\x07 \\u202e name \\x80 https://***@repo/" in text
-    text.encode("utf-8")
-
-
-def test_the_last_line_of_a_clean_run_without_gpus() -> None:
-    assert human(sample("converged"), 0).splitlines()[-1] == "OK, 0 GPU checks (level effective, 2 hosts)"
-    assert "1 GPU check" not in human(run("apply", host("a")), 0)
-
-
 def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
     last = human(run("plan", host("a", checks=(STUB,))), 0).splitlines()[-1]
     assert last == "nothing to change, but 1 check failed; level config, 0 GPU checks"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -37,10 +36,8 @@ def test_it_parses_and_agrees_with_the_exit_code(name: str, code: int, tmp_path:
     assert bool(bad) == (code not in (0, 7))
     assert all(r.message for r in bad)
     assert xml.tests == len(cases(xml)) > 0
-    assert (xml.failures, xml.errors) == (
-        sum(isinstance(r, Failure) for r in bad),
-        sum(isinstance(r, Error) for r in bad),
-    )
+    assert xml.failures == sum(isinstance(r, Failure) for r in bad)
+    assert xml.errors == sum(isinstance(r, Error) for r in bad)
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -80,7 +77,3 @@ def test_unreachable_is_an_error_of_the_host(tmp_path: Path) -> None:
     assert isinstance(error, Error) and error.type == "unreachable"
     left_out = suite(parsed("unreachable", tmp_path), "gpu05")["host host"].result[0]
     assert isinstance(left_out, Error) and left_out.message == "not attempted"
-
-
-def test_control_characters_do_not_break_the_xml() -> None:
-    ET.fromstring(junit(sample("failed"), 1).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from gpuready.core.component import Change, Disruption
 from gpuready.core.errors import (
     ConvergeError,
     EngineError,
+    GpureadyError,
     InventoryError,
     SpecError,
     SpecErrors,
@@ -130,8 +132,14 @@ def run(verb: str, *hosts: HostRun, interrupted: bool = False) -> Run:
     return Run(verb, list(hosts), interrupted=interrupted, seconds=1.5, probed="hosts.yaml")
 
 
-def _changes() -> list[ComponentRun]:
-    return [ComponentRun(TOOLKIT), ComponentRun(DOCKER)]
+def differing(name: str, *checks: Judged) -> HostRun:
+    """A host on which both components differ, and nothing was done yet."""
+    return host(name, "would_change", ComponentRun(TOOLKIT), ComponentRun(DOCKER), checks=checks)
+
+
+def blocked(outcome: str, *items: ComponentRun) -> HostRun:
+    """A host on which Docker cannot be compared."""
+    return host("gpu01", outcome, *items, ComponentRun(BROKEN, error=ConvergeError(BROKEN.error)))
 
 
 ROLLED_BACK = ConvergeError(
@@ -140,106 +148,75 @@ ROLLED_BACK = ConvergeError(
     remedy="journalctl -u docker -n 50",
 )
 NO_ROUTE = UnreachableError("10.0.0.4: no route to host", remedy="is it up, and is the address right?")
+MISSPELT = SpecError("unknown key", where=Where("hosts.yaml", 3), given="gpuz", near="gpus")
+WAITS = "until idle: class restart would affect web (nginx)"
 HOSTILE = ConvergeError("evil \x1b[2J\x07 \u202e name \udc80 https://joe:s3cret@repo/ --password hunter2")
+
+
+#: Exit code, verb, and the hosts of a run, made anew each time.
+RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
+    "converged": (0, "apply", lambda: [host("lab1", "ok", ComponentRun(SAME), ComponentRun(ABSENT)), host("lab2")]),
+    "proven": (0, "verify", lambda: [
+        host("gpu01", checks=(LOADED, COUNTED, LDCACHE)),
+        host("gpu02", checks=(LOADED,)),
+    ]),
+    "half-blind": (0, "verify", lambda: [host("gpu01", checks=(LOADED, COUNTED)), host("gpu02")]),
+    "would-change": (0, "plan", lambda: [
+        differing("gpu01", LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN),
+        differing("gpu02", LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN),
+        host("gpu03", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(LDCACHE, DIFFERS, NO_RUNTIME)),
+    ]),
+    "changed": (0, "apply", lambda: [
+        host("lab1", "changed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, changed=True)),
+    ]),
+    "failed": (1, "apply", lambda: [
+        host("gpu01", "failed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, error=ROLLED_BACK),
+             error=ROLLED_BACK),
+        host("gpu02", "failed", ComponentRun(TOOLKIT, error=HOSTILE), ComponentRun(DOCKER, attempted=False),
+             error=HOSTILE),
+    ]),
+    "unreachable": (4, "plan", lambda: [
+        host("gpu04", "unreachable", error=NO_ROUTE),
+        host("gpu05", "not_attempted"),
+        host("lab1"),
+    ]),
+    "pending": (7, "apply", lambda: [
+        host("gpu01", "pending", ComponentRun(TOOLKIT, changed=True), ComponentRun(RESTART, pending=WAITS),
+             checks=(LDCACHE, DIFFERS)),
+    ]),
+    "warnings": (0, "verify", lambda: [
+        host(f"gpu{n:02}", checks=(LOADED, UNPINNED, LDCACHE), notes=("ignored: ansible_pipelining",))
+        for n in range(1, 17)
+    ]),
+    "differs": (3, "verify", lambda: [differing("gpu01", DIFFERS, STUB, UNSEEN), host("gpu02", checks=(STUB,))]),
+    "uncomparable": (1, "plan", lambda: [blocked("would_change", ComponentRun(TOOLKIT))]),
+    "blind": (3, "verify", lambda: [blocked("failed")]),
+    "probed": (0, "probe", lambda: [host("gpu01", checks=())]),
+    "host-bug": (70, "plan", lambda: [host("gpu01", "failed", error=EngineError("KeyError: 'x'"))]),
+    "interrupted-late": (130, "apply", lambda: [
+        host("gpu01", "changed", ComponentRun(DOCKER, changed=True)),
+        host("gpu02", "not_attempted"),
+    ]),
+}  # fmt: skip
+#: Exit code, verb, and the error of a run without hosts; None: it was interrupted.
+ERRORS: dict[str, tuple[int, str, GpureadyError | None]] = {
+    "usage": (64, "plan", UsageError("no inventory: -i is missing", remedy="gpuready plan -i hosts.yaml")),
+    "no-verb": (64, "", UsageError("Missing command")),
+    "spec": (5, "apply", SpecErrors([MISSPELT])),
+    "nothing": (5, "plan", InventoryError("no host matches")),
+    "bug": (70, "verify", EngineError("bug in gpuready: ValueError: x")),
+    "interrupted": (130, "apply", None),
+}
+CODES = {name: code for name, (code, *_) in {**RUNS, **ERRORS}.items()}
 
 
 def sample(name: str) -> Run:
     """A fresh run by its name in :data:`CODES`."""
-    return {
-        "converged": lambda: run("apply", host("lab1", "ok", ComponentRun(SAME), ComponentRun(ABSENT)), host("lab2")),
-        "proven": lambda: run(
-            "verify", host("gpu01", checks=(LOADED, COUNTED, LDCACHE)), host("gpu02", checks=(LOADED,))
-        ),
-        "half-blind": lambda: run("verify", host("gpu01", checks=(LOADED, COUNTED)), host("gpu02")),
-        "would-change": lambda: run(
-            "plan",
-            host("gpu01", "would_change", *_changes(), checks=(LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN)),
-            host("gpu02", "would_change", *_changes(), checks=(LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN)),
-            host(
-                "gpu03", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(LDCACHE, DIFFERS, NO_RUNTIME)
-            ),
-        ),
-        "changed": lambda: run(
-            "apply", host("lab1", "changed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, changed=True))
-        ),
-        "failed": lambda: run(
-            "apply",
-            host(
-                "gpu01",
-                "failed",
-                ComponentRun(TOOLKIT, changed=True),
-                ComponentRun(DOCKER, error=ROLLED_BACK),
-                error=ROLLED_BACK,
-            ),
-            host(
-                "gpu02",
-                "failed",
-                ComponentRun(TOOLKIT, error=HOSTILE),
-                ComponentRun(DOCKER, attempted=False),
-                error=HOSTILE,
-            ),
-        ),
-        "unreachable": lambda: run(
-            "plan", host("gpu04", "unreachable", error=NO_ROUTE), host("gpu05", "not_attempted"), host("lab1")
-        ),
-        "pending": lambda: run(
-            "apply",
-            host(
-                "gpu01",
-                "pending",
-                ComponentRun(TOOLKIT, changed=True),
-                ComponentRun(RESTART, pending="until idle: class restart would affect web (nginx)"),
-                checks=(LDCACHE, DIFFERS),
-            ),
-        ),
-        "warnings": lambda: run(
-            "verify",
-            *(
-                host(f"gpu{n:02}", checks=(LOADED, UNPINNED, LDCACHE), notes=("ignored: ansible_pipelining",))
-                for n in range(1, 17)
-            ),
-        ),
-        "differs": lambda: run(
-            "verify",
-            host("gpu01", "would_change", *_changes(), checks=(DIFFERS, STUB, UNSEEN)),
-            host("gpu02", checks=(STUB,)),
-        ),
-        "uncomparable": lambda: run(
-            "plan",
-            host(
-                "gpu01", "would_change", ComponentRun(TOOLKIT), ComponentRun(BROKEN, error=ConvergeError(BROKEN.error))
-            ),
-        ),
-        "blind": lambda: run(
-            "verify", host("gpu01", "failed", ComponentRun(BROKEN, error=ConvergeError(BROKEN.error)))
-        ),
-        "probed": lambda: run("probe", host("gpu01", checks=())),
-        "host-bug": lambda: run("plan", host("gpu01", "failed", error=EngineError("KeyError: 'x'"))),
-        "usage": lambda: Run(
-            "plan", error=UsageError("no inventory: -i is missing", remedy="gpuready plan -i hosts.yaml")
-        ),
-        "no-verb": lambda: Run("", error=UsageError("Missing command")),
-        "spec": lambda: Run(
-            "apply",
-            error=SpecErrors([SpecError("unknown key", where=Where("hosts.yaml", 3), given="gpuz", near="gpus")]),
-        ),
-        "nothing": lambda: Run("plan", error=InventoryError("no host matches")),
-        "bug": lambda: Run("verify", error=EngineError("bug in gpuready: ValueError: x")),
-        "interrupted": lambda: Run("apply", interrupted=True),
-        "interrupted-late": lambda: run(
-            "apply",
-            host("gpu01", "changed", ComponentRun(DOCKER, changed=True)),
-            host("gpu02", "not_attempted"),
-            interrupted=True,
-        ),
-    }[name]()
-
-
-CODES = {
-    "converged": 0, "proven": 0, "half-blind": 0, "would-change": 0, "changed": 0, "failed": 1, "unreachable": 4,
-    "pending": 7, "warnings": 0, "differs": 3, "uncomparable": 1, "blind": 3, "probed": 0, "host-bug": 70, "usage": 64,
-    "no-verb": 64, "spec": 5, "nothing": 5, "bug": 70, "interrupted": 130, "interrupted-late": 130,
-}  # fmt: skip
+    if name in ERRORS:
+        _, verb, error = ERRORS[name]
+        return Run(verb, error=error, interrupted=error is None)
+    _, verb, hosts = RUNS[name]
+    return run(verb, *hosts(), interrupted=name == "interrupted-late")
 
 
 @pytest.mark.parametrize(("name", "code"), CODES.items())

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from gpuready.core.check import Check, Judged, Level, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
+from gpuready.core.check import Judged, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.core.documents import DocumentError, read_json
 from gpuready.core.errors import brief
-from gpuready.gpu.stress_figures import Gpu, cards, lost, several, uncorrected, why_not
+from gpuready.gpu.stress import Node, check
+from gpuready.gpu.stress_figures import Gpu, cards, dicts, lost, new_faults, several, why_not
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 #: Level of dcgmi diag -> seconds after which gpuready stops it: several times what NVIDIA's guide says it takes
 #: (seconds, under 2 minutes, under 30 minutes, 1 to 2 hours).
@@ -33,20 +33,13 @@ _MOST = 2000  # results that are read
 
 
 @dataclass
-class Diagnosis:
-    """The result of the diagnostic on one node. ``skipped``, ``unknown``: why it did not run, or says nothing.
-    ``fix``: what helps.
+class Diagnosis(Node):
+    """The result of the diagnostic on one node. ``settings``: findings that are no fault.
 
-    ``wrong``: faults, each with its GPU. ``settings``: findings that are no fault. ``passed``, ``left_out``: tests that
-    passed, and tests that DCGM skipped.
+    ``passed``, ``left_out``: tests that passed, and tests that DCGM skipped.
     """
 
-    skipped: str = ""
-    unknown: str = ""
-    fix: str = ""
     version: str = ""
-    gpus: list[Gpu] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -62,7 +55,7 @@ def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
     why, fix = why_not(runs, "the diagnostic")
     if why:
         return Diagnosis(unknown=why, fix=fix)
-    before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
+    before = runs.get("before", (0, ""))[1]
     gpus = cards(before)
     if any(gpu.mig for gpu in gpus):
         return Diagnosis(skipped="MIG is on: DCGM's diagnostic needs whole GPUs")
@@ -70,14 +63,9 @@ def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
         return Diagnosis(unknown="nvidia-smi lists no GPU")
     rc, out = runs.get("diag", (1, ""))
     found = _read(out, gpus, _by_id(runs.get("gpus", (0, ""))[1], gpus))
-    counted, now = uncorrected(before), uncorrected(after)
-    grown = [(gpu, now.get(gpu.uuid, 0) - counted.get(gpu.uuid, 0)) for gpu in gpus]
-    found.wrong += [f"{gpu}: {more} uncorrected memory errors during the diagnostic" for gpu, more in grown if more > 0]
+    found.wrong += new_faults(runs, gpus, "during the diagnostic")
     missing = lost(gpus, runs.get("after", (0, before)))
     found.wrong += [f"{gpu}: {missing[gpu.uuid]}" for gpu in gpus if gpu.uuid in missing]
-    xids = runs.get("xids", (0, ""))[1].strip()[:2000].splitlines()
-    if xids:
-        found.wrong.append(f"{len(xids)} new Xids in the kernel log: {xids[0][:160]}")
     if rc in (124, 137):
         found.unknown = "dcgmi diag did not end in time, and was stopped"
     elif rc and not (found.unknown or found.wrong or found.settings):
@@ -100,7 +88,7 @@ def _read(out: str, gpus: list[Gpu], by_id: Mapping[str, Gpu]) -> Diagnosis:
     version = root.get("version") or (metadata.get("version") if isinstance(metadata, dict) else "")
     found, odd, tested = Diagnosis(version=_text(version)[:20], gpus=gpus), list[str](), set[str]()
     left = _MOST
-    for test in (test for group in _dicts(root.get("test_categories")) for test in _dicts(group.get("tests"))):
+    for test in (test for group in dicts(root.get("test_categories")) for test in dicts(group.get("tests"))):
         name, statuses = brief(_text(test.get("name")), 60), set[str]()
         for result in _results(test)[:left]:
             left -= 1
@@ -129,7 +117,7 @@ def _read(out: str, gpus: list[Gpu], by_id: Mapping[str, Gpu]) -> Diagnosis:
 
 def _results(test: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The results of a test. Its summary is one if there are no others, or if it alone failed."""
-    results, summary = _dicts(test.get("results")), _dicts([test.get("test_summary")])
+    results, summary = dicts(test.get("results")), dicts([test.get("test_summary")])
     failed = [each for each in summary if _status(each) == "fail"]
     if results and not (failed and not any(_status(result) == "fail" for result in results)):
         return results
@@ -186,10 +174,6 @@ def _by_id(discovery: str, gpus: list[Gpu]) -> dict[str, Gpu]:
     return found
 
 
-def _dicts(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
 def judge(host: str, spec: NodeSpec, found: Diagnosis | None, today: date) -> Judged:
     """Judge one host; without a diagnosis, the spec asks for none."""
     verdict = _judge(spec, found) if found is not None else skip("dcgm.diag is not set")
@@ -214,18 +198,10 @@ def _judge(spec: NodeSpec, found: Diagnosis) -> Verdict:
     )
 
 
-def _alone(spec: NodeSpec, state: NodeState) -> Verdict:
-    return skip("runs only with gpuready verify --level stress")
-
-
-DIAG = Check(
+DIAG = check(
     "dcgm.diag",
-    Level.stress,
     "NVIDIA's diagnostic (dcgmi diag) found a fault in a GPU, or could not run: something uses the GPUs, DCGM is not "
     "installed, or its service nvidia-dcgm does not run.",
     "dcgmi diag -r 1; systemctl status nvidia-dcgm; dmesg | grep -E 'NVRM|Xid'",
     "fault: drain the node and run it again; if the same GPU fails, replace it; not installed: dcgm: {install: true}",
-    _alone,
-    gpu=True,
-    active=True,
 )

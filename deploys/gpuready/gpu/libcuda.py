@@ -37,9 +37,8 @@ def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
     loaded = state.driver.loaded
     version = library_version(linker.libs.get(listed[0], listed[0]))
     if loaded and version and version != loaded:
-        return fail(
-            f"the first libcuda.so.1 in the cache is {version}, but the loaded module is {loaded}", evidence=listed[0]
-        )
+        summary = f"the first libcuda.so.1 in the cache is {version}, but the loaded module is {loaded}"
+        return fail(summary, evidence=listed[0])
     return passed(f"ldconfig -p lists {listed[0]}")
 
 

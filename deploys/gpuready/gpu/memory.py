@@ -19,10 +19,9 @@ def _recovery(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
         return None
     if gpu.recovery == "None":
         return []
-    how = {"Reboot": "drain the node and reboot it", "Reset": RESET, "Drain and Reset": RESET}.get(gpu.recovery)
-    return [
-        Finding("fail", f"the driver asks for: {gpu.recovery}", how or "drain the node and do what the driver asks for")
-    ]
+    known = {"Reboot": "drain the node and reboot it", "Reset": RESET, "Drain and Reset": RESET}
+    remedy = known.get(gpu.recovery, "drain the node and do what the driver asks for")
+    return [Finding("fail", f"the driver asks for: {gpu.recovery}", remedy)]
 
 
 def _remap(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:

@@ -24,11 +24,9 @@ def _packages(spec: NodeSpec, state: NodeState) -> Verdict:
 def _first_boot(spec: NodeSpec, state: NodeState) -> Verdict:
     if state.cloud_init == "running" and _STATUS in state.files:
         return warn("cloud-init is still running: it may install, restart or reboot", "cloud-init status --wait")
-    return (
-        passed("cloud-init has finished")
-        if state.cloud_init == "done"
-        else skip("cloud-init does not run in this boot")
-    )
+    if state.cloud_init == "done":
+        return passed("cloud-init has finished")
+    return skip("cloud-init does not run in this boot")
 
 
 def _reboot(spec: NodeSpec, state: NodeState) -> Verdict:

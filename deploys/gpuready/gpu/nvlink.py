@@ -63,9 +63,8 @@ def _status(spec: NodeSpec, state: NodeState) -> Verdict:
     if len(speeds) > 1:
         return warn(f"links differ in speed: {', '.join(f'{speed:g}' for speed in sorted(speeds))} GB/s", RESET)
     first = next(gpu for gpu in linked.values() if gpu.up)
-    return passed(
-        f"{first.up} of {len(first.speed)} links are up on each of {len(linked)} GPUs, {min(speeds):g} GB/s each"
-    )
+    each = f"{first.up} of {len(first.speed)} links are up on each of {len(linked)} GPUs"
+    return passed(f"{each}, {min(speeds):g} GB/s each")
 
 
 def _down(gpu: Links) -> str:

@@ -51,9 +51,8 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
     if want is True and not there:
         return fail("no NVSwitch: none on the PCI bus, and no GPU is part of a fabric")
     if want is False and there:
-        return fail(
-            f"unexpected NVSwitch: {seen}", "correct hardware.nvswitch in the spec, or use the right machine type"
-        )
+        remedy = "correct hardware.nvswitch in the spec, or use the right machine type"
+        return fail(f"unexpected NVSwitch: {seen}", remedy)
     return passed(f"NVSwitch: {seen}" if there else "no NVSwitch, as the spec says")
 
 

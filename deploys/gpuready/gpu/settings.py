@@ -19,17 +19,11 @@ def _pcie(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
     if width is None or most is None:
         return None
     if width < most:
-        return [
-            Finding(
-                "fail", f"PCIe x{width} of x{most}", "drain the node and power-cycle it; if that fails, reseat the GPU"
-            )
-        ]
+        remedy = "drain the node and power-cycle it; if that fails, reseat the GPU"
+        return [Finding("fail", f"PCIe x{width} of x{most}", remedy)]
     if generation is not None and able is not None and generation < able:
-        return [
-            Finding(
-                "warn", f"PCIe reaches only generation {generation} of {able}", "check the PCIe settings in the BIOS"
-            )
-        ]
+        text = f"PCIe reaches only generation {generation} of {able}"
+        return [Finding("warn", text, "check the PCIe settings in the BIOS")]
     return []
 
 
@@ -82,9 +76,8 @@ def _uniform(spec: NodeSpec, state: NodeState) -> Verdict:
     firmware = {gpu.vbios for gpu in found}
     if len(firmware) > 1:
         seen = "; ".join(f"{gpu.bus}: {gpu.vbios}" for gpu in found)
-        return warn(
-            f"VBIOS versions differ: {', '.join(sorted(firmware))}", "flash all GPUs to the newer version", seen
-        )
+        differ = f"VBIOS versions differ: {', '.join(sorted(firmware))}"
+        return warn(differ, "flash all GPUs to the newer version", seen)
     return passed(f"{len(found)} GPUs {names.pop()}, VBIOS {firmware.pop()}")
 
 

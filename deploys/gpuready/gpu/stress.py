@@ -22,10 +22,10 @@ from gpuready.gpu.stress_figures import (
     floor,
     lost,
     measured,
+    new_faults,
     off,
     outliers,
     several,
-    uncorrected,
     unsteady,
     why_not,
 )
@@ -43,15 +43,16 @@ _SLOW = "compare its clocks, power and temperature under load: nvidia-smi -q -d 
 
 @dataclass
 class Node:
-    """The result of the load on one node. ``skipped``, ``unknown``: why it did not run. ``fix``: what helps."""
+    """The result of the load on one node. ``skipped``, ``unknown``: why it did not run, or says nothing.
+
+    ``fix``: what helps. ``wrong``: faults that are in no figure, each with its GPU.
+    """
 
     skipped: str = ""
     unknown: str = ""
     fix: str = ""
     gpus: list[Gpu] = field(default_factory=list)
-    xids: str = ""
-    uncorrected: dict[str, int] = field(default_factory=dict)
-    """UUID of a GPU -> the uncorrected memory errors that it counted during the load."""
+    wrong: list[str] = field(default_factory=list)
 
 
 def node(runs: Mapping[str, tuple[int, str]]) -> Node:
@@ -60,7 +61,7 @@ def node(runs: Mapping[str, tuple[int, str]]) -> Node:
     if why:
         return Node(unknown=why, fix=fix)
     rc, out = runs.get("stress", (1, "its output is incomplete"))
-    before, after = runs.get("before", (0, ""))[1], runs.get("after", (0, ""))[1]
+    before = runs.get("before", (0, ""))[1]
     if any(gpu.mig for gpu in cards(before)):
         return Node(skipped="MIG is on: there are no limits for a part of a GPU, and other parts may be in use")
     found = measured(before, out)
@@ -71,9 +72,7 @@ def node(runs: Mapping[str, tuple[int, str]]) -> Node:
     for gpu in found:
         if gpu.uuid in missing:
             gpu.errors["end"] = missing[gpu.uuid]
-    counted = uncorrected(before)
-    grown = {uuid: now - counted.get(uuid, 0) for uuid, now in uncorrected(after).items() if now > counted.get(uuid, 0)}
-    return Node(gpus=found, xids=runs.get("xids", (0, ""))[1].strip()[:2000], uncorrected=grown)
+    return Node(gpus=found, wrong=new_faults(runs, found, "under load"))
 
 
 class Fleet:
@@ -82,24 +81,22 @@ class Fleet:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = nodes
         gpus = {host: each.gpus for host, each in nodes.items()}
-        self.slow: dict[tuple[str, int], list[Slow]] = {}
-        for slow in outliers(gpus):
-            self.slow.setdefault((slow.host, slow.index), []).append(slow)
+        self.slow = outliers(gpus)
         self.disagreeing = disagreeing(gpus)
 
     def judge(self, host: str, spec: NodeSpec, today: date) -> list[Judged]:
         """Judge one host."""
         found, done = self.nodes[host], []
-        for check in CHECKS:
+        for each in CHECKS:
             if found.skipped:
                 verdict = skip(found.skipped)
-            elif check is RUN:
+            elif each is RUN:
                 verdict = _run(found)
             elif found.unknown or not found.gpus:
                 verdict = skip(f"see {RUN.id}")
             else:
-                verdict = _figures(check, found.gpus, self, host)
-            done.append(Judged(check, waived(check, spec, host, today, verdict)))
+                verdict = _figures(each, found.gpus, self, host)
+            done.append(Judged(each, waived(each, spec, host, today, verdict)))
         return done
 
 
@@ -108,15 +105,7 @@ def _run(found: Node) -> Verdict:
         return unknown(found.unknown, found.fix)
     if not found.gpus:
         return unknown("nvidia-smi lists no GPU")
-    wrong = [f"{gpu}: {what}: {why}" for gpu in found.gpus for what, why in gpu.errors.items()]
-    wrong += [
-        f"{gpu}: {found.uncorrected[gpu.uuid]} uncorrected memory errors under load"
-        for gpu in found.gpus
-        if gpu.uuid in found.uncorrected
-    ]
-    lines = found.xids.splitlines()
-    if lines:
-        wrong.append(f"{len(lines)} new Xids in the kernel log: {lines[0][:160]}")
+    wrong = [f"{gpu}: {what}: {why}" for gpu in found.gpus for what, why in gpu.errors.items()] + found.wrong
     if wrong:
         return fail(several(wrong), 'drain the node; for an Xid, run gpuready explain "Xid N"', "\n".join(wrong[1:9]))
     return passed(f"GPUs under load: {len(found.gpus)}, without an error ({found.gpus[0].software})")
@@ -126,12 +115,7 @@ def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
     metrics = METRICS[check.id]
     wrong = [line for gpu in gpus for line in _wrong(gpu, metrics, fleet, host)]
     slow = [line for gpu in gpus for line in _below(gpu, metrics)]
-    slow += [
-        _than_others(gpus, each)
-        for gpu in gpus
-        for each in fleet.slow.get((host, gpu.index), ())
-        if each.metric in metrics
-    ]
+    slow += [_than_others(gpus, each) for each in fleet.slow if each.host == host and each.metric in metrics]
     if wrong or slow:
         return fail(several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
     shown = [name for name in metrics if any(name in gpu.figures for gpu in gpus)]
@@ -209,7 +193,8 @@ def _alone(spec: NodeSpec, state: NodeState) -> Verdict:
     return skip("runs only with gpuready verify --level stress")
 
 
-def _check(id: str, cause: str, confirm: str, fix: str, *after: str) -> Check:
+def check(id: str, cause: str, confirm: str, fix: str, *after: str) -> Check:
+    """Build a check of GPUs under load, which a plain ``verify`` skips."""
     return Check(id, Level.stress, cause, confirm, fix, _alone, gpu=True, active=True, after=after)
 
 
@@ -222,7 +207,7 @@ WORDS = {
     "peer": "GPU to GPU",
     "reduce": "all-reduce, bus bandwidth",
 }
-RUN = _check(
+RUN = check(
     "stress.run",
     "The load test could not run, or failed: something uses the GPUs, the PyTorch of verify.torch or verify.image does "
     "not work, a GPU hung or lost its context, or the driver reported an error (Xid, uncorrectable memory error) under "
@@ -230,7 +215,7 @@ RUN = _check(
     "nvidia-smi; dmesg | grep -E 'NVRM|Xid'",
     "in use: drain the node first; Xid: gpuready explain 'Xid N'",
 )
-COMPUTE = _check(
+COMPUTE = check(
     "stress.compute",
     "A GPU computes wrong results, or multiplies more slowly than its model's limit or than the other GPUs. A result "
     "is wrong if it changes between passes, differs from the other GPUs of the model, or is too far from the exact "
@@ -239,7 +224,7 @@ COMPUTE = _check(
     "wrong: drain the node and replace the GPU; slow: look at clocks, power and temperature under load",
     RUN.id,
 )
-MEMORY = _check(
+MEMORY = check(
     "stress.memory",
     "A GPU's memory returns other values than were written, or copies more slowly than its model's limit.",
     "nvidia-smi -q -d ECC,ROW_REMAPPER",
@@ -247,7 +232,7 @@ MEMORY = _check(
     "clocks and temperature under load",
     RUN.id,
 )
-COPIES = _check(
+COPIES = check(
     "stress.copies",
     "Copies between host and GPU, or between GPUs, change the data or are slower than on the other GPUs: a PCIe link "
     "with fewer lanes, a GPU behind another socket, a lost NVLink.",
@@ -255,7 +240,7 @@ COPIES = _check(
     "see gpu.pcie, gpu.nvlink and gpu.p2p; compare the slots",
     RUN.id,
 )
-REDUCE = _check(
+REDUCE = check(
     "stress.reduce",
     "The sum over all GPUs of the node is wrong, or slower than on other nodes with these GPUs, because NVLink, the "
     "fabric manager or peer access differs.",

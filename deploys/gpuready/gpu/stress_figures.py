@@ -67,6 +67,11 @@ class Gpu:
     errors: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """The checksum of the product of each format."""
+        return {name: product.checksum for name, product in self.products.items()}
+
     def __str__(self) -> str:
         return f"GPU {self.index} ({self.uuid}, {self.slot})"
 
@@ -125,6 +130,15 @@ def uncorrected(text: str) -> dict[str, int]:
     return {row[1]: int(row[7]) for row in rows if len(row) == 8 and re.fullmatch("[0-9]{1,15}", row[7])}
 
 
+def new_faults(runs: Mapping[str, tuple[int, str]], gpus: Iterable[Gpu], when: str) -> list[str]:
+    """Return the memory errors that each GPU counted under load, and the Xids in the kernel log. ``when``: in words."""
+    before, after = (uncorrected(runs.get(name, (0, ""))[1]) for name in ("before", "after"))
+    grown = [(gpu, after.get(gpu.uuid, 0) - before.get(gpu.uuid, 0)) for gpu in gpus]
+    found = [f"{gpu}: {more} uncorrected memory errors {when}" for gpu, more in grown if more > 0]
+    xids = runs.get("xids", (0, ""))[1].strip()[:2000].splitlines()
+    return found + ([f"{len(xids)} new Xids in the kernel log: {xids[0][:160]}"] if xids else [])
+
+
 def measured(before: str, out: str) -> list[Gpu] | str:
     """Return the GPUs with what the program measured; or why it measured nothing."""
     try:
@@ -156,7 +170,7 @@ def _fill(gpu: Gpu, row: Mapping[str, Any]) -> None:
             )
     memory = _part(gpu, row, "memory", "memory")
     _keep(gpu, "memory", memory, "GB/s")
-    for piece in _list(memory.get("wrong"))[:1]:
+    for piece in dicts(memory.get("wrong"))[:1]:
         count, pieces = str(piece.get("words"))[:20], str(memory.get("pieces_wrong"))[:20]
         values = f"{_hex(piece.get('read'))} read where {_hex(piece.get('expected'))} was written"
         gpu.wrong["memory"] = f"{values} ({count} words of one piece; pieces with errors: {pieces})"
@@ -210,7 +224,8 @@ def _number(value: Any) -> float | None:
     return float(value) if good else None
 
 
-def _list(value: Any) -> list[Mapping[str, Any]]:
+def dicts(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings of a list; none if it is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -51,10 +51,8 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
 def _wrong(report: Mapping[str, Any], spec: NodeSpec) -> Verdict | None:
     warnings = "; ".join(map(str, report.get("warnings", [])))
     if error := error_in(report, "torch"):
-        return fail(
-            brief(f"{spec.verify.torch} cannot import torch: {error}", 400),
-            "set verify.torch to the environment's own python",
-        )
+        why = brief(f"{spec.verify.torch} cannot import torch: {error}", 400)
+        return fail(why, "set verify.torch to the environment's own python")
     name = f"torch {report['torch']}"
     if report.get("cuda") is None:
         return fail(f"{name} was built without CUDA", "install a CUDA build of torch: its version ends in +cuNNN")
@@ -62,9 +60,8 @@ def _wrong(report: Mapping[str, Any], spec: NodeSpec) -> Verdict | None:
         return fail(brief(f"{name} sees no GPU: {warnings or error_in(report, 'available') or 'no reason given'}", 400))
     want = spec.hardware.expected_gpus
     if want is not None and report.get("count") != want:
-        return fail(
-            f"{name} sees {report.get('count')} of {want} GPUs", "check CUDA_VISIBLE_DEVICES, MIG and nvidia-smi"
-        )
+        remedy = "check CUDA_VISIBLE_DEVICES, MIG and nvidia-smi"
+        return fail(f"{name} sees {report.get('count')} of {want} GPUs", remedy)
     for key, right, what in (("product", _PRODUCT, "a matrix product"), ("reduced", _REDUCED, "an NCCL all-reduce")):
         if error := error_in(report, key):
             built = ", ".join(report.get("architectures") or ())

@@ -81,24 +81,20 @@ def _inside_triton(spec: NodeSpec, state: NodeState) -> Verdict:
     if sight.cache is None and not sight.env.get("TRITON_LIBCUDA_PATH"):
         return skip(f"{spec.verify.image} has no ldconfig, so it does not contain Triton")
     if bad := [path for path in sight.listed("libcuda.so") if odd(sight.files.get(path, path)) == "stubs"]:
-        return fail(
-            f"the stub {bad[0]} is in the linker cache of {spec.verify.image}", "rebuild the image without that entry"
-        )
+        found = f"the stub {bad[0]} is in the linker cache of {spec.verify.image}"
+        return fail(found, "rebuild the image without that entry")
     if not (where := triton.triton3(sight)):
-        gone = triton.phantoms(sight)
-        what = (
-            f"the image's cache lists {gone[0]}, which does not exist" if gone else "ldconfig -p lists no libcuda.so.1"
-        )
+        what = "ldconfig -p lists no libcuda.so.1"
+        if gone := triton.phantoms(sight):
+            what = f"the image's cache lists {gone[0]}, which does not exist"
         return fail(f"Triton finds no libcuda in a container of {spec.verify.image}: {what}", evidence=_evidence(sight))
     if where not in {path.rpartition("/")[0] for path in sight.files}:
         return fail(f"TRITON_LIBCUDA_PATH of {spec.verify.image} is {where}, but {where} has no libcuda")
     if len({library_version(real) for real in triton.copies(sight)}) > 1:
         return warn(f"a container has several libcudas: {', '.join(triton.copies(sight))}")
     if not triton.triton2(sight):
-        return warn(
-            f"in a container {where} has libcuda.so.1: {_LINKS}",
-            "add the link to the image: ln -s libcuda.so.1 libcuda.so",
-        )
+        remedy = "add the link to the image: ln -s libcuda.so.1 libcuda.so"
+        return warn(f"in a container {where} has libcuda.so.1: {_LINKS}", remedy)
     return passed(f"Triton 2.x and 3.x find libcuda in a container: {where}")
 
 

@@ -34,14 +34,13 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
 
     ``record``: the text of the node's record, which the same exec writes. If it cannot, ``active`` has "record".
     """
-    image = spec.verify.image or "" if spec.verify.level != "config" else ""
-    smi = state.driver.smi
+    smi, runs = state.driver.smi, spec.verify.level != "config"
     values: dict[str, Any] = {
-        "image": image,
+        "image": spec.verify.image or "" if runs else "",
         "cuinit": cuinit(state.machine),
-        "torch": spec.verify.torch or "" if spec.verify.level != "config" else "",
+        "torch": spec.verify.torch or "" if runs else "",
         "torch_smoke": resources.document("probe/torch-smoke.py"),
-        "environments": [(one.env, one.name) for one in spec.torch_wheels] if spec.verify.level != "config" else [],
+        "environments": [(one.env, one.name) for one in spec.torch_wheels] if runs else [],
         "wheel_smoke": resources.document("wheels/smoke.py"),
         "ask": ASK[spec.toolkit.hardened],
         "hardened": "1" if spec.toolkit.hardened else "",
@@ -52,9 +51,7 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
         "scrape": scrape(spec),
         "gate": (GATE,) if spec.gate else (),
         "initramfs": state.boots.older_initramfs,
-        "images": [one.ref for one in named(spec.images)]
-        if spec.verify.level != "config" and state.driver.loaded
-        else [],
+        "images": [one.ref for one in named(spec.images)] if runs and state.driver.loaded else [],
         "record": record,
         "record_path": PATH,
     }

@@ -18,10 +18,10 @@ from gpuready.core.component import Change, Component, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.core.permission import permission, permissions, users
 from gpuready.operations import drain
-from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import ALLOWED, SELECTED, forget, host_plan, node_state, settled_state
-from gpuready.operations.outcome import ComponentOutcome, outcomes
+from gpuready.operations.outcome import Failed, outcomes
 from gpuready.operations.step import Pending, StepCommand
+from gpuready.report.run import ComponentRun
 
 
 @operation()
@@ -45,7 +45,7 @@ def component(
         host.noop(f"{item.name}: {plan.undecided}")
         return
     found = plan[item]
-    outcome = ComponentOutcome(found)
+    outcome = ComponentRun(found)
     if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
         outcomes(host)[item.name] = outcome
     if found.error:
@@ -75,7 +75,7 @@ def _allowed() -> Disruption:
 
 
 def _permitted(
-    item: Component, plan: Plan, outcome: ComponentOutcome
+    item: Component, plan: Plan, outcome: ComponentRun
 ) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
     needed = [done for name, done in outcomes(host).items() if plan.original or name in item.requires]
@@ -102,7 +102,7 @@ def _is_disrupted_later(item: Component, plan: Plan) -> bool:
 
 
 def _close(
-    item: Component, diff: tuple[Change, ...], plan: Plan, outcome: ComponentOutcome
+    item: Component, diff: tuple[Change, ...], plan: Plan, outcome: ComponentRun
 ) -> Generator[PyinfraCommand, None, None]:
     steps = item.converge(diff, plan.spec, plan.state)
     reply = None

@@ -6,18 +6,26 @@ They give pyinfra the hosts of gpuready's inventory and the operations. The engi
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.components.ledger.component import Ledger
-from gpuready.core.errors import GpureadyError
+from gpuready.core.check import concerning, run_checks
+from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.inventory.hosts import load
 from gpuready.node import BACK, NODE
+from gpuready.operations.active import run_active
 from gpuready.operations.component import component
 from gpuready.operations.connection import host_data
-from gpuready.operations.judge import judge
-from gpuready.operations.node_state import SPEC
+from gpuready.operations.node_state import SPEC, node_state
+from gpuready.operations.outcome import Failed
 from gpuready.operations.reboot import reboot
 from gpuready.report.human import skipped_lines
 from gpuready.report.run import Run
@@ -57,4 +65,25 @@ def withdraw() -> None:
 
 def verify() -> None:
     """Judge the host: one pyinfra operation, which fails if a check fails."""
-    judge(checks=CATALOGUE, name="verify")
+    judge(name="verify")
+
+
+@operation()
+def judge() -> Generator[PyinfraCommand, None, None]:
+    """Judge the host with two execs. The error lists each failed or unknown check."""
+    spec = host.data.get(SPEC)
+    try:
+        state = node_state(host)
+        concerned = concerning(CATALOGUE, spec, state)
+        if any(check.active for check in concerned):
+            state = run_active(host, state, spec)
+    except GpureadyError as e:
+        yield Failed(e)
+        return
+    judged = run_checks(concerned, spec, state, host.name, active=True, today=date.today())
+    bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
+    if bad:
+        lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]
+        yield Failed(ConvergeError("; ".join(lines)))
+    else:
+        host.noop(f"{len(judged)} checks, none failed")

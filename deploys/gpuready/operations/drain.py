@@ -84,9 +84,6 @@ class Kubectl(PyinfraCommand):
         self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
         self.away, self.trouble = away, ""
 
-    def __repr__(self) -> str:
-        return f"Kubectl({self.node})"
-
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Called by pyinfra. Stores trouble for the operation."""
         show(host, "kubectl drain" if self.away else "kubectl uncordon")
@@ -109,15 +106,7 @@ class Kubectl(PyinfraCommand):
     def _evict(self, host: Host) -> None:
         """Run kubectl drain. Show the pods that it waits for. Raises :class:`Pending` with the pods that stayed."""
         leaving, begun, shown = Leaving(), time.monotonic(), ""
-        words = [
-            "kubectl",
-            "drain",
-            self.node,
-            "--ignore-daemonsets",
-            f"--timeout={self.limit}s",
-            *_flags(self.options),
-        ]
-        with _started(words) as process:
+        with _started(["kubectl", "drain", self.node, *_flags(self.options, self.limit)]) as process:
             try:
                 for line in self._lines(process, begun + self.limit + 60):
                     if line:
@@ -192,9 +181,10 @@ def _started(words: list[str]) -> subprocess.Popen[bytes]:
         raise Pending(_MISSING) from None
 
 
-def _flags(options: KubectlOptions) -> list[str]:
-    """Return the flags of kubectl drain for these options."""
-    found = ["--delete-emptydir-data"] if options.delete_emptydir else []
+def _flags(options: KubectlOptions, limit: int) -> list[str]:
+    """Return the flags of kubectl drain for these options and this time limit in seconds."""
+    found = ["--ignore-daemonsets", f"--timeout={limit}s"]
+    found += ["--delete-emptydir-data"] if options.delete_emptydir else []
     found += ["--force"] if options.force else []
     found += [f"--pod-selector={options.selector}"] if options.selector is not None else []
     return found + ([f"--grace-period={options.grace}"] if options.grace is not None else [])

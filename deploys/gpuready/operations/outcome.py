@@ -1,30 +1,19 @@
-"""The outcome of each component on a host. The engine reads it from the host's connector data."""
+"""The outcome of each component on a host, in its connector data for the engine; and how pyinfra learns of an error."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready.core.compare import Comparison
 from gpuready.core.errors import GpureadyError
+from gpuready.report.mask import mask_text
+from gpuready.report.run import ComponentRun
+from gpuready.report.text import printable
 
 _KEY = "gpuready.outcomes"
-
-
-@dataclass
-class ComponentOutcome:
-    """The outcome of one component: its comparison, whether a step changed something, what it waits for, what failed.
-
-    ``touched``: a step that could change something started. ``reboot``: it needs a reboot and has permission.
-    """
-
-    found: Comparison
-    changed: bool = False
-    touched: bool = False
-    reboot: bool = False
-    pending: str = ""
-    error: GpureadyError | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,19 @@ def rebooted(host: Host) -> list[Reboot]:
     return found
 
 
-def outcomes(host: Host) -> dict[str, ComponentOutcome]:
+def outcomes(host: Host) -> dict[str, ComponentRun]:
     """Return the host's outcomes by component name, in the order in which they ran."""
-    found: dict[str, ComponentOutcome] = host.connector_data.setdefault(_KEY, {})
+    found: dict[str, ComponentRun] = host.connector_data.setdefault(_KEY, {})
     return found
+
+
+class Failed(PyinfraCommand):
+    """A command that always fails, so that pyinfra skips the rest for that host. The outcome holds the reason."""
+
+    def __init__(self, error: GpureadyError) -> None:
+        super().__init__()
+        self.error = error
+
+    def execute(self, state: Any, host: Any, connector_arguments: Any) -> bool:
+        host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
+        return False

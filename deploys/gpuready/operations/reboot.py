@@ -26,9 +26,8 @@ from gpuready.core.step import PENDING_EXIT, Script, Step
 from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
-from gpuready.operations.failed import Failed
 from gpuready.operations.node_state import SPEC, forget, node_state
-from gpuready.operations.outcome import Reboot, outcomes, rebooted
+from gpuready.operations.outcome import Failed, Reboot, outcomes, rebooted
 from gpuready.operations.step import Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
 from gpuready.spec.model import NodeSpec
@@ -87,9 +86,6 @@ class RebootCommand(PyinfraCommand):
         super().__init__()
         self.spec = spec
         self.error: GpureadyError | Pending | None = None
-
-    def __repr__(self) -> str:
-        return "RebootCommand()"
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Called by pyinfra. Stores failures for the operation."""

@@ -59,9 +59,6 @@ class StepCommand(PyinfraCommand):
         self.reply: Reply | None = None
         self.error: GpureadyError | Pending | None = None
 
-    def __repr__(self) -> str:
-        return f"StepCommand({self.step.name})"
-
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Run the step (called by pyinfra). A failure is stored in ``error`` for the operation."""
         show(host, self.step.summary or self.step.name)

@@ -1,15 +1,17 @@
-"""Load the GPUs of one idle node (templates/stress), with progress. No setting of the node changes."""
+"""Load the GPUs of one idle node (templates/stress, or DCGM's diagnostic). No setting of the node changes."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 
 from pyinfra.api.host import Host
 
 from gpuready.core import resources
 from gpuready.core.ignored_containers import words
 from gpuready.core.records import Records
+from gpuready.gpu.diag import LIMITS, Diagnosis, diagnosis
 from gpuready.gpu.stress import NO_TORCH, Node, node
 from gpuready.operations.active import ASK
 from gpuready.operations.step import show
@@ -18,7 +20,7 @@ from gpuready.spec.model import NodeSpec
 
 #: Seconds in addition to the load: to start torch, to allocate, to compare, and to wait for a GPU that hangs.
 _BESIDE = 300
-#: Seconds for the idle check, nvidia-smi and the container, before and after.
+#: Seconds for the idle check, nvidia-smi, and the container or the discovery, before and after.
 _AROUND = 300
 
 
@@ -48,14 +50,27 @@ def run_stress(host: Host, spec: NodeSpec, seconds: int) -> Node:
         node=slurm,
         ignore=ignored,
     )
+    return node(_run(host, script, "stress", limit(seconds)))
+
+
+def run_diag(host: Host, spec: NodeSpec, level: int) -> Diagnosis:
+    """Run ``dcgmi diag`` at a level, if nothing uses the GPUs. Closing the session ends it."""
+    slurm, *ignored = words(spec)
+    script = resources.script("dcgm/diag", level=level, limit=LIMITS[level], node=slurm, ignore=ignored)
+    show(host, f"dcgmi diag -r {level}")
+    return diagnosis(_run(host, script, "dcgmi diag", LIMITS[level]))
+
+
+def _run(host: Host, script: str, name: str, seconds: int) -> Mapping[str, tuple[int, str]]:
+    """Run the script of a load that takes at most ``seconds``; show its phases; return its records."""
     count_exec(host)
-    with Session(host, script, "stress") as session:
-        end = time.monotonic() + limit(seconds) + _AROUND
+    with Session(host, script, name) as session:
+        end = time.monotonic() + seconds + _AROUND
         while True:
             word, text = session.hear("phase", "begin", limit=max(1.0, end - time.monotonic()))
             if word == "begin":
                 break
-            show(host, f"stress: {re.sub('[^a-zA-Z -]', '', text)[:40]}")
+            show(host, f"{name}: {re.sub('[^a-zA-Z -]', '', text)[:40]}")
         records = Records(session.records(60))
         session.linger()
-        return node(records.runs)
+        return records.runs

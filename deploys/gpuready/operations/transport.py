@@ -357,22 +357,24 @@ def hang_up(host: Host) -> None:
         gevent.sleep(0)
 
 
+#: What sudo says -> what it means, and what helps.
+_REFUSALS = (
+    (("incorrect password", "Sorry, try again", "no password was provided"), "sudo refused the password",
+     "correct ansible_become_password, or the password for --ask-become-pass"),
+    (("password is required", "authentication is required", "askpass"), "sudo asks for a password",
+     "use --ask-become-pass, set ansible_become_password to env:NAME, or give the login user NOPASSWD in sudoers"),
+    (("sudo: not found", "sudo: command not found"), "the login user is not root, and there is no sudo",
+     "log in as root"),
+    (("not in the sudoers", "may not run sudo", "not allowed to"), "the login user may not use sudo",
+     "give it NOPASSWD in sudoers"),
+)  # fmt: skip
+
+
 def _refusal(text: str) -> UnreachableError:
     text = brief(text)
-    if "incorrect password" in text or "Sorry, try again" in text or "no password was provided" in text:
-        return UnreachableError(
-            "sudo refused the password", remedy="correct ansible_become_password, or the password for --ask-become-pass"
-        )
-    if "password is required" in text or "authentication is required" in text or "askpass" in text:
-        return UnreachableError(
-            "sudo asks for a password",
-            remedy="use --ask-become-pass, set ansible_become_password to env:NAME, or give the login user NOPASSWD in "
-            "sudoers",
-        )
-    if "sudo: not found" in text or "sudo: command not found" in text:
-        return UnreachableError("the login user is not root, and there is no sudo", remedy="log in as root")
-    if "not in the sudoers" in text or "may not run sudo" in text or "not allowed to" in text:
-        return UnreachableError("the login user may not use sudo", remedy="give it NOPASSWD in sudoers")
+    for words, message, remedy in _REFUSALS:
+        if any(word in text for word in words):
+            return UnreachableError(message, remedy=remedy)
     if not text:
         return ConnectionLost("the node closed the session without a message", remedy=_AGAIN)
     return UnreachableError(f"no root shell: {text}")

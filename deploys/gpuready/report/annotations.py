@@ -111,9 +111,9 @@ def _of_hosts(run: Run) -> Iterator[Note]:
     failing = {
         (judged.check.id, host.name) for host in run.hosts for judged in host.checks if counts(run.verb, host, judged)
     }
-    for told in blocks.verdict_blocks(run):
-        level = "error" if any((told.check, name) in failing for name in told.hosts) else "warning"
-        yield Note(level, told.check, _with_fix(f"{told.status}: {told.summary}", told.remedy), tuple(told.hosts))
+    for (check, told), hosts in blocks.verdict_blocks(run).items():
+        level = "error" if any((check, name) in failing for name in hosts) else "warning"
+        yield Note(level, check, _with_fix(f"{told.status}: {told.summary}", told.remedy), tuple(hosts))
     for host in run.hosts:
         for answer in host.answers:
             if not answer.runs:

@@ -38,8 +38,8 @@ def _lines(each: Attached) -> Iterator[str]:
     for port in each.ports:
         if port.reason:
             told = f"no GID index: {port.reason}"
+        elif port.gid_index is None:
+            told = "InfiniBand"
         else:
-            told = (
-                f"GID index {port.gid_index} ({port.address}, RoCE v2)" if port.gid_index is not None else "InfiniBand"
-            )
+            told = f"GID index {port.gid_index} ({port.address}, RoCE v2)"
         yield f"    port {port.port}: {told}"

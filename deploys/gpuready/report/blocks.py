@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from gpuready.core.check import Judged
+from gpuready.core.check import Judged, Verdict
 from gpuready.core.component import Disruption, Value
 from gpuready.core.errors import GpureadyError
 from gpuready.report.mask import mask_value
@@ -20,7 +20,7 @@ _LONGEST = 400
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){2,7}\]?", re.IGNORECASE)
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
-VerdictKey = tuple[str, str, str, str, str]
+VerdictKey = tuple[str, Verdict]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
 
 
@@ -52,21 +52,9 @@ class DiffBlock:
     errors: ByText = field(default_factory=dict)
 
 
-@dataclass
-class VerdictBlock:
-    """One check with one verdict, and the hosts that share it."""
-
-    status: str
-    check: str
-    summary: str
-    evidence: str
-    remedy: str
-    hosts: Names = field(default_factory=list)
-
-
 def status_text(run: Run, host: HostRun, item: ComponentRun) -> str:
     """What happened, or would happen, to a component's difference; empty when there is none."""
-    if item.error is not None or item.found.error:
+    if item.error is not None:
         return "failed" if run.changes and item.found.diff and not item.found.error else "blocked"
     if not item.found.diff:
         return ""
@@ -135,8 +123,6 @@ def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
         block.waits.setdefault((waits,), []).append(host.name)
     if item.error is not None:
         block.errors.setdefault(told(item.error), []).append(host.name)
-    elif found.error:
-        block.errors.setdefault((found.error, ""), []).append(host.name)
 
 
 def told(error: GpureadyError) -> tuple[str, str]:
@@ -182,21 +168,20 @@ def skipped_blocks(run: Run) -> dict[str, Names]:
     return grouped((host.reason, host.name) for host in run.skipped)
 
 
-def verdict_blocks(run: Run) -> list[VerdictBlock]:
-    """Distinct verdicts worth reading, the worst first; without those of :func:`consequences`."""
-    found: dict[VerdictKey, VerdictBlock] = {}
-    for host in run.hosts:
-        for judged in worth_telling(run, host):
-            if not _follows(run, host, judged):
-                key = verdict_key(judged)
-                found.setdefault(key, VerdictBlock(*key)).hosts.append(host.name)
-    return sorted(found.values(), key=lambda block: TOLD.index(block.status))
+def verdict_blocks(run: Run) -> dict[VerdictKey, Names]:
+    """Distinct verdicts worth reading -> hosts, the worst first; without those of :func:`consequences`."""
+    found = grouped(
+        (verdict_key(judged), host.name)
+        for host in run.hosts
+        for judged in worth_telling(run, host)
+        if not _follows(run, host, judged)
+    )
+    return dict(sorted(found.items(), key=lambda item: TOLD.index(item[0][1].status)))
 
 
 def verdict_key(judged: Judged) -> VerdictKey:
-    """What the hosts of one :class:`VerdictBlock` share."""
-    verdict = judged.verdict
-    return verdict.status, judged.check.id, verdict.summary, verdict.evidence, verdict.remedy
+    """The id of a check, and its verdict."""
+    return judged.check.id, judged.verdict
 
 
 def consequences(run: Run) -> dict[tuple[str, ...], Names]:

@@ -114,7 +114,7 @@ def _components(run: Run, host: HostRun) -> Seen:
     for item in host.components:
         fine = "as wanted" if item.found.applies else "does not apply"
         word = blocks.status_text(run, host, item) or fine
-        found[item.found.name] = (word, str(item.error or item.found.error or ""))
+        found[item.found.name] = (word, str(item.error or ""))
     return found
 
 
@@ -147,17 +147,13 @@ def document(found: Changes) -> dict[str, Any]:
         "vanished": found.vanished,
         "hosts": {
             name: [
-                {"kind": each.kind, "name": each.name, "before": _masked(each.before), "after": _masked(each.after),
-                 "detail": mask_text(each.detail)}
+                {"kind": each.kind, "name": each.name, "before": each.before and mask_text(each.before),
+                 "after": each.after and mask_text(each.after), "detail": mask_text(each.detail)}
                 for each in changed
             ]
             for name, changed in found.hosts.items()
         },
     }  # fmt: skip
-
-
-def _masked(text: str | None) -> str | None:
-    return None if text is None else mask_text(text)
 
 
 def human(found: Changes, *, color: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpuready.core.host_list import hostlist
 from gpuready.cuda.predict import MINOR_LIMITS
 from gpuready.report.page import page
-from gpuready.report.text import Painter, count
+from gpuready.report.text import Painter, columns, count, grouped
 
 if TYPE_CHECKING:
     from gpuready.report.run import Run
@@ -45,36 +45,26 @@ def answer_page(answer: Answer, *, color: bool) -> str:
 
 def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
     """The table, then every distinct answer that is worth reading, with its hosts."""
-    from gpuready.report.result import answer_document
-
     names = list(dict.fromkeys(answer.image for host in run.hosts for answer in host.answers))
     if not names:
         return
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for host in run.hosts:
-        by_name = {answer.image: answer.word for answer in host.answers}
-        rows.setdefault(tuple(by_name.get(name, "-") for name in names), []).append(host.name)
-    told_hosts = {cells: hostlist(hosts) for cells, hosts in rows.items()}
-    first = max(map(len, told_hosts.values()))
-    widths = [max(len(name), *(len(cells[at]) for cells in rows)) for at, name in enumerate(names)]
-    head = "  ".join(f"{name:<{width}}" for name, width in zip(names, widths, strict=True))
-    yield [f"{'':<{first}}  {head}".rstrip()] + [
-        f"{hosts:<{first}}  " + "  ".join(_cell(cell, width, paint) for cell, width in zip(cells, widths, strict=True))
-        for cells, hosts in told_hosts.items()
-    ]
-    blocks: dict[str, tuple[Answer, list[str]]] = {}
+    words = {host.name: {answer.image: answer.word for answer in host.answers} for host in run.hosts}
+    lines = grouped((tuple(of.get(name, "-") for name in names), host) for host, of in words.items())
+    rows = ((hostlist(hosts), *(_cell(cell, paint) for cell in cells)) for cells, hosts in lines.items())
+    yield columns([("", *names), *rows])
+    alike: dict[tuple[str, ...], tuple[Answer, list[str]]] = {}
     for host in run.hosts:
         for answer in host.answers:
-            blocks.setdefault(repr(answer_document(answer)), (answer, []))[1].append(host.name)
-    for answer, on in blocks.values():
+            alike.setdefault((answer.image, *told(answer, paint)), (answer, []))[1].append(host.name)
+    for answer, on in alike.values():
         said = [note for note in _notes(answer) if note != MINOR_LIMITS]
         if said or not answer.runs or not (answer.found and answer.found.certain):
             yield told(answer, paint, f"{answer.image} on {hostlist(on)}: ")
 
 
-def _cell(text: str, width: int, paint: Painter) -> str:
+def _cell(text: str, paint: Painter) -> str:
     style = "green" if text.rstrip("?") in ("NATIVE", "MINOR", "FORWARD") else "dim" if text == "-" else "red"
-    return paint(style, f"{text:<{width}}")
+    return paint(style, text)
 
 
 def tally(run: Run) -> str:

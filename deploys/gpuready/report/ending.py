@@ -9,10 +9,9 @@ from collections import Counter
 
 from gpuready.report import blocks, fabric
 from gpuready.report.compat_report import tally
-from gpuready.report.coverage import gpu_checks, run_level
 from gpuready.report.exitcode import counts, meaning
 from gpuready.report.run import HostRun, Run
-from gpuready.report.text import Painter, count
+from gpuready.report.text import Painter, columns, count
 
 _OUTCOMES = {
     "ok": ("ok", "green"),
@@ -30,16 +29,11 @@ _UNJUDGED = ("probe", "nccl", "docker-args", "status")
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  3 execs  4.1 s``, in columns."""
-    rows = [
-        (host.name, host_word(run, host), host_counts(run, host), count(host.execs, "exec"), f"{host.seconds:.1f} s")
+    return columns([
+        (host.name, paint(host_style(run, host), host_word(run, host)), host_counts(run, host),
+         f"{count(host.execs, 'exec')}  {host.seconds:.1f} s")
         for host in run.hosts
-    ]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    return [
-        f"{row[0]:<{widths[0]}}  {paint(host_style(run, host), f'{row[1]:<{widths[1]}}')}  {row[2]:<{widths[2]}}  "
-        f"{row[3]}  {row[4]}"
-        for row, host in zip(rows, run.hosts, strict=True)
-    ]
+    ])  # fmt: skip
 
 
 def host_word(run: Run, host: HostRun) -> str:
@@ -80,7 +74,7 @@ def host_counts(run: Run, host: HostRun) -> str:
     parts.append(f"{count(passing, 'check')} passed")
     words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
-    gpu = [count(gpu_checks(host), "GPU check")] if run.fabric is None else []
+    gpu = [count(host.gpu_checks, "GPU check")] if run.fabric is None else []
     return ", ".join([*parts, *gpu])
 
 
@@ -92,36 +86,27 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.declined:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: declined')}; {_tally(run)}; exit {code}{why}"
-    if run.attaching:
-        return _attaching(run, code, paint)
-    depth = run_level(run)
+    depth = run.level
     reached = f"level {depth.name}" if depth is not None else "no level reached"
     checks = _gpu_words(run) if run.fabric is None else fabric.ending(run)
+    judged = "" if run.attaching else f"; {reached}, {checks}"
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}; {reached}, {checks}; exit {code} ({meaning(code, run.verb)})"
+        return f"{verdict}: {_tally(run)}{judged}; exit {code} ({meaning(code, run.verb)})"
+    if any(host.outcome == "would_change" for host in run.hosts):
+        return f"{_tally(run)}, nothing was changed{judged}" + (f"; exit {code}" if code else "")
+    if run.attaching:
+        return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached{_left(run)}"
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
     if run.verb in _UNJUDGED:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
-    if run.back and not any(host.outcome == "would_change" for host in run.hosts):
+    if run.back:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
-    if any(host.outcome == "would_change" for host in run.hosts):
-        return f"{_tally(run)}, nothing was changed; {reached}, {checks}" + (f"; exit {code}" if code else "")
     failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
-
-
-def _attaching(run: Run, code: int, paint: Painter) -> str:
-    """Of ``gpuready rdma``, which judges no node."""
-    if code:
-        verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}; exit {code} ({meaning(code, run.verb)})"
-    if any(host.outcome == "would_change" for host in run.hosts):
-        return f"{_tally(run)}, nothing was changed"
-    return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached{_left(run)}"
 
 
 def _whose(run: Run) -> str:
@@ -145,7 +130,7 @@ def _praise(run: Run) -> str:
 
     An apply that changed nothing ran no active check, so it only says "OK".
     """
-    proved = run.hosts and all(map(gpu_checks, run.hosts))
+    proved = run.hosts and all(host.gpu_checks for host in run.hosts)
     known = run.verb == "verify" or (run.verb == "apply" and all(map(_examined, run.hosts)))
     return "ready" if proved and known else "OK"
 
@@ -157,8 +142,8 @@ def _examined(host: HostRun) -> bool:
 
 
 def _gpu_words(run: Run) -> str:
-    total = sum(map(gpu_checks, run.hosts))
-    without = sum(not gpu_checks(host) for host in _worked(run))
+    total = sum(host.gpu_checks for host in run.hosts)
+    without = sum(not host.gpu_checks for host in _worked(run))
     blind = f", none on {count(without, 'host')}" if total and without else ""
     return f"{count(total, 'GPU check')}{blind}"
 

@@ -11,7 +11,7 @@ from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.page import labelled
 from gpuready.report.run import Run
-from gpuready.report.text import Painter, count, grouped, lines, printable
+from gpuready.report.text import Painter, columns, count, grouped, lines, printable
 from gpuready.tools.fabric.commands import TESTS
 
 if TYPE_CHECKING:
@@ -79,21 +79,17 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
 def _matrix(matrix: Matrix, paint: Painter) -> Iterator[str]:
     test = TESTS[matrix.test]
     yield f"{paint('bold', test.title)}, {test.unit}; from row to column"
-    names = list(matrix.hosts)
-    cells = [[matrix.cells.get((row, column)) for column in matrix.hosts] for row in matrix.hosts]
-    texts = [
-        ["-" if i == j else "" if cell is None else shown(cell) for j, cell in enumerate(row)]
-        for i, row in enumerate(cells)
-    ]
-    first = max(map(len, names))
-    widths = [max(len(name), *(len(row[j]) for row in texts)) for j, name in enumerate(names)]
-    yield "  ".join([" " * first, *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))]).rstrip()
-    for name, row, line in zip(names, cells, texts, strict=True):
-        painted = [
-            paint("" if cell is None or cell.status == "pass" else _STYLES[cell.status], f"{text:>{width}}")
-            for cell, text, width in zip(row, line, widths, strict=True)
-        ]
-        yield "  ".join([f"{name:<{first}}", *painted]).rstrip()
+    rows = [("", *matrix.hosts)]
+    for name in matrix.hosts:
+        cells = ("-" if to == name else _cell(matrix.cells.get((name, to)), paint) for to in matrix.hosts)
+        rows.append((name, *cells))
+    yield from columns(rows, ">")
+
+
+def _cell(found: Finding | None, paint: Painter) -> str:
+    if found is None:
+        return ""
+    return paint("" if found.status == "pass" else _STYLES[found.status], shown(found))
 
 
 def _extremes(matrix: Matrix) -> Iterator[str]:

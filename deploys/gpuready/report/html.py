@@ -26,6 +26,7 @@ from gpuready.report.text import Painter, count, grouped, one_line, printable
 if TYPE_CHECKING:
     import jinja2
 
+Verdicts = dict[blocks.VerdictKey, blocks.Names]
 _PLAIN = Painter(False)
 #: Up to so many hosts each has a row in the matrix; of more, hosts with the same row share it.
 _MOST_ROWS = 50
@@ -63,7 +64,7 @@ _COMPONENTS = {
 }
 _NOT_HERE = Mark("–", "does not apply")
 _NOTHING = Mark(" ", "not judged")
-_OUTCOMES = {"ok": "g", "changed": "g", "would_change": "l", "pending": "l", "skipped": "l"}
+_TONES = {"red": "b", "green": "g", "yellow": "l"}
 
 
 @dataclass
@@ -132,7 +133,7 @@ def html(run: Run, code: int) -> str:
         columns=columns,
         left_out=left_out,
         rows=rows,
-        legend=_legend(rows),
+        legend=dict.fromkeys(mark for row in rows for mark in row.cells if mark != _NOTHING),
         diffs=diffs,
         classes=CLASSES,
         changing=run.verb != "verify" and not run.attaching,
@@ -191,9 +192,8 @@ def _hash(text: str) -> str:
 
 
 def _outcome(run: Run, host: HostRun) -> Mark:
-    tone = "b" if host_style(run, host) == "red" else _OUTCOMES.get(host.outcome, "b")
-    if run.verb == "verify" and host.outcome == "would_change":
-        tone = "b"
+    differs = run.verb == "verify" and host.outcome == "would_change"
+    tone = "b" if differs else _TONES[host_style(run, host)]
     return Mark({"g": "✓", "b": "✗"}.get(tone, "Δ" if host.outcome == "would_change" else "…"),
                 host_word(run, host), tone)  # fmt: skip
 
@@ -232,15 +232,10 @@ def _mark(run: Run, host: HostRun, item: Any) -> Mark:
     return _COMPONENTS[blocks.status_text(run, host, item)]
 
 
-def _legend(rows: list[Row]) -> list[Mark]:
-    return [mark for mark in dict.fromkeys(mark for row in rows for mark in row.cells) if mark != _NOTHING]
-
-
-def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: list[blocks.VerdictBlock]) -> list[Section]:
+def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> list[Section]:
     """In the order of the hosts; hosts that are alike share one."""
     shared_diffs = {(b.component, b.status_text, b.keys): i for i, b in enumerate(diffs, 1) if len(b.hosts) > 1}
-    shared = {(b.status, b.check, b.summary, b.evidence, b.remedy): i for i, b in enumerate(verdicts, 1)
-              if len(b.hosts) > 1}  # fmt: skip
+    shared = {key: i for i, (key, hosts) in enumerate(verdicts.items(), 1) if len(hosts) > 1}
     found: dict[object, Section] = {}
     for host in run.everyone:
         parts, idle, seen = [], dict[str, list[str]](), []

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gpuready.core.check import DECIDE, UNDECIDED
+from gpuready.core.check import DECIDE, UNDECIDED, Verdict
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.hosts import CHOOSE
 from gpuready.report import compat_report, fabric, facts, nccl, status
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
-    VerdictBlock,
     consequences,
     diff_blocks,
     error_blocks,
@@ -46,7 +45,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     head = _headline(run) if run.fabric is None else fabric.headline(run)
     parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
     if run.fabric is None:
-        parts += [_verdict(block, paint) for block in verdict_blocks(run)]
+        parts += [_verdict(*key, hosts, paint) for key, hosts in verdict_blocks(run).items()]
         parts += [consequence_lines(run, paint)]
     parts += [
         *answer_blocks(run, paint),
@@ -131,10 +130,8 @@ def _batches(run: Run) -> list[str]:
 def _classes(block: DiffBlock) -> list[str]:
     if not block.keys or block.status_text == "blocked":
         return []
-    if len(block.classes) == 1:
-        name = next(iter(block.classes))
-        return [f"  impact:  {name}: {CLASSES[name]}"]
-    return [f"  impact:  {name}: {CLASSES[name]} ({hostlist(on)})" for name, on in block.classes.items()]
+    shown = {name: "" if on == block.hosts else f" ({hostlist(on)})" for name, on in block.classes.items()}
+    return [f"  impact:  {name}: {CLASSES[name]}{where}" for name, where in shown.items()]
 
 
 def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: DiffBlock) -> list[str]:
@@ -155,14 +152,14 @@ def _component_errors(block: DiffBlock) -> list[str]:
     return found
 
 
-def _verdict(block: VerdictBlock, paint: Painter) -> list[str]:
-    word = paint(_STATUS[block.status], block.status.upper())
-    first, *rest = lines(block.summary, "       ")
+def _verdict(check: str, verdict: Verdict, hosts: Sequence[str], paint: Painter) -> list[str]:
+    word = paint(_STATUS[verdict.status], verdict.status.upper())
+    first, *rest = lines(verdict.summary, "       ")
     return [
-        f"{word}  {paint('bold', block.check)} on {hostlist(block.hosts)}: {first}",
+        f"{word}  {paint('bold', check)} on {hostlist(hosts)}: {first}",
         *rest,
-        *labelled("seen", block.evidence, "  "),
-        *labelled("fix", block.remedy, "  "),
+        *labelled("seen", verdict.evidence, "  "),
+        *labelled("fix", verdict.remedy, "  "),
     ]
 
 

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core.errors import GpureadyError
+from gpuready.core.check import Verdict
 from gpuready.report.blocks import keys, status_text
 from gpuready.report.compat_report import told
 from gpuready.report.exitcode import counts
@@ -20,6 +20,7 @@ from gpuready.report.text import Painter
 from gpuready.report.xml import document
 from gpuready.tools.compat.answer import Answer
 from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.fabric.verdict import Finding
 
 _COUNTED = ("failure", "error", "skipped")
 
@@ -32,7 +33,13 @@ def junit(run: Run, code: int) -> str:
     if run.fabric is not None:
         root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
     for host in run.everyone:
-        root.append(_suite(host.name, host.seconds, _cases(run, host)))
+        cases = [
+            _host_case(host),
+            *(_component_case(run, host, item) for item in host.components),
+            *_check_cases(run, host),
+            *(_answer_case(host.name, answer) for answer in host.answers),
+        ]
+        root.append(_suite(host.name, host.seconds, cases))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     return document(root)
@@ -51,15 +58,6 @@ def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
         suite.set(plural, str(sum(case.find(kind) is not None for case in cases)))
     suite.extend(cases)
     return suite
-
-
-def _cases(run: Run, host: HostRun) -> list[ET.Element]:
-    return [
-        _host_case(host),
-        *(_component_case(run, host, item) for item in host.components),
-        *_check_cases(run, host),
-        *(_answer_case(host.name, answer) for answer in host.answers),
-    ]
 
 
 def _answer_case(host: str, answer: Answer) -> ET.Element:
@@ -87,10 +85,8 @@ def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
     case = _case(f"{host.name}.component", item.found.name)
     word = status_text(run, host, item)
     lines = "\n".join(map(str, keys(item)))
-    error: GpureadyError | None = item.error
-    if error is not None or item.found.error:
-        message = str(error) if error is not None else item.found.error
-        _add(case, "failure", message, f"{message}\n{error.remedy if error is not None else ''}\n{lines}".strip())
+    if item.error is not None:
+        _add(case, "failure", str(item.error), f"{item.error}\n{item.error.remedy}\n{lines}".strip())
     elif not item.found.applies:
         _add(case, "skipped", item.found.reason or "does not apply")
     elif item.pending:
@@ -107,12 +103,7 @@ def _check_cases(run: Run, host: HostRun) -> list[ET.Element]:
     for judged in host.checks:
         verdict = judged.verdict
         case = _case(f"{host.name}.check", judged.check.id)
-        if counts(run.verb, host, judged):
-            kind = "failure" if verdict.status == "fail" else "error"
-            _add(case, kind, verdict.summary, f"{verdict.summary}\n{verdict.remedy}".strip())
-        elif verdict.status not in ("pass", "warn"):
-            prefix = "" if verdict.status == "skip" else f"{verdict.status}: "
-            _add(case, "skipped", prefix + verdict.summary)
+        _judge(case, verdict, counted=counts(run.verb, host, judged))
         cases.append(_output(case, "\n".join(filter(None, (
             f"{verdict.status}: {verdict.summary}", verdict.evidence, verdict.remedy)))))  # fmt: skip
     return cases
@@ -124,13 +115,18 @@ def _findings(fabric: FabricRun) -> list[ET.Element]:
     for each in fabric.findings:
         case = _case(f"fabric.{each.test}", str(each))
         case.set("time", f"{each.seconds:.3f}")
-        if each.status in ("fail", "unknown"):
-            kind = "failure" if each.status == "fail" else "error"
-            _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())
-        elif each.status == "skip":
-            _add(case, "skipped", each.summary)
+        _judge(case, each, counted=each.status in ("fail", "unknown"))
         cases.append(_output(case, f"{each.summary}\n{each.proof}".strip()))
     return cases
+
+
+def _judge(case: ET.Element, each: Verdict | Finding, *, counted: bool) -> None:
+    if counted:
+        kind = "failure" if each.status == "fail" else "error"
+        _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())
+    elif each.status not in ("pass", "warn"):
+        prefix = "" if each.status == "skip" else f"{each.status}: "
+        _add(case, "skipped", prefix + each.summary)
 
 
 def _case(classname: str, name: str) -> ET.Element:

@@ -26,8 +26,13 @@ class NcclAnswer:
 
 def lines(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
     """The blocks of the human report."""
-    blocks = [_wires(answers, paint), _ports(answers, paint), _refused(answers, paint), _launches(answers, paint)]
-    return [*_settings(answers, paint), *blocks]
+    blocks = {
+        "interfaces for TCP": _wires(answers),
+        "ports of the fabric": columns(_ports(answers)),
+        "ports that are not used": _refused(answers),
+    }
+    told = [[paint("bold", title), *(f"    {row}" for row in rows)] for title, rows in blocks.items() if rows]
+    return [*_settings(answers, paint), *told, _launches(answers, paint)]
 
 
 def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
@@ -39,22 +44,20 @@ def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]
     ]
 
 
-def _ports(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
-    rows = [
+def _ports(answers: dict[str, NcclAnswer]) -> list[tuple[str, ...]]:
+    return [
         (name, each.port.name, each.port.transport, _gid(each), _place(each), _speed(each))
         for name, answer in answers.items()
         for each in answer.settings.choices.chosen
     ]
-    return [paint("bold", "ports of the fabric"), *(f"    {row}" for row in columns(rows))] if rows else []
 
 
-def _wires(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
-    told = [
-        f"    {name}  {wire}  {f'{wire.line_gbps:g} Gb/s' if wire.line_gbps else 'speed unknown'}"
+def _wires(answers: dict[str, NcclAnswer]) -> list[str]:
+    return [
+        f"{name}  {wire}  {f'{wire.line_gbps:g} Gb/s' if wire.line_gbps else 'speed unknown'}"
         for name, answer in answers.items()
         for wire in answer.settings.wires
     ]
-    return [paint("bold", "interfaces for TCP"), *told] if told else []
 
 
 def _gid(each: Chosen) -> str:
@@ -71,11 +74,10 @@ def _speed(each: Chosen) -> str:
     return f"{each.port.rate_gbps:g} Gb/s by RDMA's word" if each.port.rate_gbps else "speed unknown"
 
 
-def _refused(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+def _refused(answers: dict[str, NcclAnswer]) -> list[str]:
     refused = ((name, each) for name, answer in answers.items() for each in answer.settings.choices.refused)
     found = grouped(((each.port.name, each.reason), name) for name, each in refused)
-    told = [f"    {port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
-    return [paint("bold", "ports that are not used"), *told] if told else []
+    return [f"{port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
 
 
 def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:

@@ -1,4 +1,7 @@
-"""What every text for people is made of: paragraphs, labelled lines, and the error of a whole run."""
+"""What every text for people is made of: paragraphs, labelled lines, and the error of a whole run.
+
+Apart from text.py, because ``--help`` needs no masks.
+"""
 
 from __future__ import annotations
 

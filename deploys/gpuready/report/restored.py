@@ -6,7 +6,6 @@ release does not know are ignored, as every reader of the document should.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ipaddress import ip_address, ip_interface
 from typing import Any
 
@@ -219,9 +218,5 @@ def _fabric(found: result.Fabric) -> FabricRun:
 
 
 def _finding(each: result.Finding) -> Finding:
-    plain: Mapping[str, Any] = {name: getattr(each, name) for name in result.Finding.model_fields if name != "unit"}
-    return Finding(**{**plain, "server": _end(each.server), "client": _end(each.client), "more": dict(each.more)})
-
-
-def _end(each: result.End) -> End:
-    return End(**each.model_dump())
+    found = each.model_dump(exclude={"unit"})
+    return Finding(**{**found, "server": End(**found["server"]), "client": End(**found["client"])})

@@ -21,12 +21,8 @@ from gpuready.core.component import Disruption
 from gpuready.core.errors import GpureadyError
 from gpuready.core.versions import driver
 from gpuready.cuda.predict import VERDICTS
-from gpuready.gpu.stress_figures import Gpu as Loaded
 from gpuready.inventory.listing import Listed
 from gpuready.network.discovery import Chosen
-from gpuready.network.links import End as PortOfHost
-from gpuready.network.nccl_settings import Settings
-from gpuready.report.coverage import gpu_checks, level, run_level
 from gpuready.report.exitcode import ORDER
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.nccl import NcclAnswer
@@ -36,7 +32,6 @@ from gpuready.tools.attach.status import Attached
 from gpuready.tools.compat.answer import Answer as Prediction
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun
-from gpuready.tools.fabric.verdict import Finding as Measured
 from gpuready.tools.run_args.arguments import Argument
 from gpuready.tools.status.status import Status as NodeStatus
 
@@ -56,10 +51,17 @@ def optional(description: str = "") -> Any:
     return Field(default_factory=lambda: None, description=description or None)
 
 
+def _rounded(digits: int) -> AfterValidator:
+    return AfterValidator(lambda number: round(number, digits))
+
+
 Text = Annotated[str, AfterValidator(mask_text)]
 Texts = list[Text]
 Masked = Annotated[dict[str, str], AfterValidator(mask)]
 Number = int | float
+Seconds = Annotated[NonNegativeFloat, _rounded(3)]
+#: An address, in the document as text.
+Address = Annotated[str, BeforeValidator(str)]
 LevelName = Annotated[str, OneOf(tuple(item.name for item in Level))]
 Status = Annotated[str, OneOf(("pass", "warn", "fail", "skip", "unknown"))]
 Verdict = Annotated[str, OneOf(VERDICTS)]
@@ -143,7 +145,7 @@ class NcclPort(Part):
     state: Text
     netdev: Text
     gid_index: int | None = Field(description="null: InfiniBand, or not used")
-    address: str | None
+    address: Address | None
     line_gbps: Number | None = Field(description="the netdev's speed")
     refused: Text = Field(description="why it is not used; empty when it is")
 
@@ -152,7 +154,7 @@ class Wire(Part):
     """A network interface for TCP."""
 
     netdev: str
-    address: str = Field(description="with its prefix length")
+    address: Address = Field(description="with its prefix length")
     line_gbps: Number | None
     mtu: NonNegativeInt
 
@@ -202,7 +204,7 @@ class Host(Part):
     outcome: Annotated[str, OneOf(OUTCOMES)]
     error: Error | None
     execs: NonNegativeInt
-    seconds: NonNegativeFloat
+    seconds: Seconds
     level: LevelName | None
     gpu_checks: NonNegativeInt
     notes: Texts
@@ -244,14 +246,16 @@ class Finding(Part):
     status: Status
     value: Number | None = Field(description="in unit; null: no figure")
     unit: str
-    limit: Number | None = Field(description="verify.thresholds, in unit; null: none holds here")
+    limit: Annotated[Number, _rounded(6)] | None = Field(
+        description="verify.thresholds, in unit; null: none holds here"
+    )
     more: dict[str, Number]
     summary: Text
     proof: Text = Field(description="what carried it, by the counters of both ports")
     remedy: Text
     server_said: Text
     client_said: Text
-    seconds: NonNegativeFloat
+    seconds: Seconds
 
 
 class Unpaired(Part):
@@ -286,7 +290,7 @@ class Summary(Part):
     verb: Annotated[str, OneOf(VERBS)] | None = Field(description="null: none was recognised")
     exit_code: Annotated[int, OneOf(tuple(sorted(ORDER)))]
     error: Error | None
-    seconds: NonNegativeFloat
+    seconds: Seconds
     level: LevelName | None = Field(description="the level that every judged host reached")
     gpu_checks: NonNegativeInt = Field(description="checks that really saw a GPU, on all hosts")
     batches: list[list[str]] = Field(description="plan, apply: the hosts that differ, in order")
@@ -325,9 +329,9 @@ def summary(run: Run, code: int) -> dict[str, Any]:
         "verb": run.verb or None,
         "exit_code": code,
         "error": run.problem,
-        "seconds": round(run.seconds, 3),
-        "level": _name(run_level(run)),
-        "gpu_checks": sum(map(gpu_checks, run.hosts)),
+        "seconds": run.seconds,
+        "level": _name(run.level),
+        "gpu_checks": sum(host.gpu_checks for host in run.hosts),
         "batches": run.batches,
         **more,
     }))  # fmt: skip
@@ -353,31 +357,20 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
     if host.status is not None:
         more["status"] = mask(host.status.model_dump())
     if host.stress is not None:
-        more["stress"] = [LoadedGpu.model_validate(_loaded(gpu)) for gpu in host.stress]
+        more["stress"] = host.stress
     return _dumped(Host.model_validate({
         "outcome": host.outcome,
         "error": _error(host.error),
         "execs": host.execs,
-        "seconds": round(host.seconds, 3),
-        "level": _name(level(host)),
-        "gpu_checks": gpu_checks(host),
+        "seconds": host.seconds,
+        "level": _name(host.level),
+        "gpu_checks": host.gpu_checks,
         "notes": host.notes,
         "reboot": host.reboot,
         "components": [_component(item) for item in host.components],
         "checks": [_check(judged) for judged in host.checks],
         **more,
     }))  # fmt: skip
-
-
-def _loaded(gpu: Loaded) -> dict[str, Any]:
-    names = ("index", "uuid", "slot", "model", "capped", "software", "figures", "errors", "wrong")
-    checksums = {name: product.checksum for name, product in gpu.products.items()}
-    return {**{name: getattr(gpu, name) for name in names}, "checksums": checksums}
-
-
-def answer_document(answer: Prediction) -> dict[str, Any]:
-    """The keys of one answer of compat."""
-    return _dumped(Image.model_validate({"image": answer.image, **_answer(answer)}))
 
 
 def result_schema() -> dict[str, Any]:
@@ -416,7 +409,6 @@ def _error(error: GpureadyError | None) -> dict[str, str] | None:
 
 def _component(item: ComponentRun) -> dict[str, Any]:
     found = item.found
-    uncomparable = {"kind": "converge", "message": found.error, "remedy": ""} if found.error else None
     return {
         "name": found.name,
         "applies": found.applies,
@@ -428,7 +420,7 @@ def _component(item: ComponentRun) -> dict[str, Any]:
         "changed": item.changed,
         "pending": bool(item.pending),
         "waits": item.pending or item.forecast,
-        "error": _error(item.error) or uncomparable,
+        "error": _error(item.error),
         "diff": [_change(change) for change in found.diff],
     }
 
@@ -475,23 +467,15 @@ def _nccl(answer: NcclAnswer) -> dict[str, Any]:
                 "state": each.port.state,
                 "netdev": each.netdev if isinstance(each, Chosen) else each.port.netdev,
                 "gid_index": each.gid_index if isinstance(each, Chosen) else None,
-                "address": str(each.address) if isinstance(each, Chosen) and each.address is not None else None,
+                "address": each.address if isinstance(each, Chosen) else None,
                 "line_gbps": each.port.line_gbps,
                 "refused": "" if isinstance(each, Chosen) else each.reason,
             }
             for each in found.choices.ports
         ],
         "launch": answer.launch,
-        **(_wires(found) if found.wires else {}),
+        **({"wires": found.wires, "environment": found.environment} if found.wires else {}),
     }
-
-
-def _wires(found: Settings) -> dict[str, Any]:
-    wires = [
-        {"netdev": each.netdev, "address": str(each.address), "line_gbps": each.line_gbps, "mtu": each.mtu}
-        for each in found.wires
-    ]
-    return {"wires": wires, "environment": found.environment}
 
 
 def _fabric(fabric: FabricRun) -> dict[str, Any]:
@@ -501,19 +485,13 @@ def _fabric(fabric: FabricRun) -> dict[str, Any]:
         "seed": pairing.seed,
         "rounds": fabric.rounds,
         "tests": fabric.wanted.tests,
-        "findings": [_finding(each) for each in fabric.findings],
-        "unpaired": [{**_end(each.end), "other": each.other, "reason": each.reason} for each in fabric.unpaired],
+        "findings": fabric.findings,
+        "unpaired": [
+            {"host": each.end.host, "device": each.end.device, "port": each.end.port, "other": each.other,
+             "reason": each.reason}
+            for each in fabric.unpaired
+        ],
         "not_attempted": [
             {"server": server, "client": client, "reason": reason} for server, client, reason in fabric.not_attempted
         ],
-    }
-
-
-def _finding(each: Measured) -> dict[str, Any]:
-    limit = None if each.limit is None else round(each.limit, 6)
-    known = {name: getattr(each, name) for name in Finding.model_fields}
-    return {**known, "limit": limit, "seconds": round(each.seconds, 3)}
-
-
-def _end(end: PortOfHost) -> dict[str, Any]:
-    return {"host": end.host, "device": end.device, "port": end.port}
+    }  # fmt: skip

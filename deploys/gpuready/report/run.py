@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpuready.core.errors import GpureadyError, InventoryError
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
-    from gpuready.core.check import Judged
+    from gpuready.core.check import Judged, Level
     from gpuready.core.compare import Comparison
     from gpuready.gpu.stress_figures import Gpu
     from gpuready.inventory.hosts import Skipped
@@ -35,6 +35,8 @@ VERBS = (
     "status",
 )  # fmt: skip
 
+#: Statuses that came from looking; skip and unknown did not.
+LOOKED = ("pass", "warn", "fail")
 INTERRUPTED = {
     "kind": "interrupted",
     "message": "interrupted; a step that had begun on a node ends there by itself",
@@ -44,10 +46,11 @@ INTERRUPTED = {
 
 @dataclass
 class ComponentRun:
-    """One component on one host. ``found`` is the comparison before anything was done.
+    """One component on one host. ``found`` is the comparison before anything was done; if it failed, ``error`` is set.
 
     ``forecast`` is what a part of it would wait for, as far as the state tells; ``pending`` what it did wait for, and
-    ``done`` the keys that were closed nevertheless.
+    ``done`` the keys that were closed nevertheless. ``touched``: a step that could change something started.
+    ``reboot``: it needs a reboot and has permission.
     """
 
     found: Comparison
@@ -57,6 +60,8 @@ class ComponentRun:
     attempted: bool = True
     forecast: str = ""
     done: frozenset[str] = frozenset()
+    touched: bool = False
+    reboot: bool = False
 
 
 @dataclass
@@ -95,6 +100,16 @@ class HostRun:
         made = (self.nccl, self.docker_args, self.status)
         found = self.components or self.checks or self.answers or any(each is not None for each in made)
         return self.state is not None or bool(found) or self.reason == UNDECIDED
+
+    @property
+    def gpu_checks(self) -> int:
+        """How many GPU checks really ran on this host: without this number, "OK" says little."""
+        return sum(each.check.gpu and each.verdict.status in LOOKED for each in self.checks)
+
+    @property
+    def level(self) -> Level | None:
+        """The deepest level at which something was judged; None if nothing was."""
+        return max((each.check.level for each in self.checks if each.verdict.status in LOOKED), default=None)
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
@@ -154,6 +169,11 @@ class Run:
     choose: str = ""
     """What to write so that gpuready manages them."""
     ended: str = ""
+
+    @property
+    def level(self) -> Level | None:
+        """The level that every judged host reached: the lowest of theirs."""
+        return min((host.level for host in self.hosts if host.level is not None), default=None)
 
     @property
     def shown_source(self) -> str:

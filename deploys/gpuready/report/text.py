@@ -16,6 +16,7 @@ V = TypeVar("V")
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARK = f"\x1b{os.urandom(16).hex()}:"
+_COLOR = re.compile(rf"{_MARK}[0-9]+;")
 _SPECIAL = re.compile(rf"{_MARK}([0-9]+);|[^\n\x20-\x7e]")
 
 
@@ -64,10 +65,19 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines: each column but the last is as wide as its widest cell."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)][:-1]
-    return ["  ".join([*(f"{c:<{w}}" for c, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows]
+def columns(rows: Sequence[Sequence[str]], align: str = "<") -> list[str]:
+    """Rows of cells, coloured or not, as lines: each column is as wide as its widest cell.
+
+    ``align``: ``>`` for figures, which end at the right of their column; the first column is of names.
+    """
+    widths = [max(len(_COLOR.sub("", cell)) for cell in cells) for cells in zip(*rows, strict=True)]
+    aligns = "<" + align * len(widths)
+    return ["  ".join(map(_padded, row, widths, aligns)).rstrip() for row in rows]
+
+
+def _padded(cell: str, width: int, align: str) -> str:
+    gap = " " * (width - len(_COLOR.sub("", cell)))
+    return gap + cell if align == ">" else cell + gap
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

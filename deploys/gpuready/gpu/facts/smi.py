@@ -98,6 +98,11 @@ class _Cells:
             self.unread[path] = text
         return int(found[1]) if found else None
 
+    def total(self, *paths: str) -> int | None:
+        """Return the sum of the cells that have a value; None if none has one."""
+        known = [value for path in paths if (value := self.number(path)) is not None]
+        return sum(known) if known else None
+
 
 def lean(text: str) -> str:
     """Remove the lists of supported clocks: two thirds of the text, and nothing reads them."""
@@ -140,7 +145,10 @@ def _gpu(element: ET.Element) -> Gpu:
         remapped=cells.number("remapped_rows/remapped_row_unc"),
         remap_pending=cells.flag("remapped_rows/remapped_row_pending"),
         remap_failed=cells.flag("remapped_rows/remapped_row_failure"),
-        retired=_retired(cells),
+        retired=cells.total(
+            "retired_pages/multiple_single_bit_retirement/retired_count",
+            "retired_pages/double_bit_retirement/retired_count",
+        ),
         retire_pending=_either(
             cells.flag("retired_pages/pending_retirement"), cells.flag("retired_pages/pending_blacklist")
         ),
@@ -180,10 +188,9 @@ def _ecc(cells: _Cells) -> Iterator[tuple[str, int]]:
             ("dram_uncorrectable", ("dram_uncorrectable",)),
             ("double_bit", ("double_bit/total",)),
         ):
-            values = [cells.number(f"ecc_errors/{span}/{element}") for element in elements]
-            known = [value for value in values if value is not None]
-            if known:
-                yield f"{span}.{name}", sum(known)
+            total = cells.total(*(f"ecc_errors/{span}/{element}" for element in elements))
+            if total is not None:
+                yield f"{span}.{name}", total
 
 
 def _repairs(cells: _Cells) -> Iterator[tuple[str, bool]]:
@@ -196,15 +203,6 @@ def _repairs(cells: _Cells) -> Iterator[tuple[str, bool]]:
         value = cells.flag(path)
         if value is not None:
             yield name, value
-
-
-def _retired(cells: _Cells) -> int | None:
-    values = [
-        cells.number(f"retired_pages/{why}/retired_count")
-        for why in ("multiple_single_bit_retirement", "double_bit_retirement")
-    ]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _newest_generation(cells: _Cells, path: str) -> int | None:
@@ -222,10 +220,7 @@ def _throttled(cells: _Cells) -> Iterator[str]:
 
 def _margin(cells: _Cells) -> int | None:
     """Since Hopper, nvidia-smi prints the distance to a limit; before, the temperatures themselves."""
-    left, slows = (
-        cells.number("temperature/gpu_temp_tlimit"),
-        cells.number("temperature/gpu_temp_slow_tlimit_threshold"),
-    )
+    left, slows = (cells.number(f"temperature/gpu_temp_{name}") for name in ("tlimit", "slow_tlimit_threshold"))
     if left is not None:
         return left - (slows or 0)
     now, at = cells.number("temperature/gpu_temp"), cells.number("temperature/gpu_temp_slow_threshold")

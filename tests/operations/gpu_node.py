@@ -1,0 +1,38 @@
+"""A GPU node of files and shell, for scripts that ask a driver: its tools, its two GPUs, and its kernel log."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from gpuready.core.records import Records, unmarked
+from tests.gpu.test_diag import CARDS
+
+Runs = dict[str, tuple[int, str]]
+
+
+def tool(place: Path, name: str, text: str) -> None:
+    """Put a program there, a shell script, where a script of :func:`on_a_node` finds it first."""
+    (place / "bin").mkdir(exist_ok=True)
+    (place / "bin" / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    (place / "bin" / name).chmod(0o755)
+
+
+def on_a_node(place: Path, script: str) -> str:
+    """The script, on an idle node whose files are in ``place``: ``rows`` of nvidia-smi, and ``log`` of the kernel."""
+    (place / "rows").write_text(CARDS, "utf-8")
+    (place / "log").touch()
+    for gpu in ("0000:18:00.0", "0000:2a:00.0"):
+        (place / "driver/gpus" / gpu).mkdir(parents=True)
+    (place / "driver/version").touch()
+    tool(place, "nvidia-smi", f"case $* in *compute-apps*) ;; *) cat {place}/rows ;; esac")
+    tool(place, "dmesg", f"cat {place}/log")
+    return script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={place}/bin:/usr")
+
+
+def run(script: str) -> tuple[Runs, str]:
+    """The script's records, and all that it printed, with a stdin that stays open."""
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        text = process.stdout.read()
+    return Records(unmarked(text)).runs, text
