@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from jinja2 import meta
 
 from gpuready.core import resources
+from gpuready.core.ledger import Drop, Put, Putback
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))
@@ -20,8 +20,7 @@ NUMBERS = {"limit"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
 LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
 LISTS |= {"gate"}
-TRIPLES = {"puts", "files"}
-PAIRS = {"drops", "environments"}
+FILES = {"puts": Put, "files": Putback, "drops": Drop}
 
 
 def included(name: str) -> set[str]:
@@ -38,8 +37,7 @@ PARTS = {name for name in SCRIPTS if "{# Part" in (TEMPLATES / f"{name}.sh.j2").
 @functools.cache
 def variables(name: str) -> frozenset[str]:
     """The variables that a template and its includes take."""
-    environment = jinja2.Environment()
-    environment.filters["b64"] = str
+    environment = resources._environment(script=True)
     source = (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")
     found = set(meta.find_undeclared_variables(environment.parse(source)))
     for part in re.findall(r'{% include "(\S+)\.sh\.j2" %}', source):
@@ -52,8 +50,8 @@ def values(name: str, value: str) -> dict[str, Any]:
     """``value`` for every variable, in the form that the template takes."""
     forms: dict[str, Any] = {
         **dict.fromkeys(LISTS, (value, value)),
-        **dict.fromkeys(TRIPLES, ((value, value, value),)),
-        **dict.fromkeys(PAIRS, ((value, value),)),
+        **{name: [kind(*(value for _ in kind._fields))] for name, kind in FILES.items()},
+        "environments": ((value, value),),
         **dict.fromkeys(NUMBERS, 5),
         "limits": defaultdict(lambda: 5),
         "survives": True,

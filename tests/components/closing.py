@@ -153,7 +153,7 @@ def _read(args: Script | str, closed: Closed) -> None:
             if args.remove:
                 closed.removes.append(args.path)
         case CrioInstall():
-            if args.write:
+            if args.content:
                 closed.writes[args.path] = _text(args.content)
         case ConfigInstall():
             closed.records[args.ours] = args.after

@@ -16,7 +16,7 @@ from gpuready.evaluate import compared
 from gpuready.node import BACK, NODE
 from gpuready.report.run import HostRun
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState
+from gpuready.state.model import NodeState
 from tests.verdicts import root_file, root_files
 
 LIST = "/etc/apt/sources.list.d/old.list"
@@ -107,13 +107,3 @@ def test_both_versions_are_ours_after_an_interrupted_run() -> None:
         state = _state({LIST: now, f"{KEPT}{LIST}.original": "theirs", **cut})
         assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
         assert ledger.left(state, [LIST]) == ()
-
-
-@pytest.mark.fault("D6", "linked-parent-directory")
-def test_a_record_is_found_by_the_name_of_the_file_and_by_that_of_earlier_versions() -> None:
-    """They kept it under the name to which the file's links lead, of which any directory may be one."""
-    file = File(text="ours", mode=0o644, uid=0, gid=0, mtime=0, realpath="/data/apt/old.list")
-    for name in (LIST, "/data/apt/old.list"):
-        records = _state({f"{KEPT}{name}.original": "theirs", f"{KEPT}{name}.ours": _sha("ours")})
-        state = records.model_copy(update={"files": {**records.files, LIST: file}})
-        assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}

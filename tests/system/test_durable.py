@@ -80,7 +80,7 @@ class Bench:
     def __init__(self, machine: Machine, script: Script) -> None:
         self.machine, self.script = machine, script
         found = machine.run(
-            f'grep -lE "^F={script.file}$|put {script.file} " /var/lib/gpuready/tx/*/script | head -n 1'
+            f'grep -lE "^FILE={script.file}$|put {script.file} " /var/lib/gpuready/tx/*/script | head -n 1'
         ).stdout.strip()
         assert found, f"no script of {script.step}"
         self.text = machine.run(f"cat {found}").stdout

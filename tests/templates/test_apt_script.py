@@ -110,3 +110,22 @@ def test_which_packages_of_the_spec_came_with_gpuready(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     listed = (tmp_path / "var/lib/gpuready/backup/rdma.installed").read_text()
     assert listed == "asked:rdma-core\nlibibverbs1\nrdma-core\n"
+
+
+@pytest.mark.parametrize(
+    ("needed", "expected"),
+    [
+        ("nothing", (0, "asked-for came-along\n", "")),
+        ("came-along", (0, "asked-for\n", "")),
+        ("asked-for", (1, "", "apt would purge theirs as well, which came to need what gpuready installed;")),
+    ],
+)
+def test_what_came_to_need_our_packages_is_not_purged(
+    needed: str, expected: tuple[int, str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "list").write_text("asked-for\nasked:asked-for\ncame-along\ngone\n")
+    purge = f"shift 2; for p; do echo Purg $p; [ $p != {needed} ] || echo Remv theirs; done"
+    query = "case $* in *gone) ;; *) echo installed ;; esac"
+    call = f"came {tmp_path}/list 'asked:*'; printf '%s\\n' $TAKE | sort -u | joined ' '"
+    done = run(tmp_path, call, dpkg_query=query, apt_get=purge)
+    assert (done.returncode, done.stdout) == expected[:2] and done.stderr.startswith(expected[2])

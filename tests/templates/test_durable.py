@@ -271,20 +271,6 @@ def test_a_damaged_original_is_refused_in_words(node: Place) -> None:
 
 
 @pytest.mark.fault("D4")
-def test_the_record_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
-    """It has no hash, and lies under the name to which a link leads."""
-    case = Case(_put(THIRD), true=SECOND, linked=True)
-    node = Place(tmp_path, case)
-    record = Path(f"{node.kept}{node.folder}/daemon.json.original")
-    record.parent.mkdir(parents=True)
-    record.write_text(FIRST)
-    record.with_suffix(".ours").write_text(hashlib.sha256(SECOND.encode()).hexdigest() + "\n")
-    done = node.sh(f'{case.body}; is_ours "$F" || exit 9; restore "$F" 1')
-    assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
-    assert not [path for path in node.kept.rglob("*") if path.is_file()]
-
-
-@pytest.mark.fault("D4")
 def test_an_edit_after_a_run_that_failed_is_the_original(node: Place) -> None:
     node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails
     assert node.sh(f"TENTATIVE=1; {node.case.body}").returncode == 1

@@ -53,15 +53,13 @@ class Kept:
 
 
 def kept(state: NodeState, path: str) -> Kept | None:
-    """The record of one file; None when gpuready never touched it. Earlier versions kept it under the name to which the
-    path leads, and without the original's hash."""
-    for name in (path, state.files[path].realpath if path in state.files else ""):
-        original, absent, sha256, *ours = (state.files.get(f"{KEPT}{name}.{kind}") for kind in _RECORD)
-        if name and (original or absent):
-            hashes = tuple(file.text.strip() for file in ours if file)
-            known = "absent" if original is None else sha256.text.strip() if sha256 else original.sha256
-            return Kept(path, original, known, hashes)
-    return None
+    """The record of one file; None when gpuready never touched it."""
+    original, absent, sha256, *ours = (state.files.get(f"{KEPT}{path}.{kind}") for kind in _RECORD)
+    if not original and not absent:
+        return None
+    hashes = tuple(file.text.strip() for file in ours if file)
+    known = "absent" if original is None else sha256.text.strip() if sha256 else original.sha256
+    return Kept(path, original, known, hashes)
 
 
 _RECORD = ("original", "absent", "sha256", "ours", "next")

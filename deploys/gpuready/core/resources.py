@@ -1,6 +1,7 @@
 """Find the templates (in a wheel or a checkout) and render them.
 
-In scripts, every ``{{ value }}`` is quoted for the shell, so that no value can reach the shell unquoted by mistake.
+In scripts, every ``{{ value }}`` is quoted for the shell, so that no value can reach the shell unquoted by mistake;
+bytes are in base64.
 Files for the node are rendered without quoting. An undefined name is an error, not an empty string.
 """
 
@@ -28,7 +29,7 @@ def _quote(value: Any) -> str:
         return "1" if value else "''"
     if isinstance(value, (list, tuple)):
         return " ".join(shlex.quote(str(v)) for v in value)
-    return shlex.quote(str(value))
+    return shlex.quote(_b64(value) if isinstance(value, bytes) else str(value))
 
 
 def _b64(value: str | bytes) -> str:
@@ -40,6 +41,8 @@ def _b64(value: str | bytes) -> str:
 def _environment(script: bool) -> jinja2.Environment:
     import jinja2  # takes 0.05 s; commands that render nothing do not need it
 
+    from gpuready.core.script_tags import ScriptTags
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(root()),
         undefined=jinja2.StrictUndefined,
@@ -47,6 +50,7 @@ def _environment(script: bool) -> jinja2.Environment:
         autoescape=False,
         keep_trailing_newline=True,
         trim_blocks=True,
+        extensions=[ScriptTags] if script else (),
     )
     environment.filters["b64"] = _b64
     return environment

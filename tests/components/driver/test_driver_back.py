@@ -52,7 +52,7 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
     (step,) = Driver().converge(found.diff, spec, state)
     back = ledger.Putback(UNATTENDED, state.sha256(UNATTENDED), False)
     assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), apt=True)
-    assert step.script.endswith('rm -f "$BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
+    assert step.script.endswith('rm -f "$HOLDS_BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
 
 
 def test_the_repository_does_not_remove_the_files_of_the_hold() -> None:

@@ -125,7 +125,6 @@ class Crio(Component):
         install = CrioInstall(
             before=state.sha256(DROP_IN),
             content=content,
-            write=bool(content),
             restores=back in want,
             has_original=bool(want.get(back)),
             runtime=RUNTIME_PATH if content else "",
@@ -159,7 +158,6 @@ class CrioInstall(Script, template="crio/install"):
 
     before: str
     content: bytes
-    write: bool
     restores: bool
     has_original: bool
     runtime: str
