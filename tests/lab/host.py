@@ -7,6 +7,7 @@ and because no mirror's name belongs into this project. What is installed is onl
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -152,18 +153,13 @@ def archives() -> tuple[str, str | None] | None:
     GPUREADY_LAB_MIRROR replaces the first. With None, mmdebstrap falls back to the mirror that it knows itself.
     """
     override = os.environ.get("GPUREADY_LAB_MIRROR")
-    release = _os_release()
+    release = platform.freedesktop_os_release()
     codename = release.get("VERSION_CODENAME", "")
     found = list(_sources()) if release.get("ID") == "debian" else []
     main = override or next((uri for uri, suite in found if suite == codename), None)
     if main is None:
         return None
     return main, next((uri for uri, suite in found if suite == f"{codename}-security"), None)
-
-
-def _os_release() -> dict[str, str]:
-    pairs = (row.partition("=") for row in Path("/etc/os-release").read_text("utf-8").splitlines())
-    return {key: value.strip('"') for key, _, value in pairs}
 
 
 def _sources(etc: Path = Path("/etc/apt")) -> Iterator[tuple[str, str]]:

@@ -9,18 +9,28 @@ shell scripts that say what they are, or call runc.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.lab import cache
-from tests.lab.host import sh
+from tests.lab import cache, deb
 
 DAEMON_JSON = '{\n    "runtimes": {\n        "nvidia": {\n            "path": "nvidia-container-runtime",\n'
 DAEMON_JSON += '            "runtimeArgs": []\n        }\n    }\n}\n'
 _DOCKER = "docker-ce (>= 18.06.0~ce~3-0~debian) | docker-ee (>= 18.06.0~ce~3-0~debian) | docker.io (>= 18.06.0)"
 _HOOK = {"version": "1.0.0", "hook": {"path": "/usr/bin/nvidia-container-toolkit", "args": ["prestart"]}}
 _COMMAND = "#!/bin/sh\n# Stand-in of gpuready's test machines for NVIDIA's command of this name.\n"
+
+
+_CONTROL = """Package: {name}
+Version: {version}
+Architecture: all
+Maintainer: gpuready lab <lab@localhost>
+Section: utils
+Priority: optional
+{relations}Description: stand-in for the old package of this name
+ Made for gpuready's test machines: relations and places of files are those of
+ the package that it stands for, its commands are not.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Old:
     files: dict[str, str] = field(default_factory=dict)
 
 
-_DOCKER2 = {"etc/docker/daemon.json": DAEMON_JSON, "usr/bin/nvidia-docker": f'{_COMMAND}exec docker "$@"\n'}
+_DOCKER2 = {"/etc/docker/daemon.json": DAEMON_JSON, "/usr/bin/nvidia-docker": f'{_COMMAND}exec docker "$@"\n'}
 _BREAKS = "Breaks: nvidia-docker (<< 2.0.0)\nReplaces: nvidia-docker (<< 2.0.0)\n"
 #: Year -> package -> what it is.
 SETS: dict[str, dict[str, Old]] = {
@@ -45,15 +55,15 @@ SETS: dict[str, dict[str, Old]] = {
             "Breaks: nvidia-container-runtime (<< 2.0.0), nvidia-container-runtime-hook\n"
             "Replaces: nvidia-container-runtime (<< 2.0.0), nvidia-container-runtime-hook\n",
             {
-                "usr/bin/nvidia-container-toolkit": f"{_COMMAND}exit 0\n",
-                "etc/nvidia-container-runtime/config.toml": "disable-require = false\n\n[nvidia-container-cli]\n",
-                "usr/share/containers/oci/hooks.d/oci-nvidia-hook.json": json.dumps(_HOOK),
+                "/usr/bin/nvidia-container-toolkit": f"{_COMMAND}exit 0\n",
+                "/etc/nvidia-container-runtime/config.toml": "disable-require = false\n\n[nvidia-container-cli]\n",
+                "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json": json.dumps(_HOOK),
             },
         ),
         "nvidia-container-runtime": Old(
             "3.5.0-1",
             "Depends: nvidia-container-toolkit (>= 1.5.0), nvidia-container-toolkit (<< 2.0.0)\n",
-            {"usr/bin/nvidia-container-runtime": f'{_COMMAND}exec runc "$@"\n'},
+            {"/usr/bin/nvidia-container-runtime": f'{_COMMAND}exec runc "$@"\n'},
         ),
         "nvidia-docker2": Old(
             "2.6.0-1", f"Depends: nvidia-container-runtime (>= 3.4.0), {_DOCKER}\n{_BREAKS}", _DOCKER2
@@ -78,27 +88,6 @@ def build(year: str) -> Path:
 
     def fill(into: Path) -> None:
         for name, old in SETS[year].items():
-            _pack(name, old, into)
+            deb.build(into, _CONTROL.format(name=name, version=old.version, relations=old.relations), old.files)
 
     return cache.cached(f"legacy-{year}", {"packages": packages, "layout": 1}, fill)
-
-
-def _pack(name: str, old: Old, into: Path) -> None:
-    tree = into / "tree"
-    for path, text in old.files.items():
-        file = tree / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-        file.chmod(0o755 if path.startswith("usr/bin/") else 0o644)
-    control = tree / "DEBIAN"
-    control.mkdir(parents=True)
-    (control / "conffiles").write_text("".join(f"/{p}\n" for p in old.files if p.startswith("etc/")), "utf-8")
-    (control / "control").write_text(
-        f"Package: {name}\nVersion: {old.version}\nArchitecture: all\nMaintainer: gpuready lab <lab@localhost>\n"
-        f"Section: utils\nPriority: optional\n{old.relations}Description: stand-in for the old package of this name\n"
-        " Made for gpuready's test machines: relations and places of files are those of\n"
-        " the package that it stands for, its commands are not.\n",
-        "utf-8",
-    )
-    sh("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, into)
-    shutil.rmtree(tree)

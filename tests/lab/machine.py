@@ -31,7 +31,6 @@ class Machine(Node):
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Give the machine a pristine disk, its name, its keys and its network."""
         for part in ("upper", "work", "root"):
             (self.home / part).mkdir(parents=True)
         self._mount()
@@ -56,7 +55,6 @@ class Machine(Node):
     # -- life ---------------------------------------------------------------------------------------------------
 
     def start(self, docker: bool = True) -> None:
-        """Boot from the disk as the last run left it, and return when ssh, systemd and Docker answer."""
         if nspawn.running(self.name):
             raise LabError(f"{self.name} is already running")
         binds = [(self.home / part, target) for part, target in _DATA.items()]
@@ -64,31 +62,26 @@ class Machine(Node):
         self.wait(docker)
 
     def running(self) -> bool:
-        """Whether the machine is up or booting."""
         return nspawn.running(self.name)
 
     def _held(self) -> bool:
         return bool(nspawn.processes(self.name))
 
     def poweroff(self) -> None:
-        """Shut down in good order; the disk stays for another start()."""
         nspawn.shutdown(self.name)
         nspawn.remove_traces(self.name)
 
     def reboot(self) -> None:
-        """Reboot from inside, and return when the machine is up again."""
         before = nspawn.inits(self.name)
         self.run("systemctl reboot", check=False)
         wait_gone(before, 30)
         self.wait()
 
     def kill(self) -> None:
-        """Cut the power; the disk stays for another start()."""
         nspawn.kill(self.name)
         nspawn.remove_traces(self.name)
 
     def destroy(self) -> None:
-        """End the machine and remove all of it. Works on one that is half-made or dead."""
         self.kill()
         network.detach(self.name, self.record.index)
         self._unmount()
@@ -116,6 +109,14 @@ class Machine(Node):
             shutil.copytree(local, target, symlinks=True, dirs_exist_ok=True)
         else:
             shutil.copy2(local, target, follow_symlinks=False)
+
+    def script(self, path: str, text: str) -> Path:
+        """Put a program on the machine's disk."""
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        file.chmod(0o755)
+        return file
 
 
 def _mounts_below(place: Path) -> list[str]:

@@ -6,11 +6,9 @@ A node is a directory below the lab's run directory, with all that a later proce
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
@@ -144,20 +142,21 @@ class Node(ABC):
             raise LabError(f"{self.name}: {command!r} exited {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    def inventory(
-        self,
-        repo: repository.Repository | None = None,
-        user: str = "gpu",
-        plain: bool = False,
-        **gpuready: object,
-    ) -> Path:
+    def sh(self, script: str) -> str:
+        """The output of a script that runs as root and ends at its first error."""
+        return self.run("sh -e", stdin=script).stdout
+
+    def install(self, packages: str) -> None:
+        """Install packages of the distribution."""
+        apt = "DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install"
+        self.run(f"apt-get -q update && {apt} {packages} </dev/null", timeout=120)
+
+    def inventory(self, **gpuready: object) -> Path:
         """Write an inventory of this node alone; keywords are laid over the lab's `gpuready` settings."""
-        source = repo or repository.shared()
-        settings = None if plain else inventory.settings(source.settings(), gpuready)
-        handle, path = tempfile.mkstemp(prefix="inventory-", suffix=".yaml", dir=self.home)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(inventory.text([(self.name, self.address)], settings, user))
-        return Path(path)
+        settings = inventory.settings(repository.shared().settings(), gpuready)
+        path = self.home / "inventory.yaml"
+        path.write_text(inventory.text([(self.name, self.address)], settings), "utf-8")
+        return path
 
     # -- disk ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.lab import cache, golang
+from tests.lab import cache, deb, golang
 from tests.lab.host import LabError, architecture, sh
 
 VERSIONS = ("1.18.2", "1.19.1", "1.20.0")
@@ -116,17 +116,5 @@ def _pack(version: str, tree: Path) -> None:
 
 def _stand_ins(version: str, into: Path) -> None:
     for name, (depends, missing) in _STAND_INS.items():
-        control = into / "stand-in/DEBIAN/control"
-        control.parent.mkdir(parents=True)
-        control.write_text(
-            _EMPTY.format(
-                name=name,
-                version=version,
-                architecture=architecture(),
-                depends=depends.format(version=version),
-                missing=missing,
-            ),
-            "utf-8",
-        )
-        sh("dpkg-deb", "--root-owner-group", "--build", into / "stand-in", into)
-        shutil.rmtree(into / "stand-in")
+        fields = {"name": name, "version": version, "architecture": architecture(), "missing": missing}
+        deb.build(into, _EMPTY.format(**fields, depends=depends.format(version=version)))

@@ -20,13 +20,10 @@ class _Handler(SimpleHTTPRequestHandler):
         """Say nothing: what a machine fetched shows in its own apt output."""
 
 
-class Server(ThreadingHTTPServer):
-    """Serves a directory; threads end with the process."""
+class Threads(ThreadingHTTPServer):
+    """A server whose threads end with the process."""
 
     daemon_threads = True
-
-    def __init__(self, directory: Path, address: str, port: int = 0) -> None:
-        super().__init__((address, port), functools.partial(_Handler, directory=str(directory)))
 
     def server_bind(self) -> None:
         """Bind without the reverse look-up of the standard class, which waits for resolvers."""
@@ -41,6 +38,13 @@ class Server(ThreadingHTTPServer):
         """End serving and close the port: from now on connections are refused."""
         self.shutdown()
         self.server_close()
+
+
+class Server(Threads):
+    """Serves a directory."""
+
+    def __init__(self, directory: Path, address: str, port: int = 0) -> None:
+        super().__init__((address, port), functools.partial(_Handler, directory=str(directory)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import yaml
 from tests.lab import DISTROS, Lab, LabError, Machine, Repository, network, nspawn, packages, repository
 from tests.lab import node as nodes
 from tests.lab.fixtures import MachineFactory
-from tests.lab.image import PASSWORD
 
 pytestmark = pytest.mark.lab
 DOCKER = {"debian13": "26.1", "debian12": "20.10"}
@@ -49,16 +48,6 @@ def test_a_machine_is_a_gpu_host_before_anyone_prepared_it(module_machine: Machi
 
 
 @pytest.mark.parametrize("distro", DISTROS)
-def test_the_three_users(module_machine: MachineFactory, distro: str) -> None:
-    node = module_machine(distro)
-    assert node.run("id -un").stdout == "root\n"
-    assert node.run("sudo -n id -u", user="gpu").stdout == "0\n"
-    refused = node.run("sudo -n id -u", user="pw", check=False)
-    assert (refused.returncode, "password is required" in refused.stderr) == (1, True)
-    assert node.run("sudo -S -p '' id -u", user="pw", stdin=f"{PASSWORD}\n").stdout == "0\n"
-
-
-@pytest.mark.parametrize("distro", DISTROS)
 def test_the_toolkit_installs_upgrades_and_keeps_its_relations(machine: MachineFactory, lab: Lab, distro: str) -> None:
     node = machine(distro)
     use_repository(node, repository.shared())
@@ -79,31 +68,6 @@ def test_the_toolkit_installs_upgrades_and_keeps_its_relations(machine: MachineF
     alone = node.run("apt-get -qy --allow-downgrades install nvidia-container-toolkit=1.18.2-1", check=False)
     assert "unmet dependencies" in alone.stdout + alone.stderr
     assert "contains no" in node.run("apt-cache show libnvidia-container1").stdout
-
-
-def test_a_repository_can_change_its_key_and_go_down(machine: MachineFactory, lab: Lab) -> None:
-    node = machine()
-    with lab.publish(signer="other", versions=["1.20.0"]) as own:
-        assert own.fingerprint != repository.shared().fingerprint
-        use_repository(node, own)
-        node.run("apt-get -q update")
-        own.rotate("lab")
-        update = "apt-get -q -o Acquire::Retries=0 update 2>&1"
-        refused = node.run(update, check=False).stdout
-        assert "NO_PUBKEY" in refused or "Missing key" in refused
-        own.stop()
-        assert "onnection refused" in node.run(update, check=False).stdout
-        own.start()
-        use_repository(node, own)
-        assert "W:" not in node.run(update).stdout
-
-
-def test_driver_libraries_load_from_where_they_are_put(module_machine: MachineFactory, lab: Lab) -> None:
-    node = module_machine()
-    node.put(lab.driver_libraries(node.distro), "/usr/local/nvidia/lib64")
-    node.run("echo /usr/local/nvidia/lib64 > /etc/ld.so.conf.d/lab.conf && ldconfig")
-    assert "libcuda.so.1 (libc6,x86-64) => /usr/local/nvidia/lib64/libcuda.so.1" in node.run("ldconfig -p").stdout
-    assert node.run("LD_PRELOAD='libcuda.so.1 libnvidia-ml.so.1' cat /proc/self/maps").stdout.count("libcuda.so.5") > 1
 
 
 def test_machines_are_pristine_and_apart(machine: MachineFactory) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tests.lab import deb
 from tests.lab.host import architecture, run_root, sh
 from tests.lab.machine import Machine
 
@@ -39,16 +40,9 @@ def offer(
         flat = Path(scratch, "flat")
         flat.mkdir()
         for name, version in versions:
-            control = Path(scratch, f"{name}_{version}", "DEBIAN/control")
-            control.parent.mkdir(parents=True)
             fields = {"name": name, "version": version, "architecture": architecture()}
-            control.write_text(_CONTROL.format(**fields, relations=relations.get(name, "")), "utf-8")
-            for path, text in files.get(name, {}).items():
-                file = control.parents[1] / path.lstrip("/")
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, "utf-8")
-                file.chmod(0o755 if text.startswith("#!") else 0o644)
-            sh("dpkg-deb", "--root-owner-group", "-Znone", "--build", control.parent.parent, flat)
+            control = _CONTROL.format(**fields, relations=relations.get(name, ""))
+            deb.build(flat, control, files.get(name, {}))
         (flat / "Packages").write_text(sh("apt-ftparchive", "packages", ".", cwd=flat), "utf-8")
         head = [word for key in ("Origin", "Label") for word in ("-o", f"APT::FTPArchive::Release::{key}={ORIGIN}")]
         (flat / "Release").write_text(sh("apt-ftparchive", *head, "release", ".", cwd=flat), "utf-8")

@@ -33,7 +33,6 @@ class VM(Node):
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Give the VM a pristine disk, its name, its keys and its network."""
         disk.overlay(Path(self.record.image) / "disk.raw", self.disk)
         with tempfile.TemporaryDirectory(prefix="identity-", dir=self.home) as scratch:
             tree = Path(scratch)
@@ -60,7 +59,6 @@ class VM(Node):
     # -- life ---------------------------------------------------------------------------------------------------
 
     def start(self, docker: bool = True) -> None:
-        """Boot from the disk as the last run left it, and return when ssh, systemd and Docker answer."""
         if self.running():
             raise LabError(f"{self.name} is already running")
         image = Path(self.record.image)
@@ -90,11 +88,9 @@ class VM(Node):
         ]
 
     def running(self) -> bool:
-        """Whether the VM is up or booting."""
         return bool(qemu.processes(self.name))
 
     def poweroff(self) -> None:
-        """Shut down in good order; the disk stays for another start()."""
         running = qemu.processes(self.name)
         self.run("systemctl poweroff", check=False)
         wait_gone(running, self.boot_seconds)
@@ -119,7 +115,6 @@ class VM(Node):
         self.wait(docker)
 
     def kill(self) -> None:
-        """Cut the power; the disk stays for another start()."""
         qemu.end(self.name)
         self._let_go()
 
@@ -129,7 +124,6 @@ class VM(Node):
             self._leash = None
 
     def destroy(self) -> None:
-        """End the VM and remove all of it. Works on one that is half-made or dead."""
         self.kill()
         network.detach(self.name, self.record.index)
         self._remove()

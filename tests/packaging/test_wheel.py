@@ -38,7 +38,7 @@ def test_the_sdist_holds_sources_and_no_tests(built: Path) -> None:
     assert {name.split("/")[0] for name in names if "/" in name} == {"deploys", "docs", "inventories", "templates"}
 
 
-def test_the_metadata_is_complete(wheel: Path) -> None:
+def test_the_metadata_is_complete_and_its_page_has_no_relative_link(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = files.namelist()
         text = next(files.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
@@ -49,12 +49,6 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
     assert {"ansible", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
     kinds = {each.partition(" :: ")[0] for each in found.get_all("Classifier", [])}
     assert {"Development Status", "Operating System", "Programming Language", "Topic", "Typing"} <= kinds
-
-
-def test_the_index_page_has_no_relative_link(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as files:
-        name = next(name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
-        found = message_from_string(files.read(name).decode())
     page = str(found.get_payload())
     assert found["Description-Content-Type"] == "text/markdown" and page.lstrip().startswith("# gpuready")
     links = re.findall(r"\]\(([^)]*)\)", page)

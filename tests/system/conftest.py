@@ -1,7 +1,7 @@
 """Fixtures of the system tests: real machines, the real command line.
 
-``machine(distro)`` gives a pristine machine that is up, ``module_machine(distro)`` one for the whole module;
-``gpuready`` runs the command line, ``inventory`` writes its inventories, ``sessions`` counts on the node.
+``fresh(distro)`` gives a pristine machine that is up, ``shared(distro)`` one for the whole module; both run the command
+line for it. For several at once ``gpuready`` runs it, and ``inventory`` writes its inventories.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
-from tests.lab.fixtures import lab, machine, module_machine, vm_lab
-from tests.system.harness import Gpuready, Inventories, Sessions
+from tests.lab.fixtures import MachineFactory, lab, machine, module_machine, vm_lab
+from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Host, Hosts
 from tests.system.warm import Warm
 
 __all__ = ["lab", "machine", "module_machine", "vm_lab"]
@@ -40,7 +41,13 @@ def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Inventories
     return Inventories(lab, tmp_path_factory.mktemp("inventories"))
 
 
-@pytest.fixture(scope="session")
-def sessions() -> type[Sessions]:
-    """``sessions(machine).count()``: the commands begun on the machine over SSH since then."""
-    return Sessions
+@pytest.fixture
+def fresh(machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> Hosts:
+    """``fresh(distro)``: a pristine machine for this test."""
+    return lambda distro="debian13": Host(machine(distro), gpuready, inventory)
+
+
+@pytest.fixture(scope="module")
+def shared(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> Hosts:
+    """``shared(distro)``: the module's machine of that distribution."""
+    return lambda distro="debian13": Host(module_machine(distro), gpuready, inventory)

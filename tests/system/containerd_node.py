@@ -90,12 +90,8 @@ class ContainerdNode:
     """The containerd of one machine."""
 
     def __init__(self, machine: Machine, version: str) -> None:
-        self.machine, self.name, self.version = machine, machine.name, version
+        self.machine, self.name, self.version, self.sh = machine, machine.name, version, machine.sh
         cri.prepare(machine, cri.containerd2() if version.startswith("2") else None)
-
-    def sh(self, script: str) -> str:
-        """Run a script as root; its output."""
-        return self.machine.run("sh -e", stdin=script).stdout
 
     def prepare(self, files: Mapping[str, str], arrange: str = "", drop_in: str = "") -> Seen:
         """containerd runs with these files; ``arrange`` is a script after they were written, before it is started."""

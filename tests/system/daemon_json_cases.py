@@ -16,7 +16,6 @@ BOTH = ("debian13", "debian12")
 OURS: dict[str, object] = {"runtimes.nvidia.path": "nvidia-container-runtime", "live-restore": True}
 RUNTIME = {"runtimes.nvidia.path": "nvidia-container-runtime"}
 LIVE = {"live-restore": True}
-_ELSEWHERE = "mkdir -p /srv/docker/conf; mv /etc/docker/daemon.json /srv/docker/conf/engine.json; ln -s {} {}"
 
 
 def encoded(value: object, **options: object) -> bytes:
@@ -113,12 +112,8 @@ CONVERGED = (
     Case(
         "relative-link",
         encoded({"debug": True}),
-        arrange=_ELSEWHERE.format("../../srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
-    ),
-    Case(
-        "absolute-link",
-        encoded({"debug": True}),
-        arrange=_ELSEWHERE.format("/srv/docker/conf/engine.json", "/etc/docker/daemon.json"),
+        arrange="mkdir -p /srv/docker/conf; mv /etc/docker/daemon.json /srv/docker/conf/engine.json\n"
+        "ln -s ../../srv/docker/conf/engine.json /etc/docker/daemon.json",
     ),
     Case(
         "dangling-link", arrange="mkdir -p /srv/docker/conf; ln -s /srv/docker/conf/engine.json /etc/docker/daemon.json"
@@ -138,25 +133,15 @@ CONVERGED = (
     ),
     Case("flag-config-file-same", encoded({"debug": True}), flags="--config-file /etc/docker/daemon.json"),
 )
-_LINE = "/etc/docker/daemon.json: line {}, column {}: "
 ERRORS = (
-    Case("runtimes-list", encoded({"runtimes": []}), error="daemon.json: runtimes is a list, not an object", starts=()),
-    Case("trailing-comma", b'{\n  "debug": true,\n}\n', error=_LINE.format(3, 1), starts=()),
+    Case("trailing-comma", b'{\n  "debug": true,\n}\n', error="/etc/docker/daemon.json: line 3, column 1: ", starts=()),
     Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="duplicate key 'debug'"),
-    Case("list", b'["debug"]', error="it holds a list, not an object", starts=()),
-    Case("trailing-data", b'{"debug": true}\n{"debug": false}\n', error=_LINE.format(2, 1), starts=("debian12",)),
     Case("latin-1", '{"labels": ["ort=München"]}'.encode("latin-1"), error="it is not UTF-8", starts=("debian12",)),
     Case("unknown-key", encoded({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
     Case(
         "wrong-type",
         encoded({"debug": "yes"}),
         error="(?i)debug of type \\*?bool|cannot unmarshal string",
-        starts=(),
-    ),
-    Case(
-        "too-big",
-        encoded({"max-concurrent-downloads": 2**63}),
-        error="9223372036854775808",
         starts=(),
     ),
     Case(
@@ -173,11 +158,7 @@ ERRORS = (
         error="is not a regular file",
         starts=(),
     ),
-    Case(
-        "link-to-itself", arrange="ln -s daemon.json /etc/docker/daemon.json", error="is not a regular file", starts=()
-    ),
     Case("flag-other-runtime", flags="--add-runtime alt=runc", error="--add-runtime"),
-    Case("flag-nvidia-elsewhere", flags="--add-runtime nvidia=/opt/nvidia-container-runtime", error="--add-runtime"),
     Case(
         "flag-default-and-asked",
         flags="--default-runtime=runc",

@@ -104,12 +104,8 @@ class DockerNode:
     """The Docker of one machine."""
 
     def __init__(self, machine: Machine) -> None:
-        self.machine, self.name, self.distro = machine, machine.name, machine.distro
+        self.machine, self.name, self.distro, self.sh = machine, machine.name, machine.distro, machine.sh
         self._plain = False
-
-    def sh(self, script: str) -> str:
-        """Run a script as root; its output."""
-        return self.machine.run("sh -e", stdin=script).stdout
 
     def prepare(
         self,

@@ -5,22 +5,24 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import socket
 import subprocess
 import termios
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import paramiko
 import yaml
 
-from tests.lab import Machine, network, scale
+from tests.lab import Machine, access, network, scale
 from tests.lab.host import sh
 from tests.system.harness import GPUREADY, Gpuready, Result
 
+#: What goes on with the real nvidia-ctk in a script of :func:`another_ctk`.
+REAL_CTK = 'exec /usr/bin/nvidia-ctk "$@"'
 # Where a converge leaves its marks, but for transcripts, copies and records, which a failure may leave.
 _WATCHED = "/etc /usr/bin /var/lib/dpkg/status /var/lib/dpkg/info /var/lib/gpuready /run/systemd/transient"
 _IGNORED = "-path /var/lib/gpuready/tx -prune -o -path /var/lib/gpuready/backup -prune -o -name '*.ours' -prune -o"
@@ -36,10 +38,8 @@ def footprint(machine: Machine) -> dict[str, str]:
 
 def leftovers(machine: Machine) -> list[str]:
     """Temporary files of ours that nobody needs any more."""
-    script = (
-        "ls -d /run/gpuready-* /run/gpuready.?????? /tmp/gpuready* /tmp/tmp.* /etc/*/.gpuready* /etc/*/*/.gpuready*"
-    )
-    return machine.run(f"{script} 2>/dev/null", check=False).stdout.split()
+    places = "/run/gpuready-* /run/gpuready.?????? /tmp/gpuready* /tmp/tmp.* /etc/*/.gpuready* /etc/*/*/.gpuready*"
+    return machine.run(f"ls -d {places} 2>/dev/null", check=False).stdout.split()
 
 
 def problem(result: Result, host: str = "") -> str:
@@ -47,26 +47,24 @@ def problem(result: Result, host: str = "") -> str:
     error = result.host(host)["error"]
     assert error is not None, result.explain()
     assert "\n" not in error["message"] and "Traceback" not in error["message"], error
-    return f"{error['message']} / {error['remedy']}"
+    told = f"{error['message']} / {error['remedy']}"
+    print(told)
+    return told
 
 
-def mends(gpuready: Gpuready, inventory: Path, *, already: bool = False) -> Result:
-    """The cause is gone: one apply closes what is left (``already``: nothing is), the next is one exec, no change."""
-    result = gpuready("apply", "--yes", "--batch", "100%", inventory=inventory)
-    assert result.code == 0, result.explain()
-    wanted = {"ok"} if already else {"changed"}
-    assert {host["outcome"] for host in result.document["hosts"].values()} == wanted, result.explain()
+def mends(gpuready: Gpuready, inventory: Path) -> Result:
+    """The cause is gone: one apply closes what is left on each host, the next is one exec, no change."""
+    result = gpuready("apply", "--yes", "--batch", "100%", inventory=inventory, code=0)
+    assert {host["outcome"] for host in result.document["hosts"].values()} == {"changed"}, result.explain()
     settled(gpuready, inventory)
     return result
 
 
 def settled(gpuready: Gpuready, inventory: Path) -> None:
     """Another apply finds nothing to do, with one exec a host."""
-    again = gpuready("apply", "--yes", inventory=inventory)
-    assert again.code == 0, again.explain()
-    assert {(host["outcome"], host["execs"]) for host in again.document["hosts"].values()} == {("ok", 1)}, (
-        again.explain()
-    )
+    again = gpuready("apply", "--yes", inventory=inventory, code=0)
+    found = {(host["outcome"], host["execs"]) for host in again.document["hosts"].values()}
+    assert found == {("ok", 1)}, again.explain()
 
 
 def until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
@@ -77,16 +75,38 @@ def until(condition: Callable[[], object], seconds: float = 30, what: str = "") 
         time.sleep(0.02)
 
 
-def inventory_file(
-    path: Path, base: Path, hosts: dict[str, dict[str, object]] | None = None, **variables: object
-) -> Path:
-    """A copy of an inventory with more hosts and other variables of ``all`` (None takes one away)."""
-    document = yaml.safe_load(base.read_text("utf-8"))
-    document["all"]["hosts"].update(hosts or {})
-    document["all"]["vars"].update(variables)
-    document["all"]["vars"] = {key: value for key, value in document["all"]["vars"].items() if value is not None}
+def extended(path: Path, hosts: Mapping[str, Mapping[str, object]] = {}, **variables: object) -> Path:
+    """An inventory that gets other variables of hosts, which may be new, and of ``all`` (None takes one away)."""
+    document = yaml.safe_load(path.read_text("utf-8"))
+    _set(document["all"]["vars"], variables)
+    for name, values in hosts.items():
+        _set(document["all"]["hosts"].setdefault(name, {}), values)
     path.write_text(yaml.safe_dump(document, sort_keys=False, width=200), "utf-8")
     return path
+
+
+@contextmanager
+def another_ctk(sh: Callable[[str], object], script: str) -> Iterator[None]:
+    """Another nvidia-ctk before the real one on root's PATH; it is for `runtime configure` only."""
+    path = "/usr/local/sbin/nvidia-ctk"
+    sh(f"cat >{path} <<'X'\n#!/bin/sh\n[ \"$1\" = runtime ] || {REAL_CTK}\n{script}\nX\nchmod 755 {path}")
+    try:
+        yield
+    finally:
+        sh(f"rm -f {path}")
+
+
+def _set(place: dict[str, object], values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        place[name] = value
+        if value is None:
+            del place[name]
+
+
+def through(hop: Machine, config: Path, known: Path) -> str:
+    """What ssh needs to go by that machine; its key is in a configuration file, which is written."""
+    config.write_text(f"Host {hop.address}\n  IdentityFile {access.client_key()}\n", "utf-8")
+    return f"-F {config} -o UserKnownHostsFile={known} -J gpu@{hop.address}"
 
 
 def firewall(machine: Machine, *rule: str, delete: bool = False) -> None:
@@ -111,64 +131,17 @@ def cable(machine: Machine, *, plugged: bool) -> None:
 
 
 class Listener:
-    """A TCP port of the lab's host that accepts connections, counts them, and never says a word."""
+    """A TCP port of the lab's host that takes connections, as the kernel does, and never says a word."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server((network.SERVER, 0))
         self.port = int(self._socket.getsockname()[1])
-        self.accepted: list[socket.socket] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection = self._socket.accept()[0]
-                self.accepted.append(connection)
-                self.serve(connection)
-
-    def serve(self, connection: socket.socket) -> None:
-        """What is done with a connection: nothing."""
-
-    def close(self) -> None:
-        """Refuse from now on."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        for connection in self.accepted:
-            connection.close()
-
-
-class Hanging(Listener):
-    """An SSH server that lets everyone in, takes every command, and answers none."""
-
-    def __init__(self) -> None:
-        self.key = paramiko.RSAKey.generate(2048)
-        super().__init__()
+        self.close = self._socket.close
 
     @property
-    def known(self) -> str:
-        """Its line of known_hosts."""
-        return f"[{network.SERVER}]:{self.port} {self.key.get_name()} {self.key.get_base64()}\n"
-
-    def serve(self, connection: socket.socket) -> None:
-        """Up to the command, all is well."""
-        transport = paramiko.Transport(connection)
-        transport.add_server_key(self.key)
-        transport.start_server(server=_Open())
-
-
-class _Open(paramiko.ServerInterface):
-    def get_allowed_auths(self, username: str) -> str:
-        return "publickey"
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return paramiko.AUTH_SUCCESSFUL
-
-    def check_channel_request(self, kind: str, chanid: int) -> int:
-        return paramiko.OPEN_SUCCEEDED
-
-    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        return True
+    def accepted(self) -> bool:
+        """Whether anybody has connected so far."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
 
 class Terminal:

@@ -64,6 +64,10 @@ class Result:
         """The ids of the checks with one of these statuses."""
         return {item["id"] for item in self.host(host)["checks"] if item["status"] in statuses}
 
+    def check(self, check_id: str, host: str = "") -> dict[str, Any]:
+        """The result of one check."""
+        return next(item for item in self.host(host)["checks"] if item["id"] == check_id)
+
     def explain(self) -> str:
         """All of it, for the message of a failed assertion."""
         return f"exit {self.code}\n{self.stderr}\n{json.dumps(self.document, indent=1)[:20000] or self.stdout}"
@@ -99,8 +103,14 @@ class Gpuready:
             own["GPUREADY_PROBE_TIMEOUT"] = str(min(3600, round(scale.seconds(self.probe_timeout))))
         return {**own, "HOME": str(self.home), **env}
 
-    def finish(self, process: subprocess.Popen[str] | Forked, check_json: bool = True, timeout: float = 240) -> Result:
-        """The result of a run that :meth:`start` began."""
+    def finish(
+        self,
+        process: subprocess.Popen[str] | Forked,
+        check_json: bool = True,
+        timeout: float = 240,
+        code: int | None = None,
+    ) -> Result:
+        """The result of a run that :meth:`start` began, which ends with that exit code (None: with any)."""
         try:
             stdout, stderr = process.communicate(timeout=scale.seconds(timeout))
         finally:
@@ -113,7 +123,9 @@ class Gpuready:
             assert not errors, "the document does not fit its schema:\n" + "\n".join(errors)
             assert document["exit_code"] == process.returncode
         assert "Traceback" not in stderr or process.returncode == 70, stderr
-        return Result(process.returncode, document, stderr, stdout)
+        found = Result(process.returncode, document, stderr, stdout)
+        assert code in (None, found.code), found.explain()
+        return found
 
     def __call__(
         self,
@@ -122,10 +134,40 @@ class Gpuready:
         check_json: bool = True,
         env: Mapping[str, str] = {},
         timeout: float = 240,
+        code: int | None = None,
     ) -> Result:
-        """Run it to its end. ``check_json=False`` leaves out ``--output json``."""
+        """Run it to its end, which has that exit code. ``check_json=False`` leaves out ``--output json``."""
         process = self.warm.start(self._words(args, inventory, check_json), self.home, self._env(env))
-        return self.finish(process, check_json, timeout)
+        return self.finish(process, check_json, timeout, code)
+
+
+def here(script: str, folder: Path) -> tuple[list[str], str]:
+    """What a script prints, by lines and on stderr: it runs $GPUREADY on this very machine, in namespaces of its own.
+
+    Who mounts in there mounts for nobody else; the folder is the script's directory, and its home.
+    """
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", script]
+    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(folder)}
+    limit = scale.seconds(240)
+    done = subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, timeout=limit, check=False)
+    return done.stdout.splitlines(), done.stderr
+
+
+def pyinfra(folder: Path, *words: str, code: int = 0) -> str:
+    """What pyinfra's own command line prints, which runs in a folder and ends with that exit code."""
+    limit = scale.seconds(240)
+    command = [PYINFRA, "-y", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+    told = done.stdout + done.stderr
+    assert done.returncode == code and "Traceback" not in told, told
+    return told
+
+
+def door(folder: Path, inventory: Path, deploy: str, code: int = 0) -> str:
+    """The same for one of our deploys, over the hosts of our inventory."""
+    loads = f"from gpuready.operations.door import hosts as load\n\nhosts = load({str(inventory)!r})\n"
+    (folder / "inv.py").write_text(loads)
+    return pyinfra(folder, "inv.py", str(ROOT / "deploys" / f"{deploy}.py"), code=code)
 
 
 class Inventories:

@@ -45,15 +45,25 @@ class RdmaNode:
     """A machine with containers, and one inventory for all runs."""
 
     def __init__(self, machine: Node, gpuready: Gpuready, inventory: Path) -> None:
-        self.machine, self.gpuready, self.inventory = machine, gpuready, inventory
+        self.machine, self.gpuready, self.inventory, self.sh = machine, gpuready, inventory, machine.sh
 
-    def sh(self, script: str) -> str:
-        return self.machine.run("sh -e", stdin=script).stdout
-
-    def rdma(self, verb: str, *options: str) -> Result:
+    def rdma(self, verb: str, *options: str, code: int | None = None) -> Result:
         host = () if verb == "list" else (self.machine.name,)
         yes = () if verb == "list" or "--dry-run" in options else ("--yes",)
-        return self.gpuready("rdma", verb, *host, *options, *yes, inventory=self.inventory)
+        return self.gpuready("rdma", verb, *host, *options, *yes, inventory=self.inventory, code=code)
+
+    def attach(self, container: str, netdev: str = "fab0", *options: str, outcome: str = "changed") -> Result:
+        """An interface is given to a container, with that outcome ("failed": exit code 1)."""
+        code = 1 if outcome == "failed" else 0
+        found = self.rdma("attach", "--container", container, "--netdev", netdev, *options, code=code)
+        assert code or found.host()["outcome"] == outcome, found.explain()
+        return found
+
+    def detach(self, netdev: str = "fab0", outcome: str = "changed") -> Result:
+        """It is given back."""
+        found = self.rdma("detach", "--netdev", netdev, code=0)
+        assert found.host()["outcome"] == outcome, found.explain()
+        return found
 
     def pid(self, container: str) -> str:
         return self.sh(f"docker inspect -f '{{{{.State.Pid}}}}' {container}").strip()
@@ -88,11 +98,10 @@ def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[RdmaN
 
 def test_there_and_back(node: RdmaNode) -> None:
     before = node.seen("fab0")
-    planned = node.rdma("attach", "--container", "train", "--netdev", "fab0", "--dry-run")
-    assert (planned.code, planned.host()["outcome"]) == (0, "would_change"), planned.explain()
+    node.attach("train", "fab0", "--dry-run", outcome="would_change")
     assert node.seen("fab0") == before and not node.records()
-    given = node.rdma("attach", "--container", "train", "--netdev", "fab0")
-    assert (given.code, given.host()["outcome"], given.host()["execs"]) == (0, "changed", 3), given.explain()
+    given = node.attach("train")
+    assert given.host()["execs"] == 3, given.explain()
     assert given.diff("attach")["attach.fab0.netdev"] == ("host", "container train (docker)")
     assert node.seen("fab0", node.pid("train")) == before
     assert "fab0" not in node.sh("ls /sys/class/net")
@@ -101,43 +110,35 @@ def test_there_and_back(node: RdmaNode) -> None:
     assert known["addresses"] == ["10.50.0.5/24", "10.51.0.1", "10.50.0.6/24", "fd00:50::5/64"]
     notes = " ".join(given.component("attach")["notes"])
     assert "is a veth: the kernel destroys it" in notes
-    again = node.rdma("attach", "--container", "train", "--netdev", "fab0")
-    assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+    assert node.attach("train", outcome="ok").host()["execs"] == 1
     # The container's end of it is used as the host's was: what is lost inside is brought back.
     node.sh(f"nsenter -t {node.pid('train')} -n ip addr del 10.50.0.6/24 dev fab0")
-    mended = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    mended = node.attach("train")
     assert list(mended.diff("attach")) == ["attach.fab0.addresses"], mended.explain()
     assert node.seen("fab0", node.pid("train")) == before
-    elsewhere = node.rdma("attach", "--container", "other", "--netdev", "fab0")
-    assert elsewhere.code == 1
-    assert (
-        "fab0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev fab0"
-        in problem(elsewhere)
-    )
+    already = "fab0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev fab0"
+    assert already in problem(node.attach("other", outcome="failed"))
     # `gpuready remove` knows nothing of it, and leaves the way back where it is.
     node.machine.run("sh", stdin=resources.script("ledger/forget"))
     listed = node.rdma("list")
     assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
-    back = node.rdma("detach", "--container", "train")
-    assert (back.code, back.host()["outcome"]) == (0, "changed"), back.explain()
+    back = node.rdma("detach", "--container", "train", code=0)
     assert back.component("detach")["hits"] == ["container train (docker)"]
     assert node.seen("fab0") == before
     assert not node.records() and not leftovers(node.machine)
     assert node.sh("ls /run/netns 2>/dev/null || true") == ""
-    once_more = node.rdma("detach", "--netdev", "fab0")
-    assert (once_more.code, once_more.host()["outcome"]) == (0, "ok"), once_more.explain()
+    node.detach(outcome="ok")
 
 
 def test_a_name_that_the_container_gave_it(node: RdmaNode) -> None:
     before = node.seen("fab0")
-    assert node.rdma("attach", "--container", "train", "--netdev", "fab0").code == 0
+    node.attach("train")
     node.sh(
         f"p={node.pid('train')}; nsenter -t $p -n ip link set fab0 down; nsenter -t $p -n ip link set fab0 name roce"
     )
-    again = node.rdma("attach", "--container", "train", "--netdev", "fab0")
-    assert (again.code, again.changed()) == (0, {"attach"}), again.explain()
+    assert node.attach("train").changed() == {"attach"}
     assert node.seen("roce", node.pid("train"))[1] == before[1]
-    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    node.detach()
     assert node.seen("fab0") == before
 
 
@@ -145,9 +146,8 @@ def test_what_fails_half_way_is_undone(node: RdmaNode) -> None:
     """The container's own policy rules make the kernel refuse a gateway, after the interface was moved."""
     before, rule = node.seen("fab0"), "ip rule {} priority 1 to 10.50.0.1 prohibit"
     node.sh(f"nsenter -t {node.pid('train')} -n {rule.format('add')}")
-    failed = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    failed = node.attach("train", outcome="failed")
     node.sh(f"nsenter -t {node.pid('train')} -n {rule.format('del')}")
-    assert failed.code == 1, failed.explain()
     assert "nothing is attached, all is on the host as it was" in problem(failed)
     assert node.seen("fab0") == before
     assert not node.records() and not leftovers(node.machine) and node.attached(failed) == []
@@ -157,17 +157,15 @@ def test_what_fails_half_way_is_undone(node: RdmaNode) -> None:
 def test_what_fails_the_second_time_keeps_the_record(node: RdmaNode) -> None:
     """The interface is in there, without its address by now; that its way back is known must outlive a failure."""
     before, rule = node.seen("fab0"), "ip rule {} priority 1 to 10.50.0.1 prohibit"
-    words = ("--container", "train", "--netdev", "fab0")
-    assert node.rdma("attach", *words).code == 0
+    node.attach("train")
     kept = node.sh(f"cat {RECORDS}/fab0.json")
     inside = f"nsenter -t {node.pid('train')} -n"
     node.sh(f"{inside} ip address flush dev fab0; {inside} {rule.format('add')}")
-    failed = node.rdma("attach", *words)
+    failed = node.attach("train", outcome="failed")
     node.sh(f"{inside} {rule.format('del')}")
-    assert failed.code == 1, failed.explain()
     assert f"the record from before stays in {RECORDS}/fab0.json" in problem(failed)
     assert node.sh(f"cat {RECORDS}/fab0.json") == kept
-    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    node.detach()
     assert node.seen("fab0") == before and not node.records()
 
 
@@ -176,17 +174,13 @@ def test_what_can_be_neither_done_nor_undone_is_on_record(node: RdmaNode) -> Non
     node.sh("ip link add mv0 link far0 address 02:00:00:00:00:07 type macvlan; ip addr add 10.70.0.1/24 dev mv0")
     far0 = node.seen("far0")[0]["address"]
     node.sh("ip link set mv0 up; ip link set far0 address 02:00:00:00:00:07")
-    failed = node.rdma("attach", "--container", "train", "--netdev", "mv0")
-    assert failed.code == 1, failed.explain()
-    assert (
-        f"undoing it failed, too; mv0: RTNETLINK answers: Address already in use; its way back is in {RECORDS}/mv0.json"
-        in (problem(failed))
-    )
+    told = problem(node.attach("train", "mv0", outcome="failed"))
+    reason = "mv0: RTNETLINK answers: Address already in use"
+    assert f"undoing it failed, too; {reason}; its way back is in {RECORDS}/mv0.json" in told
     (known,) = node.attached(node.rdma("list"))
     assert known["state"] == "returned"
     node.sh(f"ip link set far0 address {far0}")
-    back = node.rdma("detach", "--netdev", "mv0")
-    assert (back.code, back.host()["outcome"]) == (0, "changed"), back.explain()
+    node.detach("mv0")
     assert "10.70.0.1/24" in node.sh("ip -br addr show dev mv0 up") and not node.records()
     node.sh("ip link del mv0")
 
@@ -224,38 +218,28 @@ def test_refusals(node: RdmaNode) -> None:
         """
     )
     before = node.sh("ip -br link")
-    train = ("--container", "train", "--netdev")
     refused = {
-        ("--container", "hostnet", "--netdev", "fab0"): r"container hostnet \(docker\) uses the host network",
-        ("--container", "stopped", "--netdev", "fab0"): r"container stopped \(docker\) is created: .* / start it first",
-        ("--container", "nobody", "--netdev", "fab0"): "no container or pod nobody runs on this node",
-        (
-            "--container",
-            "train",
-            "--engine",
-            "cri",
-            "--netdev",
-            "fab0",
-        ): "no container or pod train of cri runs on this node",
-        (*train, "eth0"): r"eth0 carries this SSH connection \([0-9.]+\): moving it would cut the node off",
-        (*train, "wan0"): "wan0 has the default route of this node: .* / .*first remove the default route from wan0",
-        (*train, "lo"): "lo is the loopback interface",
-        (*train, "nope0"): "the host has no network interface nope0",
-        (*train, "part0"): "part0 is part of br9",
-        (*train, "br9"): "part0 on the host needs br9",
-        (*train, "low0"): "high0 on the host needs low0",
-        (
-            *train,
-            "eth7",
-        ): "container train .docker. already has an interface eth7 / rename the host's interface first",
-        (*train, "fab0"): "fab0 is one of several next hops of the route to 10.90.0.0/16",
-        ("--container", "train", "--device", "mlx5_0"): "ib_core is not loaded|no RDMA device mlx5_0|`rdma`",
+        ("hostnet", "fab0"): r"container hostnet \(docker\) uses the host network",
+        ("stopped", "fab0"): r"container stopped \(docker\) is created: .* / start it first",
+        ("nobody", "fab0"): "no container or pod nobody runs on this node",
+        ("train", "fab0", "--engine", "cri"): "no container or pod train of cri runs on this node",
+        ("train", "eth0"): r"eth0 carries this SSH connection \([0-9.]+\): moving it would cut the node off",
+        ("train", "wan0"): "wan0 has the default route of this node: .* / .*first remove the default route from wan0",
+        ("train", "lo"): "lo is the loopback interface",
+        ("train", "nope0"): "the host has no network interface nope0",
+        ("train", "part0"): "part0 is part of br9",
+        ("train", "br9"): "part0 on the host needs br9",
+        ("train", "low0"): "high0 on the host needs low0",
+        ("train", "eth7"): "container train .docker. already has an interface eth7 / rename the host's interface first",
+        ("train", "fab0"): "fab0 is one of several next hops of the route to 10.90.0.0/16",
     }
-    for options, words in refused.items():
-        result = node.rdma("attach", *options)
-        assert (result.code, result.host()["error"]["kind"]) == (1, "refused"), result.explain()
-        assert re.search(words, problem(result)), problem(result)
-    assert node.rdma("detach", "--device", "mlx5_0").code == 1
+    for words, message in refused.items():
+        result = node.attach(*words, outcome="failed")
+        assert result.host()["error"]["kind"] == "refused", result.explain()
+        assert re.search(message, problem(result)), problem(result)
+    device = node.rdma("attach", "--container", "train", "--device", "mlx5_0", code=1)
+    assert re.search("ib_core is not loaded|no RDMA device mlx5_0|`rdma`", problem(device))
+    node.rdma("detach", "--device", "mlx5_0", code=1)
     assert node.sh("ip -br link") == before and not node.records()
     node.sh("ip route del 10.90.0.0/16; ip link del br9; for i in part0 eth7 high0 low0 wan0; do ip link del $i; done")
     node.sh("docker rm -f hostnet stopped")
@@ -263,12 +247,11 @@ def test_refusals(node: RdmaNode) -> None:
 
 def test_a_container_that_ends_takes_a_veth_along(node: RdmaNode) -> None:
     node.sh(f"docker run -d --name short {_BUSYBOX}; ip link add gone0 type veth peer name gone1")
-    assert node.rdma("attach", "--container", "short", "--netdev", "gone0").code == 0
+    node.attach("short", "gone0")
     node.sh("docker rm -f short >/dev/null; while [ -e /sys/class/net/gone1 ]; do sleep 0.1; done")
     (known,) = node.attached(node.rdma("list"))
     assert known["state"] == "destroyed"
-    back = node.rdma("detach", "--netdev", "gone0")
-    assert back.code == 0, back.explain()
+    back = node.detach("gone0")
     assert back.component("detach")["notes"] == [
         "gone0 is gone: the kernel destroyed the veth together with container short (docker)"
     ]
@@ -278,11 +261,10 @@ def test_a_container_that_ends_takes_a_veth_along(node: RdmaNode) -> None:
 def test_a_lost_connection_cuts_nothing_in_two(node: RdmaNode) -> None:
     before = node.seen("fab0")
     _cut(node.machine, "attach", "ip", "-batch")
-    given = node.rdma("attach", "--container", "train", "--netdev", "fab0")
+    node.attach("train")
     node.sh("rm /usr/local/bin/ip; test -e /var/tmp/cut.attach")
-    assert (given.code, given.host()["outcome"]) == (0, "changed"), given.explain()
     assert node.seen("fab0", node.pid("train")) == before
-    assert node.rdma("detach", "--netdev", "fab0").code == 0
+    node.detach()
     assert node.seen("fab0") == before
 
 
@@ -295,19 +277,17 @@ def test_containerd_without_nerdctl(node: RdmaNode) -> None:
         """
     )
     before = node.seen("fab0")
-    given = node.rdma("attach", "--container", "named", "--netdev", "fab0")
-    assert given.code == 0, given.explain()
+    given = node.attach("named")
     (known,) = node.attached(given)
     assert (known["engine"], known["where"]) == ("containerd", "container named (containerd)")
     for name, engine in (("0123456789abcdef", "containerd"), ("012345", "auto")):
-        again = node.rdma("attach", "--container", name, "--engine", engine, "--netdev", "fab0")
-        assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
-    assert node.rdma("detach", "--container", "named").code == 0
+        node.attach(name, "fab0", "--engine", engine, outcome="ok")
+    node.rdma("detach", "--container", "named", code=0)
     assert node.seen("fab0") == before
     node.sh("docker run -d --name named busybox:lab sleep 100000")
-    twice = node.rdma("attach", "--container", "named", "--netdev", "fab0")
-    assert "several containers have the name named: container named (docker)" in problem(twice)
-    assert "container named (containerd) 0123456789ab / give --engine" in problem(twice)
+    twice = problem(node.attach("named", outcome="failed"))
+    assert "several containers have the name named: container named (docker)" in twice
+    assert "container named (containerd) 0123456789ab / give --engine" in twice
     node.sh("docker rm -f named; ctr task kill -s KILL 0123456789abcdef")
 
 
@@ -333,8 +313,7 @@ echo "$POD"
 
 def test_pods_once_for_each_sandbox(node: RdmaNode) -> None:
     """A pod with a network of its own, by real CNI plugins; its containers share one namespace."""
-    node.sh("apt-get update -q")
-    node.sh("DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends containernetworking-plugins")
+    node.machine.install("containernetworking-plugins")
     conf = json.dumps(_CNI)
     node.sh(
         "mkdir -p /opt/cni /etc/cni/net.d; ln -sfn /usr/lib/cni /opt/cni/bin; "
@@ -342,21 +321,18 @@ def test_pods_once_for_each_sandbox(node: RdmaNode) -> None:
     )
     sandbox = node.sh(_POD).strip()
     before = node.seen("fab0")
-    given = node.rdma("attach", "--container", "ml/worker-0", "--netdev", "fab0")
-    assert given.code == 0, given.explain()
+    given = node.attach("ml/worker-0")
     (known,) = node.attached(given)
     assert (known["where"], known["id"]) == ("pod ml/worker-0", sandbox)
     for name in ("worker-0", "main", sandbox, sandbox[:12]):
-        again = node.rdma("attach", "--container", name, "--engine", "cri", "--netdev", "fab0")
-        assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
-    assert node.rdma("attach", "--container", "default/worker-0", "--netdev", "fab0").code == 1
+        node.attach(name, "fab0", "--engine", "cri", outcome="ok")
+    node.attach("default/worker-0", outcome="failed")
     # Where the engine keeps its state elsewhere, or is none of containerd's, the CRI answers.
     tasks = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
     node.sh(f"mount -t tmpfs hidden {tasks}")
     for name in ("worker-0", "ml/worker-0", "main"):
-        again = node.rdma("attach", "--container", name, "--netdev", "fab0")
-        assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+        node.attach(name, outcome="ok")
     node.sh(f"umount {tasks}")
-    assert node.rdma("detach", "--container", "ml/worker-0").code == 0
+    node.rdma("detach", "--container", "ml/worker-0", code=0)
     assert node.seen("fab0") == before
     node.sh(f"crictl rmp -f {sandbox}")

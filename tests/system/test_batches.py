@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from tests.lab import Lab, Machine
-from tests.system.faults import settled
+from tests.system.faults import extended, settled
 from tests.system.harness import Gpuready, Inventories, Result
 
 #: apt asks this before it lets dpkg begin.
@@ -46,8 +45,7 @@ def test_one_first_and_none_after_one_that_fails(
     assert plan.document["batches"] == [[name] for name in names], plan.explain()
     shown = gpuready("plan", inventory=where, check_json=False).stdout
     assert "in 4 batches, one after another" in shown and f"1: {names[0]}; 2: {names[1]}" in shown
-    first = gpuready("apply", "--yes", inventory=where)
-    assert first.code == 1, first.explain()
+    first = gpuready("apply", "--yes", inventory=where, code=1)
     assert outcomes(first, four) == ["changed", "failed", "not_attempted", "not_attempted"], first.explain()
     assert order(first) == names[:2]
     note = f"not begun: {names[1]} failed, and --max-fail is 0"
@@ -64,33 +62,24 @@ def test_one_first_and_none_after_one_that_fails(
     assert {second.host(name)["execs"] for name in names[2:]} == {first.host(names[0])["execs"]}
 
     broken.unlink()
-    third = gpuready("apply", "--yes", inventory=where)
-    assert (third.code, outcomes(third, four)) == (0, ["ok", "changed", "ok", "ok"]), third.explain()
+    third = gpuready("apply", "--yes", inventory=where, code=0)
+    assert outcomes(third, four) == ["ok", "changed", "ok", "ok"], third.explain()
     settled(gpuready, where)
 
 
 def test_a_rack_never_goes_at_once(four: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:
     """The way back is in batches as well; what needs no consent goes to all at once."""
     where = inventory(four, maintenance={"batch": "50%", "spread_by": "rack"})
-    document = yaml.safe_load(where.read_text("utf-8"))
-    for machine, rack in zip(four, RACKS, strict=True):
-        document["all"]["hosts"][machine.name]["rack"] = rack
-    where.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
     a, b, c, d = (machine.name for machine in four)
+    extended(where, {name: {"rack": rack} for name, rack in zip((a, b, c, d), RACKS, strict=True)})
 
-    calm = gpuready("remove", "--yes", "--only", "docker", "--allow-disruption", "reload", inventory=where)
-    assert calm.code == 7, calm.explain()
+    words = ("--yes", "--only", "docker", "--allow-disruption", "reload")
+    calm = gpuready("remove", *words, inventory=where, code=7)
     assert calm.document["batches"] == [[a, b, c, d]], calm.explain()
-    gone = gpuready("remove", "--yes", inventory=where)
-    assert gone.code == 0, gone.explain()
+    gone = gpuready("remove", "--yes", inventory=where, code=0)
     assert gone.document["batches"] == [[a, c], [b, d]], gone.explain()
 
-    del document["all"]["hosts"][d]["rack"]
-    where.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
-    result = gpuready("plan", inventory=where)
-    assert result.code == 5, result.explain()
-    message = result.document["error"]["message"]
-    assert (
-        f"maintenance.spread_by: host {d} has no plain value for the variable rack" in message
-        and "rack: NAME for every host" in message
-    )
+    extended(where, {d: {"rack": None}})
+    message = gpuready("plan", inventory=where, code=5).document["error"]["message"]
+    assert f"maintenance.spread_by: host {d} has no plain value for the variable rack" in message
+    assert "rack: NAME for every host" in message

@@ -9,43 +9,36 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab import Lab, Machine
+from tests.lab import Lab
 from tests.system.faults import Terminal, until
 from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.host import Host
 
 VERSIONS = ("1.19.1", "1.20.0")
 TRAIN = "docker run -d --restart=no --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void --name {} busybox:lab sleep 100000"
 BOOK = "/var/tmp/drain"
 
 
-@dataclass
-class Node:
+class Node(Host):
     """A machine with one version of the toolkit and Docker converged, and runs that ask for the other."""
 
-    machine: Machine
-    gpuready: Gpuready
-    inventory: Inventories
-    version: str = VERSIONS[0]
+    version = VERSIONS[0]
 
     @property
     def other(self) -> str:
         """The version that is asked for."""
         return VERSIONS[1 - VERSIONS.index(self.version)]
 
-    def where(self, version: str = "", **maintenance: object) -> Path:
-        return self.inventory(self.machine, toolkit={"version": version or self.other}, maintenance=maintenance)
+    def wanted(self, **maintenance: object) -> Path:
+        return self.where(toolkit={"version": self.other}, maintenance=maintenance)
 
-    def apply(self, *args: str, env: dict[str, str] | None = None, version: str = "", **maintenance: object) -> Result:
-        return self.gpuready("apply", "--yes", *args, inventory=self.where(version, **maintenance), env=env or {})
-
-    def sh(self, script: str) -> str:
-        return self.machine.run("sh -e", stdin=script).stdout
+    def ask(self, *args: str, env: dict[str, str] | None = None, **maintenance: object) -> Result:
+        return self.call("apply", *args, inventory=self.wanted(**maintenance), env=env or {}, code=None)
 
     def toolkit(self) -> str:
         """The version that answers."""
@@ -56,15 +49,14 @@ class Node:
         self.sh(TRAIN.format(name))
         return self.sh(f"docker inspect -f '{{{{.State.Pid}}}}' {name}").strip()
 
-    def waits(self, result: Result, *words: str) -> str:
+    def waited(self, result: Result, *words: str) -> str:
         """The run waited, nothing was installed, and it says for what."""
-        assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
+        assert result.code == 7, result.explain()
         component = result.component("toolkit")
         assert component["pending"], result.explain()
         assert all(word in component["waits"] for word in words), component["waits"]
         assert self.toolkit() == self.version
-        told: str = component["waits"]
-        return told
+        return str(component["waits"])
 
     def done(self, result: Result) -> None:
         """The run did it."""
@@ -72,11 +64,9 @@ class Node:
         self.version = self.other
         assert self.toolkit() == self.version
 
-    def script(self, name: str, body: str) -> None:
+    def command(self, name: str, body: str) -> None:
         """A command on the machine."""
-        path = self.machine.root / "usr/local/bin" / name
-        path.write_text(f"#!/bin/sh\n{body}\n", "utf-8")
-        path.chmod(0o755)
+        self.script(f"/usr/local/bin/{name}", f"#!/bin/sh\n{body}\n")
 
     def book(self) -> list[str]:
         """What the hooks wrote down since the last look."""
@@ -87,7 +77,7 @@ class Node:
 def converged(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
     with lab.machine("debian13") as machine:
         found = Node(machine, gpuready, inventory)
-        assert found.apply(version=found.version).code == 0
+        found.apply(toolkit={"version": found.version})
         yield found
 
 
@@ -107,38 +97,28 @@ def node(converged: Node) -> Iterator[Node]:
 @pytest.mark.promise
 def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     pid = node.train()
-    plan = node.gpuready("plan", inventory=node.where())
+    plan = node.plan(inventory=node.wanted())
     found = plan.component("toolkit")
     assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
     assert found["waits"].startswith("until idle: this change (class recreate) would affect train (busybox:lab)"), (
         plan.explain()
     )
-    shown = node.gpuready("plan", inventory=node.where(), check_json=False).stdout
+    shown = node.shown("plan", inventory=node.wanted())
     assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
-    node.waits(node.apply(), "train (busybox:lab)")
+    node.waited(node.ask(), "train (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}} {{.State.Pid}}' train").split() == ["true", pid]
-    node.waits(node.apply("--allow-disruption", "reload"), "use --allow-disruption recreate")
-    node.done(node.apply(ignore=["busybox"]))
+    node.waited(node.ask("--allow-disruption", "reload"), "use --allow-disruption recreate")
+    node.done(node.ask(ignore=["busybox"]))
 
 
 def test_a_container_that_appears_after_the_probe_counts(node: Node) -> None:
     """It starts while the packages are fetched; it stands in no plan, and is seen all the same."""
-    (node.machine.root / "etc/apt/apt.conf.d/99test").write_text(
+    (node.root / "etc/apt/apt.conf.d/99test").write_text(
         f'APT::Update::Pre-Invoke {{"docker inspect late >/dev/null 2>&1 || {TRAIN.format("late")} >/dev/null";}};\n'
     )
-    assert not node.gpuready("plan", inventory=node.where()).component("toolkit")["hits"]
-    node.waits(node.apply(), "until idle", "container late (busybox:lab)")
+    assert not node.plan(inventory=node.wanted()).component("toolkit")["hits"]
+    node.waited(node.ask(), "until idle", "container late (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}}' late").strip() == "true"
-
-
-def test_never_is_about_restarts(node: Node) -> None:
-    spec: dict[str, Any] = {"runtimes": {"docker": {"cdi": True}}, "maintenance": {"restart": "never"}}
-    where = node.inventory(node.machine, toolkit={"version": node.version}, **spec)
-    before = node.sh("systemctl show -p MainPID docker")
-    result = node.gpuready("apply", "--yes", inventory=where)
-    assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
-    assert "maintenance.restart is never" in result.component("docker")["waits"]
-    assert node.sh("systemctl show -p MainPID docker") == before
 
 
 def test_slurm_jobs_and_what_cannot_be_told_count_as_work(node: Node) -> None:
@@ -147,14 +127,14 @@ def test_slurm_jobs_and_what_cannot_be_told_count_as_work(node: Node) -> None:
         "systemd-run -q /usr/local/bin/slurmd 1000\n"
         "systemd-run -q bash -c 'exec -a \"slurmstepd: [77.0]\" /usr/local/bin/slurmstepd 1000'\n"
     )
-    node.waits(node.apply(), "until idle", "Slurm job 77")
+    node.waited(node.ask(), "until idle", "Slurm job 77")
     node.sh("pkill -x slurmstepd")
-    node.script("squeue", 'echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1')
-    node.waits(node.apply(), "squeue gives no answer")
-    node.script("squeue", '[ "$*" = "-h -w $(hostname -s) -o Slurm job %A" ] && echo Slurm job 78')
-    node.waits(node.apply(), "Slurm job 78")
-    node.script("squeue", "exit 0")
-    node.done(node.apply())
+    node.command("squeue", 'echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1')
+    node.waited(node.ask(), "squeue gives no answer")
+    node.command("squeue", '[ "$*" = "-h -w $(hostname -s) -o Slurm job %A" ] && echo Slurm job 78')
+    node.waited(node.ask(), "Slurm job 78")
+    node.command("squeue", "exit 0")
+    node.done(node.ask())
 
 
 DRIVER = """
@@ -173,16 +153,16 @@ def test_processes_on_a_gpu_count(node: Node) -> None:
     node.sh(DRIVER)
     only = ("--only", "toolkit")  # of this driver nobody can make device nodes
     pid = node.sh("docker inspect -f '{{.State.Pid}}' job").strip()
-    node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
-    node.waits(node.apply(*only), f"would affect process sleep (pid {pid}); ")
-    node.script("nvidia-smi", "exit 9")
+    node.command("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
+    node.waited(node.ask(*only), f"would affect process sleep (pid {pid}); ")
+    node.command("nvidia-smi", "exit 9")
     node.sh("systemd-run -q --unit=holder --property=StandardInput=file:/dev/nvidia0 /bin/sleep 1000")
     holder = node.sh("systemctl show -p MainPID --value holder").strip()
-    node.waits(node.apply(*only), f"would affect process sleep (pid {holder}); ")
+    node.waited(node.ask(*only), f"would affect process sleep (pid {holder}); ")
     # What runs in a container that does not count, does not count.
     node.sh("systemctl stop holder")
-    node.script("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
-    result = node.apply(*only, ignore=["busybox"])
+    node.command("nvidia-smi", f'case "$*" in --query-compute-apps=*) echo {pid} ;; *) exit 9 ;; esac')
+    result = node.ask(*only, ignore=["busybox"])
     assert "toolkit" in result.changed(), result.explain()
     node.version = node.other
 
@@ -219,18 +199,18 @@ def test_pods_with_a_gpu_count_but_for_daemonsets(node: Node) -> None:
         **pod("exporter-2", "dcgm-exporter:4", gpu, **{"pod-template-generation": "3"}),
         **pod("idle-3", "registry:5000/jupyter:1", gpu),
     }
-    node.script("crictl", CRICTL)
+    node.command("crictl", CRICTL)
     files = [f"cat >/run/crictl/{name} <<'X'\n{json.dumps(said, indent=2)}\nX\n" for name, said in pods.items()]
     ids = "\n".join(name for name in pods if not name.endswith("-pod"))
     node.sh(
         f"mkdir -p /run/crictl; cp /bin/sleep /usr/local/bin/kubelet\n{''.join(files)}echo '{ids}' >/run/crictl/ids"
     )
-    told = node.waits(node.apply(ignore=["registry:5000/jupyter"]), "until idle")
+    told = node.waited(node.ask(ignore=["registry:5000/jupyter"]), "until idle")
     assert told.partition("would affect ")[2] == "pod ml/train-0; run again afterwards"
     node.sh("touch /run/crictl/down; cp /bin/sleep /usr/local/bin/kubelet; systemd-run -q /usr/local/bin/kubelet 1000")
-    node.waits(node.apply(), "Kubernetes' pods (crictl gives no answer)")
+    node.waited(node.ask(), "Kubernetes' pods (crictl gives no answer)")
     node.sh("rm /run/crictl/down /run/crictl/train*; sed -i /train/d /run/crictl/ids")
-    node.done(node.apply(ignore=["registry:5000/jupyter"]))
+    node.done(node.ask(ignore=["registry:5000/jupyter"]))
 
 
 #: What is noted down: the hook, and which toolkit it met.
@@ -245,30 +225,30 @@ def hooks(before: str = "true", after: str = "true") -> dict[str, Any]:
 def test_own_commands_move_work_away_and_let_it_back(node: Node) -> None:
     node.train()
     old = node.version
-    node.done(node.apply(**hooks("docker rm -f train")))
+    node.done(node.ask(**hooks("docker rm -f train")))
     new = node.version
     assert node.book() == [f"before {old}", f"after {new}"]
 
     # Work that stays is still work, and the node is let back.
     pid = node.train("stays")
-    node.waits(node.apply(**hooks()), "until idle", "stays")
+    node.waited(node.ask(**hooks()), "until idle", "stays")
     assert node.book() == [f"before {new}", f"after {new}"]
     assert node.sh("docker inspect -f '{{.State.Pid}}' stays").strip() == pid
     node.sh("docker rm -f stays")
 
     # A hook that fails: nothing is disturbed, nobody is let back, because nobody was moved away.
-    told = node.waits(node.apply(**hooks("echo no room for job 12 >&2; exit 3")), "until drained", "exit 3")
+    told = node.waited(node.ask(**hooks("echo no room for job 12 >&2; exit 3")), "until drained", "exit 3")
     assert "no room for job 12" in told and node.book() == [f"before {new}"]
 
     # The step fails: the work is let back all the same.
-    (node.machine.root / "etc/apt/apt.conf.d/99test").write_text('DPkg::Pre-Install-Pkgs {"exit 1";};\n')
-    failed = node.apply(**hooks())
+    (node.root / "etc/apt/apt.conf.d/99test").write_text('DPkg::Pre-Install-Pkgs {"exit 1";};\n')
+    failed = node.ask(**hooks())
     assert failed.code == 1 and "apt-get install failed" in failed.host()["error"]["message"], failed.explain()
     assert node.book() == [f"before {new}", f"after {new}"]
     node.sh("rm /etc/apt/apt.conf.d/99test; test ! -e /var/lib/gpuready/drained")
 
     # The way back fails: said so, because the node is still out of service.
-    failed = node.apply(**hooks(after="echo the controller is down >&2; exit 1"))
+    failed = node.ask(**hooks(after="echo the controller is down >&2; exit 1"))
     node.version = old
     assert failed.code == 1 and node.toolkit() == old, failed.explain()
     told = failed.host()["error"]["message"]
@@ -297,17 +277,17 @@ touch /run/slurm/asked; echo job 5 runs >>{BOOK}; echo 5
 
 def test_slurm_drains_and_resumes_what_it_drained_itself(node: Node) -> None:
     slurm: dict[str, Any] = {"restart": "drained", "drain": "slurm", "node": "gpunode"}
-    node.waits(node.apply(**slurm), "until drained: there is no scontrol and squeue")
-    node.script("scontrol", SCONTROL)
-    node.script("squeue", SQUEUE)
-    node.waits(node.apply(**(slurm | {"node": "other"})), "until drained: scontrol does not know other", "not found")
-    node.done(node.apply(**slurm))
+    node.waited(node.ask(**slurm), "until drained: there is no scontrol and squeue")
+    node.command("scontrol", SCONTROL)
+    node.command("squeue", SQUEUE)
+    node.waited(node.ask(**(slurm | {"node": "other"})), "until drained: scontrol does not know other", "not found")
+    node.done(node.ask(**slurm))
     drained = "update NodeName=gpunode State=DRAIN Reason=gpuready"
     assert node.book() == [drained, "job 5 runs", "update NodeName=gpunode State=RESUME"]
 
     # Drained by somebody else before: it stays so.
     node.sh("echo IDLE+DRAIN >/run/slurm/state; echo bad_fan >/run/slurm/reason")
-    node.done(node.apply(**slurm))
+    node.done(node.ask(**slurm))
     assert node.book() == []
 
 
@@ -338,35 +318,34 @@ def test_kubectl_cordons_drains_and_uncordons(node: Node, tmp_path: Path) -> Non
         book.unlink()
         return [line.split(" -o ")[0].replace(" node", "") for line in lines if not line.startswith("get")]
 
-    node.waits(
-        node.apply(env={"PATH": str(Path(node.gpuready.home))}, **kubectl), "kubectl is not installed on this machine"
-    )
+    without = node.ask(env={"PATH": str(node.gpuready.home)}, **kubectl)
+    node.waited(without, "kubectl is not installed on this machine")
     (tmp_path / "kubectl").write_text(KUBECTL, "utf-8")
     (tmp_path / "kubectl").chmod(0o755)
-    wrong = node.apply(env=env, **(kubectl | {"node": "k8s-8"}))
-    node.waits(wrong, "until drained: kubectl get failed: nodes not found")
+    wrong = node.ask(env=env, **(kubectl | {"node": "k8s-8"}))
+    node.waited(wrong, "until drained: kubectl get failed: nodes not found")
     calls()
 
-    node.done(node.apply(env=env, **kubectl))
+    node.done(node.ask(env=env, **kubectl))
     drain = "drain k8s-7 --ignore-daemonsets --timeout=1800s"
     mark, clear = "annotate k8s-7 gpuready=drained --overwrite", "annotate k8s-7 gpuready-"
     assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
 
     # Refused: the node is let back, and the message is kubectl's.
     (tmp_path / "book.refuse").touch()
-    node.waits(node.apply(env=env, **kubectl), "until drained: kubectl drain failed", "cannot delete Pods")
+    node.waited(node.ask(env=env, **kubectl), "until drained: kubectl drain failed", "cannot delete Pods")
     assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
     (tmp_path / "book.refuse").unlink()
 
     # Cordoned by somebody else before: it stays so.
     (tmp_path / "book.cordoned").write_text("true")
-    node.done(node.apply(env=env, **kubectl))
+    node.done(node.ask(env=env, **kubectl))
     assert calls() == [drain]
 
 
 def test_the_diff_is_shown_once_when_the_answer_is_no(node: Node) -> None:
     terminal = Terminal(node.gpuready.home)
-    process = terminal.start("apply", "-i", str(node.where()))
+    process = terminal.start("apply", "-i", str(node.wanted()))
     until(lambda: terminal.says("Change 1 host?"), 60, terminal.shown)
     terminal.type("n\n")
     assert process.wait(30) == 7
@@ -378,6 +357,6 @@ def test_the_diff_is_shown_once_when_the_answer_is_no(node: Node) -> None:
 def test_the_repository_alone(node: Node) -> None:
     """Its package list is not fetched yet, which is not known to be wrong."""
     node.sh("rm -rf /etc/apt/sources.list.d/gpuready* /var/lib/apt/lists/*nvidia* /var/lib/apt/lists/*stable_deb*")
-    result = node.apply("--only", "repository", version=node.version)
-    assert (result.code, result.changed()) == (0, {"repository"}), result.explain()
+    result = node.apply("--only", "repository", toolkit={"version": node.version})
+    assert result.changed() == {"repository"}, result.explain()
     assert "repository.candidate" in result.checks("unknown"), result.explain()

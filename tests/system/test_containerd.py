@@ -12,14 +12,15 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 import pytest
-import yaml
 
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.keys import by_systemd
+from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import Lab
 from tests.system.containerd_cases import BINARY, CASES, DEBIAN, Case
 from tests.system.containerd_node import CONFIG, ContainerdNode, Seen
 from tests.system.containerd_shapes import SHAPES
+from tests.system.faults import extended
 from tests.system.harness import Gpuready, Inventories, Result
 
 T = TypeVar("T")
@@ -34,7 +35,12 @@ class Fleet:
         self.by_version = {node.version: node for node in nodes}
 
     def run(
-        self, verb: str, nodes: Sequence[ContainerdNode] = (), cases: Mapping[str, Case] | None = None, **spec: Any
+        self,
+        verb: str,
+        nodes: Sequence[ContainerdNode] = (),
+        cases: Mapping[str, Case] = {},
+        code: int | None = None,
+        **spec: Any,
     ) -> Result:
         """One run of the command line, over all machines or some; ``containerd`` alone is in question.
 
@@ -46,13 +52,10 @@ class Fleet:
         path = self.inventory(
             machines, **{"runtimes": {"containerd": "auto"}, "verify": {"level": "effective", "image": None}, **spec}
         )
-        text = yaml.safe_load(path.read_text("utf-8"))
-        for name, case in (cases or {}).items():
+        for name, case in cases.items():
             if case.default is not None:
-                own = {"runtimes": {"containerd": {"default_runtime": case.default}}}
-                text["all"]["hosts"][name]["gpuready"] = own
-        path.write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
-        return self.gpuready(*words, inventory=path)
+                extended(path, {name: {"gpuready": {"runtimes": {"containerd": {"default_runtime": case.default}}}}})
+        return self.gpuready(*words, inventory=path, code=code)
 
 
 def all_of(nodes: Sequence[ContainerdNode], work: Callable[[ContainerdNode], T]) -> dict[str, T]:
@@ -114,10 +117,8 @@ def converged(case: Case, before: Seen, after: Seen) -> None:
         assert changes or all(line in now for line in was), after.contents[case.written].decode()
         ends = before.contents.get(case.written, b"").count(b"\r\n")
         assert not ends or after.contents[case.written].count(b"\n") == after.contents[case.written].count(b"\r\n")
-        old_mode = (
-            before.files[case.written][0].split("_")[2:] if case.written in before.files else ["644", "root:root"]
-        )
-        assert after.files[case.written][0].split("_")[2:4] == old_mode[:2]
+        old, _ = before.files.get(case.written, ("inode_time_644_root:root", b""))
+        assert after.files[case.written][0].split("_")[2:4] == old.split("_")[2:4]
     else:
         assert after.unit == before.unit
 
@@ -129,8 +130,7 @@ def test_table(fleet: Fleet, wave: list[Case]) -> None:
     nodes = [node for node in fleet.nodes if node.name in cases]
     before = all_of(nodes, lambda node: node.prepare(cases[node.name].files, cases[node.name].arrange))
 
-    first = fleet.run("apply", nodes, cases)
-    assert first.code == (1 if any(case.error for case in wave) else 0), first.explain()
+    first = fleet.run("apply", nodes, cases, code=1 if any(case.error for case in wave) else 0)
     after = all_of(nodes, ContainerdNode.look)
     for name, case in cases.items():
         if case.error:
@@ -148,8 +148,7 @@ def test_table(fleet: Fleet, wave: list[Case]) -> None:
     assert {(h["outcome"], h["execs"]) for h in left} <= {("ok", 1)}, again.explain()
     assert all_of(nodes, ContainerdNode.look) == after
 
-    gone = fleet.run("remove", nodes)
-    assert gone.code == 0, gone.explain()
+    fleet.run("remove", nodes, code=0)
     for name, left in all_of(nodes, ContainerdNode.look).items():
         assert left.contents == before[name].contents, cases[name]
         assert (left.settings(), left.info) == (before[name].settings(), before[name].info), cases[name]
@@ -161,9 +160,7 @@ def test_table(fleet: Fleet, wave: list[Case]) -> None:
 @pytest.mark.parametrize("version", ["1.18.2", "1.19.1"])
 def test_each_toolkit(fleet: Fleet, version: str) -> None:
     """What nvidia-ctk of each release makes of every kind of file, at both ends and in the middle."""
-    names = ("nvidia-container-toolkit", "nvidia-container-toolkit-base")
-    names += ("libnvidia-container-tools", "libnvidia-container1")
-    wanted = " ".join(f"{name}={version}-1" for name in names)
+    wanted = " ".join(f"{name}={version}-1" for name in PACKAGES)
     options = "--allow-downgrades --allow-change-held-packages"
     all_of(fleet.nodes, lambda node: node.sh(f"apt-get install -q -y {options} {wanted} >/dev/null 2>&1"))
     by_version = [[case for case in CASES if case.ctk and case.version == v] for v in VERSIONS]
@@ -184,14 +181,13 @@ def test_a_drop_in_of_nvidia_ctk_that_took_cri_down_is_mended(fleet: Fleet) -> N
     configure = "nvidia-ctk runtime configure --runtime=containerd 2>/dev/null\n"
     before = all_of(nodes, lambda node: node.prepare({CONFIG: DEBIAN}, configure))
     assert [seen.info for seen in before.values()] == [{}, {}]
-    assert fleet.run("verify", nodes).code == 3
-    done = fleet.run("apply", nodes)
-    assert done.code == 0, done.explain()
+    fleet.run("verify", nodes, code=3)
+    done = fleet.run("apply", nodes, code=0)
     for name, seen in all_of(nodes, ContainerdNode.look).items():
         assert list(done.diff("containerd", name)) == ["containerd.runtimes.runc.runtime_type"]
         assert set(seen.runtimes) == {"nvidia", "runc"}
         assert seen.text == before[name].text
-    assert fleet.run("apply", nodes).document["exit_code"] == 0
+    fleet.run("apply", nodes, code=0)
 
 
 def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
@@ -202,8 +198,7 @@ def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
     assert all(pods.values())
 
     runtimes = {"containerd": {"default_runtime": True}}
-    done = fleet.run("apply", runtimes=runtimes, verify={"level": "smoke"})
-    assert done.code == 0, done.explain()
+    done = fleet.run("apply", runtimes=runtimes, verify={"level": "smoke"}, code=0)
     for node in fleet.nodes:
         assert {"containerd.runtime", "containerd.smoke"} <= done.checks("pass", host=node.name), done.explain()
     after = all_of(fleet.nodes, ContainerdNode.look)
@@ -218,15 +213,11 @@ def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
 
     # A pod's shim calls its runtime to stop it, so that stays while there is one.
     all_of(fleet.nodes, lambda node: (node.end_pod(), node.start_pod("nvidia")))
-    waits = fleet.run("remove")
-    assert waits.code == 7, waits.explain()
-    assert "pods of the runtime that would go still run: work" in str(
-        waits.component("containerd", fleet.nodes[0].name)
-    )
+    waits = str(fleet.run("remove", code=7).component("containerd", fleet.nodes[0].name))
+    assert "pods of the runtime that would go still run: work" in waits
     # What the user writes meanwhile outlives the way back.
     all_of(fleet.nodes, lambda node: (node.end_pod(), node.sh(f"echo '# mine' >>{CONFIG}")))
-    gone = fleet.run("remove")
-    assert gone.code == 0, gone.explain()
+    fleet.run("remove", code=0)
     for name, left in all_of(fleet.nodes, ContainerdNode.look).items():
         # But for empty lines, which come and go with the tables beside them.
         assert [line for line in left.text.splitlines() if line] == [*filter(None, DEBIAN.splitlines()), "# mine"]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.lab import Lab
 from tests.system import faults
 from tests.system.containerd_cases import DEBIAN, OLD, RUNC
 from tests.system.containerd_node import CONFIG, DROP_IN, ContainerdNode, Seen
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.host import Host, Hosts
 
-WRAPPER = "/usr/local/sbin/nvidia-ctk"
-REAL = 'exec /usr/bin/nvidia-ctk "$@"'
 UNLESS = f"grep -q nvidia {CONFIG}"
 #: systemd allows one start a minute: without `reset-failed` neither the restart nor the way back would be tried.
 ONE_START = "[Unit]\nStartLimitIntervalSec=60\nStartLimitBurst=1\n[Service]\n"
@@ -28,68 +24,46 @@ DOCKER = "/etc/systemd/system/docker.service.d/case.conf"
 class One:
     """A machine with containerd 1.7 and Docker, and runs of the command line for it."""
 
-    def __init__(self, node: ContainerdNode, gpuready: Gpuready, inventory: Inventories) -> None:
-        self.node, self.gpuready, self.inventory = node, gpuready, inventory
-
-    def words(self, **spec: Any) -> dict[str, Any]:
-        return {
-            "inventory": self.inventory(
-                self.node.machine, **{"runtimes": {"containerd": "auto"}, "verify": {"level": "effective"}, **spec}
-            )
-        }
-
-    def apply(self, **spec: Any) -> Result:
-        return self.gpuready("apply", "--yes", "--only", "containerd", **self.words(**spec))
+    def __init__(self, node: ContainerdNode, host: Host) -> None:
+        self.node, self.host = node, host
 
     def fails(self, pattern: str, **spec: Any) -> None:
         """An apply that fails with one clear message."""
-        result = self.apply(**spec)
-        assert result.code == 1, result.explain()
-        message = result.component("containerd")["error"]["message"]
+        message = self.host.apply(code=1, **spec).component("containerd")["error"]["message"]
         assert re.search(pattern, message), message
         assert "\n" not in message
         assert len(message) < 900
 
-    def waits(self, pattern: str, **spec: Any) -> None:
-        """An apply that changes nothing and says what it waits for."""
-        result = self.apply(**spec)
-        assert result.code == 7, result.explain()
-        assert re.search(pattern, str(result.component("containerd"))), result.explain()
+    def waits(self, *says: str, **spec: Any) -> None:
+        """An apply that waits and says for what; it touches neither the very files nor the engine."""
+        before = self.node.look()
+        self.host.waits("containerd", *says, **spec)
+        assert self.node.look() == before
 
-    @contextmanager
-    def wrapped(self, script: str) -> Iterator[None]:
-        """Another nvidia-ctk before the real one on root's PATH; it is for `runtime configure` only."""
-        text = f'#!/bin/sh\n[ "$1" = runtime ] || {REAL}\n{script}\n'
-        self.node.sh(f"cat >{WRAPPER} <<'X'\n{text}X\nchmod 755 {WRAPPER}")
-        try:
-            yield
-        finally:
-            self.node.sh(f"rm -f {WRAPPER}")
+    def begins(self) -> subprocess.Popen[str]:
+        """An apply that is in the middle of a restart, which :data:`SLOW` makes last."""
+        self.node.sh("rm -f /run/slow")
+        process = self.host.begin("apply")
+        faults.until(lambda: self.host.run("[ -e /run/slow ]", check=False).returncode == 0, 60, "the restart")
+        return process
 
     def mends(self, **spec: Any) -> Seen:
         """One apply closes what is left, the next finds nothing."""
-        result = self.apply(**spec)
-        assert result.code == 0, result.explain()
-        again = self.apply(**spec)
-        assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+        self.host.apply(**spec)
+        self.host.settled(**spec)
         seen = self.node.look()
         assert {"nvidia", "runc"} <= set(seen.runtimes)
         return seen
 
 
 @pytest.fixture(scope="module")
-def one(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[One]:
+def one(shared: Hosts) -> One:
     """The machine, with the toolkit on it."""
-    with lab.machine("debian13") as machine:
-        node = ContainerdNode(machine, "1.7")
-        done = gpuready("apply", "--yes", "--skip", "containerd", inventory=inventory(machine))
-        assert done.code in (0, 3), done.explain()
-        yield One(node, gpuready, inventory)
-
-
-def untouched(before: Seen, after: Seen) -> None:
-    """The very files, inode and times; the engine was never restarted."""
-    assert after == before
+    machine = shared()
+    node = ContainerdNode(machine, "1.7")
+    machine.apply("--skip", "containerd", code=None)
+    wanted = {"runtimes": {"containerd": "auto"}, "verify": {"level": "effective"}}
+    return One(node, machine.only("containerd").with_spec(**wanted))
 
 
 def back(before: Seen, after: Seen) -> None:
@@ -102,7 +76,7 @@ def back(before: Seen, after: Seen) -> None:
 
 @pytest.mark.fault("engine-refuses")
 def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
-    before = one.node.prepare({CONFIG: DEBIAN}, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! {UNLESS}'\n")
+    one.node.prepare({CONFIG: DEBIAN}, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! {UNLESS}'\n")
     one.node.start_pod()
     before = one.node.look()
     one.fails(f"did not take over the new configuration; {CONFIG} is what it was and containerd runs again: .*exit")
@@ -164,8 +138,8 @@ touch -d '2020-01-01' /root/with.toml; mv /root/with.toml {CONFIG}
 """
     one.node.sh(script)
     assert "nvidia" not in one.node.look().runtimes
-    shown = one.gpuready("plan", "--only", "containerd", **one.words())
-    assert "CRI runs with the runtime nvidia absent" in shown.diff("containerd")["containerd.running"][0]
+    difference = one.host.plan().diff("containerd")["containerd.running"]
+    assert "CRI runs with the runtime nvidia absent" in difference[0]
     assert "nvidia" in one.mends().runtimes
 
 
@@ -174,10 +148,8 @@ def test_without_crictl_the_check_says_that_cri_was_not_asked(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN})
     one.node.sh("mv /usr/local/bin/crictl /root/crictl")
     try:
-        done = one.apply()
-        assert done.code == 0, done.explain()
-        said = next(c["summary"] for c in done.host()["checks"] if c["id"] == "containerd.runtime")
-        assert "crictl is missing, so CRI was not checked" in said
+        check = one.host.apply().check("containerd.runtime")
+        assert "crictl is missing, so CRI was not checked" in check["summary"]
     finally:
         one.node.sh("mv /root/crictl /usr/local/bin/crictl")
     assert "nvidia" in one.node.look().runtimes
@@ -187,7 +159,7 @@ def test_without_crictl_the_check_says_that_cri_was_not_asked(one: One) -> None:
 def test_changed_between_plan_and_install(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN})
     edit = f"sed -i 's/net.d/net.e/' {CONFIG}"
-    with one.wrapped(f"{edit}\n{REAL}"):
+    with faults.another_ctk(one.node.sh, f"{edit}\n{faults.REAL_CTK}"):
         one.fails(f"{CONFIG} changed since the plan was made; it was not touched, run again")
     assert one.node.look().text == DEBIAN.replace("net.d", "net.e")
     one.mends()
@@ -198,16 +170,16 @@ def test_nvidia_ctk_fails_or_says_otherwise(one: One) -> None:
     answers = {
         "echo boom >&2; exit 2": "nvidia-ctk runtime configure failed: boom",
         "exit 0": "wrote no runtime 'nvidia' into its copy",
-        f"{REAL} --nvidia-runtime-path=/opt/other": "wrote the path '/opt/other' into its copy",
+        f"{faults.REAL_CTK} --nvidia-runtime-path=/opt/other": "wrote the path '/opt/other' into its copy",
     }
     for script, message in answers.items():
-        with one.wrapped(script):
+        with faults.another_ctk(one.node.sh, script):
             one.fails(message)
-        untouched(before, one.node.look())
+        assert one.node.look() == before
     one.node.sh("mv /usr/bin/nvidia-container-runtime /usr/bin/away")
     one.fails("there is no /usr/bin/nvidia-container-runtime on this node")
     one.node.sh("mv /usr/bin/away /usr/bin/nvidia-container-runtime")
-    untouched(before, one.node.look())
+    assert one.node.look() == before
 
 
 @pytest.mark.fault("full-disk")
@@ -218,37 +190,32 @@ def test_no_room(one: One) -> None:
     ):
         fill = f"mkdir -p {place}; mount -t tmpfs -o size=64k none {place}"
         full = f"dd if=/dev/zero of={place}/.fill bs=1k count=64 2>/dev/null || true"
-        before = one.node.prepare({CONFIG: DEBIAN})
+        one.node.prepare({CONFIG: DEBIAN})
         inside = f"printf '%s' '{DEBIAN}' >{CONFIG}; systemctl restart containerd\n" if place in CONFIG else ""
         one.node.sh(f"{fill}\n{inside}{full}")
         before = one.node.look()
         one.fails(message)
         after = one.node.look()
         one.node.sh(f"umount {place}")
-        assert {CONFIG: after.files[CONFIG]} == {CONFIG: before.files[CONFIG]}
-        assert (after.unit, after.info) == (before.unit, before.info)
+        assert (after.files[CONFIG], after.unit, after.info) == (before.files[CONFIG], before.unit, before.info)
     one.node.prepare({CONFIG: DEBIAN})
     one.mends()
 
 
 def test_what_needs_consent_waits_and_nothing_is_written(one: One) -> None:
-    before = one.node.prepare({CONFIG: DEBIAN})
+    one.node.prepare({CONFIG: DEBIAN})
     one.waits("maintenance.restart is never", maintenance={"restart": "never"})
-    untouched(before, one.node.look())
-    before = one.node.prepare({CONFIG: DEBIAN}, drop_in="[Service]\nKillMode=control-group\n")
+    one.node.prepare({CONFIG: DEBIAN}, drop_in="[Service]\nKillMode=control-group\n")
     one.waits("KillMode=control-group")
-    untouched(before, one.node.look())
 
 
 def test_what_a_restart_would_stop_counts_after_a_drain_too(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN}, drop_in="[Service]\nKillMode=control-group\n")
     one.node.sh("docker run -d --name work --network none busybox:lab sleep 100000")
-    before = one.node.look()
-    container = one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work")
+    pids = one.host.pids()
     drained: dict[str, Any] = {"restart": "drained", "drain": {"before": "true", "after": "true"}}
-    one.waits(r"container work \(busybox:lab\)", maintenance=drained)
-    untouched(before, one.node.look())
-    assert one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work") == container
+    one.waits("container work (busybox:lab)", maintenance=drained)
+    assert one.host.pids() == pids
     one.node.sh("docker rm -f work")
     one.mends(maintenance=drained)
 
@@ -262,15 +229,14 @@ def test_a_docker_that_is_taken_along(one: One) -> None:
     one.node.sh(f"echo '{live.format('false')}' >/etc/docker/daemon.json; systemctl restart docker.service")
     one.node.sh("docker run -d --name work --network none busybox:lab sleep 100000")
     before = one.node.look()
-    one.waits(r"work \(busybox:lab\)")
-    untouched(before, one.node.look())
+    one.waits("work (busybox:lab)")
 
     one.node.sh(f"echo '{live.format('true')}' >/etc/docker/daemon.json; systemctl reload docker.service")
-    container = one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work")
+    container, _ = one.host.pids()
     faults.until(lambda: "true" in one.node.sh("docker info -f '{{.LiveRestoreEnabled}}'"), what="live-restore is on")
     after = one.mends()
     assert after.docker != before.docker  # it was restarted, and runs
-    assert one.node.sh("docker inspect -f '{{.State.Pid}} {{.State.StartedAt}}' work") == container
+    assert one.host.pids()[0] == container
     one.node.sh(f"docker rm -f work; rm {DOCKER}; systemctl daemon-reload")
 
 
@@ -279,14 +245,11 @@ def test_the_network_goes_while_containerd_is_restarted(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)
     one.node.start_pod()
     before = one.node.look()
-    one.node.sh("rm -f /run/slow")
-    process = one.gpuready.start("apply", "--yes", "--only", "containerd", **one.words())
-    faults.until(lambda: one.node.machine.run("[ -e /run/slow ]", check=False).returncode == 0, 60, "the restart")
+    process = one.begins()
     faults.cable(one.node.machine, plugged=False)
     time.sleep(2)
     faults.cable(one.node.machine, plugged=True)
-    result = one.gpuready.finish(process)
-    assert result.code == 0, result.explain()
+    one.host.gpuready.finish(process, code=0)
     after = one.node.look()
     assert "nvidia" in after.runtimes
     assert after.pod == before.pod
@@ -297,11 +260,9 @@ def test_the_network_goes_while_containerd_is_restarted(one: One) -> None:
 def test_the_power_goes_while_containerd_is_restarted(one: One) -> None:
     """After it the one configuration or the other runs, never neither, and the next apply closes what is left."""
     one.node.prepare({CONFIG: DEBIAN}, drop_in=SLOW)
-    one.node.sh("rm -f /run/slow")
-    process = one.gpuready.start("apply", "--yes", "--only", "containerd", **one.words())
-    faults.until(lambda: one.node.machine.run("[ -e /run/slow ]", check=False).returncode == 0, 60, "the restart")
+    process = one.begins()
     one.node.machine.kill()
-    one.gpuready.finish(process)
+    one.host.gpuready.finish(process)
     one.node.machine.start()
     seen = one.node.look()
     assert seen.unit.startswith("active ")

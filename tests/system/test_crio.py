@@ -16,8 +16,8 @@ import tomlkit
 
 from gpuready.components.crio.files import DROP_IN
 from tests.lab import Lab, Machine
-from tests.system.faults import problem
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Host
 
 BINARY = "/usr/bin/nvidia-container-runtime"
 OLD = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
@@ -81,23 +81,8 @@ find /etc/crio -type f -print0 | sort -z | xargs -0 sha256sum
 """
 
 
-class Node:
+class Node(Host):
     """The machine, and what a test asks of it."""
-
-    def __init__(self, machine: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-        self.machine, self.gpuready, self.inventory = machine, gpuready, inventory
-
-    def sh(self, script: str) -> str:
-        return self.machine.run("sh -e", stdin=script).stdout
-
-    def write(self, path: str, text: str, mode: str = "644") -> None:
-        self.machine.run(f"mkdir -p {path.rpartition('/')[0]} && cat >{path} && chmod {mode} {path}", stdin=text)
-
-    def run(self, verb: str, *only: str, **spec: Any) -> Result:
-        words = [word for name in only or ("crio",) for word in ("--only", name)]
-        yes = () if verb == "plan" else ("--yes",)
-        where = self.inventory(self.machine, **{"verify": {"level": "effective"}, "toolkit": NEW, **spec})
-        return self.gpuready(verb, *yes, *words, inventory=where)
 
     def look(self) -> str:
         """All files of CRI-O: names, modes, owners, times, contents."""
@@ -111,55 +96,62 @@ class Node:
         return tomlkit.parse(self.sh(f"cat {DROP_IN}")).unwrap()["crio"]["runtime"]["runtimes"]["nvidia"]
 
 
+def write(node: Machine, path: str, text: str, mode: str = "644") -> None:
+    node.run(f"mkdir -p {path.rpartition('/')[0]} && cat >{path} && chmod {mode} {path}", stdin=text)
+
+
 @pytest.fixture(scope="module")
 def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
     """A machine with the files of CRI-O, a stand-in that runs, and the older toolkit."""
     with lab.machine() as machine:
-        found = Node(machine, gpuready, inventory)
-        found.write("/etc/crio/crio.conf.d/10-crio.conf", PACKAGED)
+        found = Node(machine, gpuready, inventory, verify={"level": "effective"}, toolkit=NEW)
+        write(found, "/etc/crio/crio.conf.d/10-crio.conf", PACKAGED)
         for name in ("crun", "runc", "conmon"):
-            found.write(f"/usr/libexec/crio/{name}", "#!/bin/sh\nexit 1\n", "755")
-        found.write("/usr/local/sbin/crio-stand-in", _ENGINE, "755")
-        found.write("/etc/systemd/system/crio.service", _UNIT)
+            write(found, f"/usr/libexec/crio/{name}", "#!/bin/sh\nexit 1\n", "755")
+        write(found, "/usr/local/sbin/crio-stand-in", _ENGINE, "755")
+        write(found, "/etc/systemd/system/crio.service", _UNIT)
         found.sh("systemctl daemon-reload; systemctl start crio.service")
-        done = found.run("apply", "repository", "toolkit", toolkit=OLD)
-        assert done.code == 0, done.explain()
+        found.only("repository", "toolkit").apply(toolkit=OLD)
         yield found
 
 
+@pytest.fixture
+def crio(node: Node) -> Host:
+    """The node, for runs about CRI-O alone."""
+    return node.only("crio")
+
+
 @pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.0"])
-def test_there_and_back_with_every_toolkit(node: Node, toolkit: dict[str, Any]) -> None:
+def test_there_and_back_with_every_toolkit(node: Node, crio: Host, toolkit: dict[str, Any]) -> None:
     before, hups = node.look(), node.hups()
-    assert node.run("apply", "repository", "toolkit", toolkit=toolkit).code == 0  # from the one before
-    shown = node.run("plan", toolkit=toolkit)
+    node.only("repository", "toolkit").apply(toolkit=toolkit)  # from the one before
+    crio = crio.with_spec(toolkit=toolkit)
+    shown = crio.plan()
     assert shown.component("crio")["disruption"] == "reload", shown.explain()
     assert node.look() == before
 
-    done = node.run("apply", toolkit=toolkit)
-    assert (done.code, done.changed()) == (0, {"crio"}), done.explain()
+    done = crio.apply()
+    assert done.changed() == {"crio"}, done.explain()
     assert "crio.config" in done.checks("pass"), done.explain()
     assert node.table() == LIKE_CRUN
     assert node.hups() == hups + 1
     assert set(node.sh("cat /run/crio-saw").split()) <= {"10-crio.conf", "99-nvidia.toml"}
-    again = node.run("apply", toolkit=toolkit)
-    assert (again.code, again.host()["outcome"], again.host()["execs"], node.hups()) == (0, "ok", 1, hups + 1)
+    crio.settled()
+    assert node.hups() == hups + 1
 
-    removed = node.run("remove", toolkit=toolkit)
-    assert (removed.code, removed.changed()) == (0, {"crio"}), removed.explain()
+    assert crio.remove().changed() == {"crio"}
     assert (node.look(), node.hups()) == (before, hups + 2)
-    assert node.run("remove", toolkit=toolkit).host()["outcome"] == "ok"
+    assert crio.remove().host()["outcome"] == "ok"
 
 
-def test_what_crio_does_not_take_is_put_back(node: Node) -> None:
+def test_what_crio_does_not_take_is_put_back(node: Node, crio: Host) -> None:
     before, hups = node.look(), node.hups()
     node.sh("touch /run/crio-refuses")
-    refused = node.run("apply")
-    assert refused.code == 1, refused.explain()
-    assert f"{DROP_IN} is what it was" in problem(refused) and "runtime validation" in problem(refused)
+    crio.fails(f"{DROP_IN} is what it was", "runtime validation")
     assert (node.look(), node.hups()) == (before, hups + 2)
-    assert node.run("remove").host()["outcome"] == "ok"
+    assert crio.remove().host()["outcome"] == "ok"
     node.sh("rm /run/crio-refuses; touch /run/crio-dies")
-    assert "CRI-O ended at the reload" in problem(node.run("apply"))
+    crio.fails("CRI-O ended at the reload")
     assert node.look() == before
     node.sh(
         "rm /run/crio-dies; systemctl reset-failed crio.service; systemctl start crio.service; rm -f /run/crio-hups"
@@ -167,49 +159,46 @@ def test_what_crio_does_not_take_is_put_back(node: Node) -> None:
 
 
 @pytest.mark.promise
-def test_a_users_drop_in_is_kept_and_comes_back_as_it_was(node: Node) -> None:
+def test_a_users_drop_in_is_kept_and_comes_back_as_it_was(node: Node, crio: Host) -> None:
     mine = f'# mine\n[crio.runtime]\npids_limit = 4096\n[crio.runtime.runtimes.nvidia]\nruntime_path = "{BINARY}"\n'
-    node.write(DROP_IN, mine, "600")
+    write(node, DROP_IN, mine, "600")
     before = node.look()
-    done = node.run("apply", runtimes={"crio": {"default_runtime": True}})
-    assert done.code == 0, done.explain()
+    crio.apply(runtimes={"crio": {"default_runtime": True}})
     text = node.sh(f"cat {DROP_IN}; stat -c %a {DROP_IN}")
     for part in ("# mine", "pids_limit = 4096", 'default_runtime = "nvidia"', "/usr/libexec/crio/conmon", "\n600"):
         assert part in text
-    removed = node.run("remove")
-    assert removed.code == 0, removed.explain()
+    crio.remove()
     assert node.look() == before
     node.sh(f"rm {DROP_IN}")
 
 
-def test_the_runtime_stays_while_a_container_of_it_runs(node: Node) -> None:
+def test_the_runtime_stays_while_a_container_of_it_runs(node: Node, crio: Host) -> None:
     # CRI-O's own command, as far as it is asked: it has to name the runtime before a reload counts.
-    node.write("/usr/local/bin/crio", _COMMAND, "755")
-    assert node.run("apply").code == 0
+    write(node, "/usr/local/bin/crio", _COMMAND, "755")
+    crio.apply()
     after = node.look()
     conmon = f"/run/conmon -c 'sleep 1000; :' conmon -n k8s_job_0 -r {BINARY}"
     node.sh(f"cp /bin/sh /run/conmon; systemd-run -q --unit=work {conmon}")
-    waits = node.run("remove")
-    assert waits.code == 7, waits.explain()
+    waits = crio.remove(code=7)
     assert "pods of the runtime that would go still run: k8s_job_0" in json.dumps(waits.component("crio"))
     assert node.look() == after
     node.sh("systemctl stop work.service")
-    assert node.run("remove").code == 0
+    crio.remove()
     node.sh("rm /usr/local/bin/crio")
 
 
-def test_what_was_written_by_hand_is_reloaded_once_and_a_stopped_crio_never(node: Node) -> None:
+def test_what_was_written_by_hand_is_reloaded_once_and_a_stopped_crio_never(node: Node, crio: Host) -> None:
     toml = tomlkit.dumps({"crio": {"runtime": {"runtimes": {"nvidia": LIKE_CRUN}}}})
     node.sh(f"sleep 4; printf %s {shlex.quote(toml)} >{DROP_IN}")
     hups = node.hups()
-    done = node.run("apply")
+    done = crio.apply()
     assert done.diff("crio").keys() == {"crio.running"}, done.explain()
-    assert (done.code, node.hups()) == (0, hups + 1)
-    assert node.run("apply").host()["outcome"] == "ok"
+    assert node.hups() == hups + 1
+    crio.settled()
 
     node.sh(f"systemctl stop crio.service; rm {DROP_IN}")
-    stopped = node.run("apply")
-    assert (stopped.code, stopped.component("crio")["disruption"]) == (0, "none"), stopped.explain()
+    stopped = crio.apply()
+    assert stopped.component("crio")["disruption"] == "none", stopped.explain()
     assert node.table() == LIKE_CRUN
     assert node.sh("systemctl is-active crio.service || true").strip() == "inactive"
     assert node.hups() == hups + 1

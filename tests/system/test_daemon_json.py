@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.lab import Lab
 from tests.system import daemon_json_cases
 from tests.system.daemon_json_cases import BOTH, ERRORS, Case
 from tests.system.daemon_json_shapes import SHAPES
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DOCKERD, VERSIONS, DockerNode, Seen, exec_start
+from tests.system.faults import extended
 from tests.system.harness import Gpuready, Inventories, Result
 
 CONVERGED = (*daemon_json_cases.CONVERGED, *SHAPES)
@@ -82,11 +82,7 @@ class Table:
 
     def _inventory(self, pairs: list[tuple[Case, DockerNode]]) -> Path:
         path = self.inventory([node.machine for _, node in pairs])
-        text = yaml.safe_load(path.read_text("utf-8"))
-        for case, node in pairs:
-            text["all"]["hosts"][node.name]["gpuready"] = dict(case.spec)
-        path.write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
-        return path
+        return extended(path, {node.name: {"gpuready": dict(case.spec)} for case, node in pairs})
 
 
 @pytest.fixture(scope="module")

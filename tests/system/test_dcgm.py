@@ -7,17 +7,14 @@ and the module is the lab's stand-in.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.gpu.test_diag import CARDS, ECC, SECOND, UUIDS, discovery, four
 from tests.gpu.test_diag import test as tested
-from tests.lab import Lab, Machine
 from tests.lab.module import load
 from tests.lab.upgrades import offer
-from tests.system.faults import problem
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.host import Host, Hosts
 
 CORE, PLUGINS, CLOSED = (f"datacenter-gpu-manager-4-{name}" for name in ("core", "cuda12", "proprietary-cuda12"))
 VERSION = "1:4.5.2-1"
@@ -50,26 +47,17 @@ SHOWN = "dpkg-query -W -f '${Package} ${db:Status-Abbrev}\\n' 'datacenter*' 2>/d
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
-    with lab.machine() as machine:
-        load(machine, "550.163.01")
-        smi = f"case $* in *compute-apps*) ;; '-q -x') echo '{XML}' ;; *) cat <<'END'\n{CARDS}END\n;; esac\n"
-        (machine.root / "usr/local/bin/nvidia-smi").write_text(f"#!/bin/sh\n{smi}", "utf-8")
-        machine.run("chmod 755 /usr/local/bin/nvidia-smi")
-        yield machine
+def node(shared: Hosts) -> Host:
+    machine = shared()
+    load(machine, "550.163.01")
+    smi = f"case $* in *compute-apps*) ;; '-q -x') echo '{XML}' ;; *) cat <<'END'\n{CARDS}END\n;; esac\n"
+    machine.script("/usr/local/bin/nvidia-smi", f"#!/bin/sh\n{smi}")
+    return machine.with_spec(hardware={"gpus": 2}, ldso="off", dcgm={"install": True, "diag": 1})
 
 
 @pytest.mark.promise
-def test_dcgm_is_installed_tests_the_gpus_and_goes_again(
-    node: Machine, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    spec = inventory(node, hardware={"gpus": 2}, ldso="off", dcgm={"install": True, "diag": 1})
-
-    def run(verb: str, *words: str) -> Result:
-        return gpuready(verb, *words, inventory=spec)
-
-    def apply(verb: str = "apply") -> Result:
-        return run(verb, "--yes", "--only", "dcgm")
+def test_dcgm_is_installed_tests_the_gpus_and_goes_again(node: Host) -> None:
+    alone = node.only("dcgm")
 
     def service() -> str:
         return node.run("systemctl is-enabled nvidia-dcgm; systemctl is-active nvidia-dcgm", check=False).stdout
@@ -78,38 +66,33 @@ def test_dcgm_is_installed_tests_the_gpus_and_goes_again(
         rows = (row.split() for row in node.run(SHOWN, check=False).stdout.splitlines())
         return {row[0]: row[1] for row in rows if row[1] == "ii"}
 
-    failed = apply()
-    assert f"apt has no {PLUGINS}" in problem(failed) and not packages()
-    assert "cuda-keyring" in failed.component("dcgm")["error"]["remedy"]
+    alone.fails(f"apt has no {PLUGINS}", "cuda-keyring")
+    assert not packages()
 
     offer(node, [(name, VERSION) for name in (CORE, PLUGINS, CLOSED)], RELATIONS, FILES)
-    first = apply()
-    assert first.changed() == {"dcgm"}, first.explain()
+    assert alone.apply(code=None).changed() == {"dcgm"}
     assert set(packages()) == {CORE, PLUGINS, CLOSED} and service() == "enabled\nactive\n"
-    again = apply()
+    again = alone.apply(code=None)
     assert (again.diff("dcgm"), again.changed(), again.host()["execs"]) == ({}, set(), 1), again.explain()
 
-    found = {each["id"]: each for each in run("verify", "--level", "stress").host()["checks"]}
-    assert (found["dcgm.diag"]["status"], found["dcgm.diag"]["summary"]) == ("fail", f"{SECOND}: memory: {ECC}")
-    assert found["dcgm.config"]["status"] == "pass"
-    assert (found["stress.run"]["status"], "dcgm.diag tests the GPUs" in found["stress.run"]["summary"]) == (
-        "skip",
-        True,
-    )
+    found = node.verify("--level", "stress", code=3)
+    diag, loaded = found.check("dcgm.diag"), found.check("stress.run")
+    assert (diag["status"], diag["summary"]) == ("fail", f"{SECOND}: memory: {ECC}")
+    assert "dcgm.config" in found.checks("pass")
+    assert loaded["status"] == "skip" and "dcgm.diag tests the GPUs" in loaded["summary"]
 
     node.run("systemctl disable -q --now nvidia-dcgm")
-    found = {each["id"]: each for each in run("verify", "--level", "stress").host()["checks"]}
-    assert found["dcgm.diag"]["status"] == "unknown" and "does nvidia-dcgm run?" in found["dcgm.diag"]["remedy"]
-    assert apply().changed() == {"dcgm"} and service() == "enabled\nactive\n"
+    diag = node.verify("--level", "stress", code=3).check("dcgm.diag")
+    assert diag["status"] == "unknown" and "does nvidia-dcgm run?" in diag["remedy"]
+    assert alone.apply(code=None).changed() == {"dcgm"} and service() == "enabled\nactive\n"
 
-    removed = apply("remove")
-    assert (removed.code, removed.changed()) == (0, {"dcgm"}), removed.explain()
+    assert alone.remove().changed() == {"dcgm"}
     assert not packages() and "active\n" not in service().replace("inactive", "")
     assert node.run("find /etc/systemd /var/lib/gpuready -name '*dcgm*'").stdout == ""
 
     # DCGM that somebody else installed stays, and its service is as it was.
     node.run(f"apt-get -q -y install {PLUGINS} >&2")
-    assert apply().changed() == {"dcgm"} and service() == "enabled\nactive\n"
-    assert apply("remove").changed() == {"dcgm"}
+    assert alone.apply(code=None).changed() == {"dcgm"} and service() == "enabled\nactive\n"
+    assert alone.remove().changed() == {"dcgm"}
     assert set(packages()) == {CORE, PLUGINS, CLOSED} and service() == "disabled\ninactive\n"
-    assert apply("remove").changed() == set()
+    assert alone.remove().changed() == set()

@@ -9,19 +9,18 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import pytest
 
 from tests.lab import Lab
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DockerNode, Seen
+from tests.system.faults import REAL_CTK, another_ctk
 from tests.system.harness import Gpuready, Inventories, Result
 
 T = TypeVar("T")
 USERS = json.dumps({"debug": True, "labels": ["ort=München"], "live-restore": False}).encode()
-WRAPPER = "/usr/local/sbin/nvidia-ctk"
-REAL = 'exec /usr/bin/nvidia-ctk "$@"'
 PANIC = """\
 for word; do
   case $word in --config=*)
@@ -59,15 +58,14 @@ class Both:
         """A script as root on both."""
         return self.all(lambda node: node.sh(script))
 
-    def apply(self, verb: str = "apply", **spec: object) -> Result:
+    def apply(self, verb: str = "apply", code: int | None = None, **spec: Any) -> Result:
         """One run over both."""
-        arguments = ["--yes"] if verb == "apply" else []
-        return self.gpuready(verb, *arguments, inventory=self.inventory([n.machine for n in self.nodes], **spec))
+        where = self.inventory([node.machine for node in self.nodes], **spec)
+        return self.gpuready(verb, *(["--yes"] if verb == "apply" else []), inventory=where, code=code)
 
-    def fails(self, pattern: str, **spec: object) -> Result:
+    def fails(self, pattern: str, **spec: Any) -> Result:
         """An apply that fails on both with one clear message."""
-        result = self.apply(**spec)
-        assert result.code == 1, result.explain()
+        result = self.apply(code=1, **spec)
         for node in self.nodes:
             assert result.host(node.name)["outcome"] == "failed", result.explain()
             message = result.component("docker", node.name)["error"]["message"]
@@ -76,15 +74,14 @@ class Both:
             assert len(message) < 800
         return result
 
-    def mends(self, **spec: object) -> list[Seen]:
+    def mends(self, **spec: Any) -> list[Seen]:
         """One apply closes what is left."""
-        result = self.apply(**spec)
-        assert result.code == 0, result.explain()
+        self.apply(code=0, **spec)
         seen = self.look()
         assert all("nvidia" in found.info["Runtimes"] for found in seen)
         return seen
 
-    def settled(self, **spec: object) -> list[Seen]:
+    def settled(self, **spec: Any) -> list[Seen]:
         """The same, and the next apply is one exec that changes nothing."""
         seen = self.mends(**spec)
         second = self.apply(**spec)
@@ -93,25 +90,6 @@ class Both:
             assert after.file == before.file
             assert after.unit == before.unit
         return seen
-
-    @contextmanager
-    def wrapped(self, script: str) -> Iterator[None]:
-        """Another nvidia-ctk before the real one on root's PATH; it is for `runtime configure` only."""
-        text = f'#!/bin/sh\n[ "$1" = runtime ] || {REAL}\n{script}\n'
-        self.sh(f"cat >{WRAPPER} <<'X'\n{text}X\nchmod 755 {WRAPPER}")
-        try:
-            yield
-        finally:
-            self.sh(f"rm -f {WRAPPER}")
-
-    @contextmanager
-    def without(self, path: str) -> Iterator[None]:
-        """That program is not there."""
-        self.sh(f"mv {path} {path}.away")
-        try:
-            yield
-        finally:
-            self.sh(f"mv {path}.away {path}")
 
 
 def untouched(before: list[Seen], after: list[Seen], apart: frozenset[str] = frozenset()) -> None:
@@ -170,7 +148,7 @@ def test_refused_at_reload(both: Both) -> None:
 def test_changed_between_plan_and_install(both: Both) -> None:
     before = both.prepare(USERS)
     edit = f"sed -i 's/true/false/' {DAEMON_JSON}"
-    with both.wrapped(f"{edit}\n{REAL}"):
+    with another_ctk(both.sh, f"{edit}\n{REAL_CTK}"):
         both.fails(f"{DAEMON_JSON} changed since the plan was made; it was not touched, run again")
     for was, seen in zip(before, both.look(), strict=True):
         assert seen.content == USERS.replace(b"true", b"false")
@@ -186,7 +164,7 @@ def test_changed_between_plan_and_install(both: Both) -> None:
 @pytest.mark.fault("changed-since-plan")
 def test_created_between_plan_and_install(both: Both) -> None:
     both.prepare()
-    with both.wrapped(f"echo '{{\"debug\": true}}' >{DAEMON_JSON}\n{REAL}"):
+    with another_ctk(both.sh, f"echo '{{\"debug\": true}}' >{DAEMON_JSON}\n{REAL_CTK}"):
         both.fails(f"{DAEMON_JSON} changed since the plan was made")
     assert [seen.content for seen in both.look()] == [b'{"debug": true}\n'] * 2
     assert [seen.document["debug"] for seen in both.mends()] == [True, True]
@@ -195,7 +173,7 @@ def test_created_between_plan_and_install(both: Both) -> None:
 def test_nvidia_ctk_panics_on_the_users_file(both: Both) -> None:
     """It gets an empty one instead. What a run that was killed left behind goes with this one."""
     before = both.prepare(USERS, arrange="touch /etc/docker/.gpuready-abc123 /etc/docker/.gpuready.before")
-    with both.wrapped(f"{PANIC}\n{REAL}"):
+    with another_ctk(both.sh, f"{PANIC}\n{REAL_CTK}"):
         after = both.mends()
     for was, seen in zip(before, after, strict=True):
         assert set(seen.beside.split()) <= {"daemon.json", "key.json"}
@@ -213,15 +191,14 @@ FAILURES = (
 def test_nvidia_ctk_fails_or_is_missing(both: Both) -> None:
     before = both.prepare(USERS)
     for script, message in FAILURES:
-        with both.wrapped(script):
+        with another_ctk(both.sh, script):
             both.fails(message)
         untouched(before, both.look())
-    with both.without("/usr/bin/nvidia-ctk"):
-        both.fails("there is no nvidia-ctk on this node")
-    untouched(before, both.look())
-    with both.without("/usr/bin/nvidia-container-runtime"):
-        both.fails(f"there is no nvidia-container-runtime on this node; {DAEMON_JSON} was not touched")
-    untouched(before, both.look())
+    for name, more in (("nvidia-ctk", ""), ("nvidia-container-runtime", f"; {DAEMON_JSON} was not touched")):
+        both.sh(f"mv /usr/bin/{name} /usr/bin/away")
+        both.fails(f"there is no {name} on this node{more}")
+        both.sh(f"mv /usr/bin/away /usr/bin/{name}")
+        untouched(before, both.look())
     both.mends()
 
 
@@ -247,11 +224,9 @@ def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
         **CDI,
     )
     for was, seen in zip(before, newer.look(), strict=True):
-        assert seen.file == was.file
+        assert (seen.file, seen.before, seen.backup) == (was.file, was.before, {})
         assert seen.unit.startswith("active ")
         assert seen.differs(was) == set()
-        assert seen.before == was.before
-        assert seen.backup == {}
     newer.sh(
         "rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload; systemctl reset-failed docker.service"
     )
@@ -278,22 +253,16 @@ def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
 ALL = {"runtimes": {"docker": {"default_runtime": True, "shm_size": "256m", "live_restore": True}}}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        b'{ "labels":["a=1"], "live-restore": false, "runtimes": {"alt": {"path": "runc"}}, "default-runtime": "alt" }',
-    ],
-    ids=["absent", "rich"],
-)
-def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both, content: bytes | None) -> None:
+def test_what_is_taken_out_leaves_file_and_engine_as_they_were(both: Both) -> None:
     """By a reload alone: what dockerd would not forget is said by name once, then the user's own file is back."""
-    before = both.prepare(content)
+    users = (
+        '{ "labels":["a=1"], "live-restore": false, "runtimes": {"alt": {"path": "runc"}}, "default-runtime": "alt" }'
+    )
+    before = both.prepare(users.encode())
     both.settled(**ALL)
     assert all("262144" in out for out in both.sh("docker run --rm busybox:lab df -k /dev/shm"))
     where = both.inventory([node.machine for node in both.nodes], **ALL)
-    removed = both.gpuready("remove", "--yes", "--batch", "100%", "--only", "docker", inventory=where)
-    assert removed.code == 0, removed.explain()
+    removed = both.gpuready("remove", "--yes", "--batch", "100%", "--only", "docker", inventory=where, code=0)
     for node in both.nodes:
         keys = removed.diff("docker", node.name).keys()
         assert {"docker.runtimes.nvidia.path", "docker.default-runtime", "docker.default-shm-size"} <= keys
@@ -341,19 +310,17 @@ def test_two_controllers(both: Both) -> None:
     """The second is told who changes the node; the first ends as if nothing had been."""
     both.prepare(USERS)
     inventory = both.inventory([node.machine for node in both.nodes])
-    with both.wrapped(f"{WAIT}\n{REAL}"):
+    with another_ctk(both.sh, f"{WAIT}\n{REAL_CTK}"):
         first = both.gpuready.start("apply", "--yes", inventory=inventory)
         both.sh("for i in $(seq 600); do [ -e /run/staging ] && break; sleep 0.1; done; [ -e /run/staging ]")
         before = both.look()
-        second = both.gpuready("apply", "--yes", inventory=inventory)
+        second = both.gpuready("apply", "--yes", inventory=inventory, code=1)
         held = both.look()
         both.sh("touch /run/go")
-        done = both.gpuready.finish(first)
-    assert second.code == 1, second.explain()
+        done = both.gpuready.finish(first, code=0)
     for node in both.nodes:
         message = second.component("docker", node.name)["error"]["message"]
         assert re.fullmatch(r"another gpuready run is changing this node \(\S+@\S+\)", message)
     untouched(before, held)
-    assert done.code == 0, done.explain()
     assert all(done.changed(node.name) == {"docker"} for node in both.nodes)
     both.settled()

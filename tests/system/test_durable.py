@@ -16,37 +16,29 @@ from dataclasses import dataclass
 import pytest
 
 from tests import cut
-from tests.lab import Lab, Machine, nspawn
-from tests.lab.fixtures import MachineFactory
+from tests.lab import Machine, nspawn
 from tests.system.faults import leftovers
-from tests.system.harness import Gpuready, Inventories
-from tests.system.test_remove import LIBRARIES, differences, used, whole
+from tests.system.host import LIBRARIES, Hosts
+from tests.system.test_remove import differences, used, whole
 
 KEPT = "/var/lib/gpuready/backup"
 ENGINES = {"containerd": "auto", "docker": {"default_runtime": True}}
 
 
 @pytest.mark.fault("D6", "linked-parent-directory")
-def test_directories_that_are_links(
-    machine: MachineFactory, lab: Lab, gpuready: Gpuready, inventory: Inventories
-) -> None:
+def test_directories_that_are_links(fresh: Hosts) -> None:
     """/etc/docker, /etc/containerd and /etc/ld.so.conf.d lead elsewhere: all is found again, and goes back."""
-    m = machine()
+    m = fresh().with_spec(ldso=[LIBRARIES], runtimes=ENGINES)
     folders = "docker containerd ld.so.conf.d"
     m.run("mkdir -p /data /etc/docker /etc/containerd")
     m.run(f"for d in {folders}; do mv /etc/$d /data/$d && ln -s ../data/$d /etc/$d || exit; done")
     m.run("containerd config default >/data/containerd/config.toml; systemctl restart containerd")
-    where = inventory(m, ldso=[LIBRARIES], runtimes=ENGINES)
-    words = where.read_text("utf-8").split()
-    used(m, lab, url=words[words.index("url:") + 1])
+    used(m)
     before, data = whole(m), m.run("cd /data && find . -type f | sort | xargs sha256sum").stdout
 
-    applied = gpuready("apply", "--yes", inventory=where)
-    assert applied.code == 0, applied.explain()
-    assert applied.changed() >= {"containerd", "docker", "ldso"}
-    assert gpuready("apply", "--yes", inventory=where).host()["outcome"] == "ok"
-    removed = gpuready("remove", "--yes", inventory=where)
-    assert removed.code == 0, removed.explain()
+    assert m.apply().changed() >= {"containerd", "docker", "ldso"}
+    m.settled()
+    removed = m.remove()
     assert removed.changed() >= {"containerd", "docker", "ldso"}, removed.explain()
     assert differences(before, whole(m)) == {}
     assert m.run("cd /data && find . -type f | sort | xargs sha256sum").stdout == data
@@ -125,22 +117,18 @@ def sample(calls: tuple[str, ...]) -> list[int]:
 
 
 @pytest.mark.fault("D4", "kill-inside-backup")
-def test_scripts_as_a_whole_cut_at_their_calls(
-    machine: MachineFactory, lab: Lab, gpuready: Gpuready, inventory: Inventories
-) -> None:
+def test_scripts_as_a_whole_cut_at_their_calls(fresh: Hosts) -> None:
     """A sample of the calls, because each takes an engine's reload or restart; the unit tests have them all."""
     if why := cut.unavailable():
         pytest.skip(why)
-    m = machine()
-    m.put(lab.driver_libraries(m.distro), LIBRARIES)
+    m = fresh().with_spec(ldso=[LIBRARIES], runtimes=ENGINES)
+    m.put_libraries()
     m.run("mkdir -p /etc/docker /etc/containerd")
     for script in _SCRIPTS:
         if script.before is not None:
             (m.root / script.file[1:]).write_text(script.before)
     m.run("systemctl reset-failed containerd.service; systemctl restart containerd.service docker.service")
-    where = inventory(m, ldso=[LIBRARIES], runtimes=ENGINES)
-    applied = gpuready("apply", "--yes", inventory=where)
-    assert applied.code == 0, applied.explain()
+    m.apply()
     new = {script.step: (m.root / script.file[1:]).read_text() for script in _SCRIPTS}
     benches = [Bench(m, script) for script in _SCRIPTS]
 
@@ -159,8 +147,7 @@ def test_scripts_as_a_whole_cut_at_their_calls(
                 how = errno.errorcode[error] if error else "killed"
                 at = f"{bench.script.step}, {how} at {nth} ({done.calls[nth - 1]})"
                 complaints += [f"{at}: {each}; {done.said}" for each in bench.wrong(new[bench.script.step])]
-            mended = gpuready("apply", "--yes", inventory=where)  # of the last cut
-            assert mended.code == 0, mended.explain()
+            m.apply()  # of the last cut
             assert bench.content() == new[bench.script.step]
     assert not complaints, "\n".join(complaints)
     assert leftovers(m) == []

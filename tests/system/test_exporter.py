@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,32 +15,31 @@ from gpuready.components.monitoring.component import FILES, NAME
 from gpuready.core import resources
 from gpuready.tools.render import dashboard, prometheus
 from tests.components.monitoring.test_rdma_exporter import IRDMA
-from tests.lab import Lab, Machine
-from tests.system.faults import footprint, problem, until
-from tests.system.harness import Gpuready, Inventories
+from tests.lab import Machine
+from tests.system.faults import footprint, until
+from tests.system.host import Host, Hosts
 
 TEXTFILES = "/var/lib/prometheus/node-exporter"
-INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
-    with lab.machine() as machine:
-        machine.run(f"{INSTALL} prometheus prometheus-node-exporter curl")
-        yield machine
-
-
-def query(node: Machine, expression: str) -> dict[str, Any]:
-    """What Prometheus answers to an instant query."""
-    words = urllib.parse.quote(expression)
-    answer: dict[str, Any] = json.loads(node.run(f"curl -s 'http://127.0.0.1:9090/api/v1/query?query={words}'").stdout)
-    return answer
+def node(shared: Hosts) -> Host:
+    machine = shared()
+    machine.install("prometheus prometheus-node-exporter curl")
+    return machine.only("monitoring")
 
 
 def value(node: Machine, expression: str) -> str | None:
     """The one value of an expression that Prometheus has; None while it has none."""
-    found = query(node, expression).get("data", {}).get("result", [])
+    words = urllib.parse.quote(expression)
+    answer = json.loads(node.run(f"curl -s 'http://127.0.0.1:9090/api/v1/query?query={words}'").stdout)
+    found = answer.get("data", {}).get("result", [])
     return found[0]["value"][1] if len(found) == 1 else None
+
+
+def service(node: Host, listen: str) -> Host:
+    """The node with a spec that has the exporter listen there."""
+    return node.with_spec(monitoring={"rdma_exporter": "service", "listen": listen})
 
 
 def scraped(node: Machine, config: str) -> None:
@@ -60,13 +57,13 @@ def reloads(node: Machine) -> str:
 
 
 @pytest.mark.promise
-def test_prometheus_scrapes_the_service(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    where, before = inventory(node, monitoring={"rdma_exporter": "service", "listen": "0.0.0.0:9879"}), reloads(node)
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
-    assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
+def test_prometheus_scrapes_the_service(node: Host) -> None:
+    wanted, before = service(node, "0.0.0.0:9879"), reloads(node)
+    result = wanted.apply()
+    assert result.changed() == {"monitoring"}, result.explain()
     assert result.component("monitoring")["disruption"] == "none"
     assert result.checks("pass") >= {"monitoring.config", "monitoring.exporter", "monitoring.scrape"}, result.explain()
-    config = gpuready("render", "prometheus", inventory=where, check_json=False).stdout
+    config = node.gpuready("render", "prometheus", inventory=wanted.where(), check_json=False, code=0).stdout
     assert f"{node.address}:9879" in config
     scraped(node, config)
     until(lambda: value(node, 'sum_over_time(up{job="rdma"}[1m])') not in (None, "0", "1", "2"), what="three scrapes")
@@ -76,8 +73,7 @@ def test_prometheus_scrapes_the_service(node: Machine, gpuready: Gpuready, inven
     assert stale == ["no", "no"]
     # Each scrape starts and ends a unit, of which the journal says nothing.
     assert "@" not in node.run(f"journalctl --sync; journalctl -q -o cat | grep {NAME}@ || true").stdout
-    again = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
-    assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+    wanted.settled()
 
 
 def test_prometheus_takes_every_expression(node: Machine) -> None:
@@ -105,33 +101,27 @@ def test_promtool_takes_rules_and_counters(node: Machine) -> None:
     assert "SUCCESS" in node.run("cd /root && promtool test rules rules-test.yml").stdout
 
 
-def test_an_address_that_is_taken_changes_nothing(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_an_address_that_is_taken_changes_nothing(node: Host) -> None:
     before = footprint(node)
-    taken = inventory(node, monitoring={"rdma_exporter": "service", "listen": "0.0.0.0:9090"})
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=taken)
-    assert result.code == 1, result.explain()
-    assert "is its address taken?" in problem(result) and "all is as it was" in problem(result)
+    service(node, "0.0.0.0:9090").fails("is its address taken?", "all is as it was")
     assert set(footprint(node)) == set(before)
     answers = node.run("curl -s http://127.0.0.1:9879/metrics").stdout
     assert "rdma_exporter_devices 0" in answers
-    other = inventory(node, monitoring={"rdma_exporter": "service", "listen": "127.0.0.1:9880"})
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=other)
-    assert (result.code, result.component("monitoring")["disruption"]) == (0, "recreate"), result.explain()
+    result = service(node, "127.0.0.1:9880").apply()
+    assert result.component("monitoring")["disruption"] == "recreate", result.explain()
     assert result.checks("pass") >= {"monitoring.scrape"}, result.explain()
     assert node.run("curl -s http://127.0.0.1:9880/metrics").stdout == answers
 
 
-def test_node_exporter_takes_the_textfile(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_node_exporter_takes_the_textfile(node: Host) -> None:
     before = footprint(node)
-    nowhere = inventory(node, monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=nowhere)
-    assert result.code == 1 and "there is no /nowhere" in problem(result), result.explain()
+    node.fails("there is no /nowhere", monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})
     assert footprint(node) == before
     # Elsewhere the directory may be node_exporter's own.
     node.run(f"chown prometheus: {TEXTFILES}")
-    where = inventory(node, monitoring={"rdma_exporter": "textfile"})
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
-    assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
+    wanted = node.with_spec(monitoring={"rdma_exporter": "textfile"})
+    result = wanted.apply()
+    assert result.changed() == {"monitoring"}, result.explain()
     assert result.checks("pass") >= {"monitoring.exporter", "monitoring.scrape"}, result.explain()
     said = node.run("curl -s http://127.0.0.1:9100/metrics | grep 'rdma\\|textfile_scrape'").stdout
     assert "rdma_exporter_devices 0" in said and "node_textfile_scrape_error 0" in said
@@ -139,22 +129,18 @@ def test_node_exporter_takes_the_textfile(node: Machine, gpuready: Gpuready, inv
     assert node.run("ss -Hltn 'sport = :9880'").stdout == ""
     node.run(f"rm {TEXTFILES}/rdma.prom")
     until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20, "the timer writes it again")
-    again = gpuready("apply", "--yes", "--only", "monitoring", inventory=where)
-    assert (again.code, again.host()["outcome"]) == (0, "ok"), again.explain()
+    wanted.settled()
 
 
-def test_remove_takes_all_away(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    where = inventory(node, monitoring={"rdma_exporter": "textfile"})
-    result = gpuready("remove", "--yes", inventory=where)
-    assert (result.code, "monitoring" in result.changed()) == (0, True), result.explain()
+def test_remove_takes_all_away(node: Host) -> None:
+    assert "monitoring" in node.remove(monitoring={"rdma_exporter": "textfile"}).changed()
     there = node.run(f"ls {' '.join(FILES)} {TEXTFILES} 2>/dev/null; find /etc/systemd -name '{NAME}*'", check=False)
     assert there.stdout == f"{TEXTFILES}:\n"
-    again = inventory(node, monitoring={"rdma_exporter": "service", "listen": "127.0.0.1:9881"})
-    result = gpuready("apply", "--yes", "--only", "monitoring", inventory=again)
-    assert (result.code, result.diff("monitoring")["monitoring.listens"][1]) == (0, "127.0.0.1:9881"), result.explain()
+    again = service(node, "127.0.0.1:9881")
+    result = again.apply()
+    assert result.diff("monitoring")["monitoring.listens"][1] == "127.0.0.1:9881", result.explain()
     assert "monitoring.scrape" in result.checks("pass")
-    result = gpuready("remove", "--yes", "--only", "monitoring", inventory=again)
-    assert result.code == 0, result.explain()
+    again.remove()
     # Units that systemd has read may stay in its memory until it reads all anew, but none runs.
     units = f"{NAME}.socket {NAME}.timer {NAME}.service"
     assert node.run(f"systemctl show -p ActiveState --value {units}").stdout.split() == ["inactive"] * 3

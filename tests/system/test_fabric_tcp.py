@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.lab import Machine, scale
+from tests.lab import Machine
 from tests.lab.fixtures import MachineFactory
+from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories, Result
 
 pytestmark = pytest.mark.promise
-
-INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
 
 
 def findings(result: Result, test: str) -> dict[str, dict[str, Any]]:
@@ -29,21 +27,17 @@ def left(node: Machine) -> str:
 
 
 def await_nothing_left(*nodes: Machine) -> None:
-    limit = scale.Limit(20)
-    while found := [text for node in nodes if (text := left(node))]:
-        assert not limit.over(), found
-        time.sleep(0.2)
+    until(lambda: not any(left(node) for node in nodes), 20, "nothing is left")
 
 
 def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> None:
     with ThreadPoolExecutor() as pool:
         nodes = list(pool.map(lambda _: machine(), range(2)))
-        list(pool.map(lambda node: node.run(f"{INSTALL} iputils-ping iperf3 </dev/null", timeout=120), nodes))
+        list(pool.map(lambda node: node.install("iputils-ping iperf3"), nodes))
     a, b = nodes
     hosts = inventory(nodes)
 
-    result = gpuready("fabric", "--seconds", "1", inventory=hosts)
-    assert result.code == 0, result.explain()
+    result = gpuready("fabric", "--seconds", "1", inventory=hosts, code=0)
     assert result.document["fabric"]["tests"] == ["tcp_connect", "tcp_mtu", "tcp_lat", "tcp_bw", "nccl"]
     for name in (a.name, b.name):
         connect, mtu, bandwidth = (findings(result, test)[name] for test in ("tcp_connect", "tcp_mtu", "tcp_bw"))
@@ -63,30 +57,24 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
     assert told["wires"][0]["address"].startswith(f"{a.address}/")
 
     process = gpuready.start("fabric", "--tests", "tcp_bw", "--seconds", "120", inventory=hosts)
-    limit = scale.Limit(60)
-    while not all("iperf3" in left(node) for node in nodes):
-        assert process.poll() is None and not limit.over()
-        time.sleep(0.1)
+    until(lambda: all("iperf3" in left(node) for node in nodes), 60)
     process.send_signal(signal.SIGKILL)
     gpuready.finish(process, check_json=False)
     await_nothing_left(a, b)
 
     b.run("iptables -I INPUT -p tcp --dport 29500 -j DROP")
     b.run(f"ip link set {latency['client']['netdev']} mtu 1400")
-    broken = gpuready("fabric", "--tests", "tcp_connect,tcp_mtu", inventory=hosts)
-    assert broken.code == 3, broken.explain()
+    broken = gpuready("fabric", "--tests", "tcp_connect,tcp_mtu", inventory=hosts, code=3)
     connect, mtu = findings(broken, "tcp_connect"), findings(broken, "tcp_mtu")
     assert connect[a.name]["status"] == "fail"
     assert "is not reached on port 29500: no answer within 5 s" in connect[a.name]["summary"]
     assert (connect[b.name]["status"], mtu[b.name]["status"]) == ("pass", "pass")
     assert mtu[a.name]["status"] == "fail"
-    assert "packets of 1500 bytes" in mtu[a.name]["summary"]
-    assert f"do not reach {b.name}" in mtu[a.name]["summary"]
-    assert "which has an MTU of 1400; 1400 bytes do" in mtu[a.name]["summary"]
+    for words in ("packets of 1500 bytes", f"do not reach {b.name}", "which has an MTU of 1400; 1400 bytes do"):
+        assert words in mtu[a.name]["summary"]
     assert {"fabric.tcp_connect", "fabric.tcp_mtu"} <= broken.checks("fail", host=a.name)
 
-    nothing = gpuready("fabric", "--tests", "write_bw", inventory=hosts)
-    assert nothing.code == 3, nothing.explain()
+    nothing = gpuready("fabric", "--tests", "write_bw", inventory=hosts, code=3)
     assert nothing.document["fabric"]["findings"] == []
     assert "fabric.ports" in nothing.checks("unknown", host=a.name)
     await_nothing_left(a, b)

@@ -6,7 +6,6 @@ The machine has no GPU, so it is ready as long as none is expected.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ import yaml
 from jsonschema import Draft4Validator
 
 from gpuready.components.gate.component import SCRIPT
-from tests.lab import Lab, Machine
+from tests.lab import Machine
 from tests.system.faults import footprint
-from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Host, Hosts
 
 #: The schema by which `cloud-init schema` judges, without the forty packages that cloud-init would bring.
 SCHEMA = """cd "$(mktemp -d)" && chmod 755 . && apt-get update -q >/dev/null &&
@@ -25,9 +24,8 @@ dpkg-deb --fsys-tarfile *.deb | tar -xO --wildcards '*/schema-cloud-config-v1.js
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
-    with lab.machine() as machine:
-        yield machine
+def node(shared: Hosts) -> Host:
+    return shared()
 
 
 def says(node: Machine, *words: str) -> tuple[int, str]:
@@ -36,38 +34,36 @@ def says(node: Machine, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.promise
-def test_a_scheduler_can_ask_the_gate(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_a_scheduler_can_ask_the_gate(node: Host) -> None:
     before = set(footprint(node))
-    ready = inventory(node, gate=True, runtimes={"docker": "absent"})
-    result = gpuready("apply", "--yes", "--only", "gate", inventory=ready)
-    assert (result.code, result.changed()) == (0, {"gate"}), result.explain()
+    ready = node.with_spec(gate=True, runtimes={"docker": "absent"})
+    result = ready.apply("--only", "gate")
+    assert result.changed() == {"gate"}, result.explain()
     assert result.checks("pass") >= {"gate.config", "gate.ready"}, result.explain()
     assert says(node) == (0, "gpuready: ok: no GPUs are expected\n")
-    again = gpuready("apply", "--yes", "--only", "gate", inventory=ready)
-    assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 1), again.explain()
+    ready.settled("--only", "gate")
 
     # The toolkit was not applied here, so Docker lacks the runtime.
-    other = gpuready("apply", "--yes", "--only", "gate", inventory=inventory(node, gate=True))
-    assert (other.code, other.checks("fail")) == (3, {"gate.ready"}), other.explain()
+    other = node.apply("--only", "gate", gate=True, code=3)
+    assert other.checks("fail") == {"gate.ready"}, other.explain()
     assert says(node) == (1, "gpuready: docker.config: /etc/docker/daemon.json does not name the runtime nvidia\n")
 
-    lacking = inventory(node, gate=True, hardware={"gpus": 8}, runtimes={"docker": "absent"})
-    result = gpuready("apply", "--yes", "--only", "gate", inventory=lacking)
+    lacking = node.with_spec(gate=True, hardware={"gpus": 8}, runtimes={"docker": "absent"})
+    result = lacking.apply("--only", "gate", code=None)
     assert result.changed() == {"gate"}, result.explain()
     line = "gpuready: driver.loaded: no nvidia module is loaded\n"
     assert says(node) == says(node, "--slurm") == (1, line)
     assert says(node, "--node-problem-detector") == (1, line.removeprefix("gpuready: "))
 
-    result = gpuready("remove", "--yes", "--only", "gate", inventory=lacking)
-    assert result.code == 0, result.explain()
+    result = lacking.remove("--only", "gate")
     assert says(node)[0] == 127
     assert set(footprint(node)) == before
 
 
-def test_cloud_init_takes_the_user_data(node: Machine, gpuready: Gpuready, tmp_path: Path) -> None:
+def test_cloud_init_takes_the_user_data(node: Host, tmp_path: Path) -> None:
     where = tmp_path / "hosts.yaml"
     where.write_text("all: {hosts: {gpu01: {gpuready: {gate: on, hardware: {gpus: 8}, ldso: off}}}}\n")
-    text = gpuready("render", "cloud-init", "--package", "gpuready", inventory=where, check_json=False).stdout
+    text = node.shown("render", "cloud-init", "--package", "gpuready", inventory=where)
     schema = json.loads(node.run(SCHEMA).stdout)
     found = yaml.safe_load(text)
     assert not list(Draft4Validator(schema).iter_errors(found))

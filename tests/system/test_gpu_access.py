@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,9 @@ from gpuready.state.model import NodeState
 from gpuready.state.parse import parse
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
-from tests.system.harness import Gpuready, Inventories
+from tests.system.host import LIBRARIES, Host, Hosts
 
 TOML = "/etc/nvidia-container-runtime/config.toml"
-LIBRARIES = "/usr/local/nvidia/lib64"
 FRESH, OLD = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 RECORDED = (Path(__file__).parents[1] / "data/h200/nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
 OLDER = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
@@ -41,12 +39,12 @@ WANTED = {"mode": "cdi", "cuda_compat_mode": "disabled", "hardened": True}
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Machine]:
+def node(shared: Hosts) -> Host:
     """A machine with Docker, a container, and the libraries of a driver; nothing of gpuready's."""
-    with lab.machine("debian13") as machine:
-        machine.put(lab.driver_libraries("debian13"), LIBRARIES)
-        machine.run("docker run -d --restart=no --name work busybox:lab sleep 100000")
-        yield machine
+    machine = shared()
+    machine.put_libraries()
+    machine.run("docker run -d --restart=no --name work busybox:lab sleep 100000")
+    return machine.with_spec(ldso=[LIBRARIES])
 
 
 def effective(machine: Machine) -> dict[str, Any]:
@@ -54,54 +52,40 @@ def effective(machine: Machine) -> dict[str, Any]:
     return tomlkit.parse(machine.run(f"nvidia-ctk config --config-file={TOML}").stdout).unwrap()
 
 
-def running(machine: Machine) -> str:
-    """dockerd's pid, and that of the container."""
-    return machine.run("cat /run/docker.pid; docker inspect -f ' {{.State.Pid}}' work").stdout
-
-
 @pytest.mark.promise
-def test_config_toml(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_config_toml(node: Host) -> None:
     # The packages come with it in the same run; nvidia-ctk of each version reads what was written.
-    first = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | WANTED))
-    assert (first.code, first.component("config")["error"]) == (0, None), first.explain()
-    assert "config" in first.changed()
-    before = running(node)
+    assert "config" in node.apply(toolkit=OLDER | WANTED).changed()
+    before = node.pids()
     node.run(f"sed -i 's/^mode = .*/& # mine/; s/^disable-require = false/disable-require = true/' {TOML}")
     for toolkit in (OLDER, {}):
-        where = inventory(node, ldso=[LIBRARIES], toolkit=toolkit | WANTED)
-        done = gpuready("apply", "--yes", inventory=where)
-        assert done.code == 0, done.explain()
+        node.apply(toolkit=toolkit | WANTED)
         found = effective(node)
         assert found["nvidia-container-runtime"]["mode"] == "cdi"
         assert found["nvidia-container-runtime"]["modes"]["legacy"]["cuda-compat-mode"] == "disabled"
         assert found["accept-nvidia-visible-devices-envvar-when-unprivileged"] is False
         assert found["accept-nvidia-visible-devices-as-volume-mounts"] is True
         assert found["disable-require"] is True, "the user's own"
-        again = gpuready("apply", "--yes", inventory=where)
-        assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 1), again.explain()
-    assert running(node) == before, "nothing is restarted for it"
+        node.settled(toolkit=toolkit | WANTED)
+    assert node.pids() == before, "nothing is restarted for it"
 
     # What the user changed since is kept, what he did not say is left alone.
     node.run(f"sed -i 's/^mode = .*/mode = \"legacy\" # mine/' {TOML}")
-    where = inventory(node, ldso=[LIBRARIES], toolkit={"hardened": False})
-    plan = gpuready("plan", inventory=where)
-    assert plan.diff("config") == {
+    softer = node.with_spec(toolkit={"hardened": False})
+    assert softer.plan().diff("config") == {
         "config.accept-nvidia-visible-devices-envvar-when-unprivileged": (False, True),
         "config.accept-nvidia-visible-devices-as-volume-mounts": (True, False),
     }
-    assert gpuready("apply", "--yes", inventory=where).code == 0
+    softer.apply()
     assert 'mode = "legacy" # mine' in node.run(f"cat {TOML}").stdout
 
 
-def test_a_config_toml_that_cannot_be_read_stops_the_packages(
-    node: Machine, gpuready: Gpuready, inventory: Inventories
-) -> None:
+def test_a_config_toml_that_cannot_be_read_stops_the_packages(node: Host) -> None:
     text = node.run(f"cat {TOML}").stdout
     packages = "dpkg -l 'nvidia-container-toolkit*' 'libnvidia-container*'"
     before = node.run(packages).stdout
     node.run(f"cat >{TOML}", stdin=f"{text}\n[broken\n")
-    refused = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | {"mode": "cdi"}))
-    assert refused.code == 1
+    refused = node.apply(toolkit=OLDER | {"mode": "cdi"}, code=1)
     for name in ("toolkit", "config"):
         message = refused.component(name)["error"]["message"]
         assert re.search(rf"{TOML}: it is not valid TOML: .*line \d+", message), message
@@ -109,11 +93,10 @@ def test_a_config_toml_that_cannot_be_read_stops_the_packages(
     assert node.run(packages).stdout == before
     node.run(f"cat >{TOML}", stdin=f'{text}\n[nvidia-container-cli]\nno-cgroups = "x"\n')
     # TOML to us, and nothing to nvidia-ctk, which is asked on the node.
-    refused = gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit=OLDER | {"mode": "cdi"}))
-    assert refused.code == 1, refused.explain()
+    node.apply(toolkit=OLDER | {"mode": "cdi"}, code=1)
     assert node.run(packages).stdout == before
     node.run(f"cat >{TOML}", stdin=text)
-    assert gpuready("apply", "--yes", inventory=inventory(node, ldso=[LIBRARIES], toolkit={"mode": "cdi"})).code == 0
+    node.apply(toolkit={"mode": "cdi"})
 
 
 def seen(machine: Machine, driver: str) -> NodeState:
@@ -133,7 +116,7 @@ def step(machine: Machine, driver: str) -> tuple[tuple[Change, ...], str]:
     return found.diff, done.stderr.strip()
 
 
-def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_cdi_specs_that_do_not_fit(node: Host, lab: Lab) -> None:
     driver = version(lab.driver_libraries("debian13"))
     lines = re.sub(r"580\.159\.04", driver, RECORDED).splitlines(keepends=True)
     there = {f"{LIBRARIES}/{name}" for name in node.run(f"ls {LIBRARIES}").stdout.split()}
@@ -145,14 +128,13 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
 
     # Without a driver: said, not acted on. The paths of YAML and JSON are looked for on the node itself.
     node.run(f"mkdir -p /etc/cdi /var/run/cdi; cat >{FRESH}", stdin="".join(lines))
-    verdicts = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": 1}))
+    verdicts = node.plan(hardware={"gpus": 1}, code=None)
     assert verdicts.component("cdi")["reason"] == "no NVIDIA driver is loaded"
-    (stale,) = [c for c in verdicts.host()["checks"] if c["id"] == "cdi.stale"]
+    stale = verdicts.check("cdi.stale")
     assert stale["status"] == "warn" and "files that do not exist" in stale["evidence"]
-    assert "/usr/bin/nvidia-cdi-hook" not in seen(node, driver).cdi_missing
-    assert f"{LIBRARIES}/libcuda.so.{driver}" not in seen(node, driver).cdi_missing
-    assert f"{LIBRARIES}/libEGL_nvidia.so.{driver}" in seen(node, driver).cdi_missing
-    assert "/dev/nvidiactl" in seen(node, driver).cdi_missing
+    missing = set(seen(node, driver).cdi_missing)
+    assert {f"{LIBRARIES}/libEGL_nvidia.so.{driver}", "/dev/nvidiactl"} <= missing
+    assert not {f"{LIBRARIES}/libcuda.so.{driver}", "/usr/bin/nvidia-cdi-hook"} & missing
 
     # Nothing can be made without a driver; what is there stays, and so does what would have gone aside.
     node.run(f"cp {FRESH} {OLD}")
@@ -177,7 +159,7 @@ def test_cdi_specs_that_do_not_fit(node: Machine, lab: Lab, gpuready: Gpuready, 
     node.run("cat >/var/run/cdi/x.json", stdin=json.dumps(twice, separators=(",", ":")))
     assert {"/gone", "/dev/gone"} <= set(seen(node, driver).cdi_missing)
     assert "/there" not in seen(node, driver).cdi_missing
-    shadow = gpuready("plan", inventory=inventory(node, ldso=[LIBRARIES], hardware={"gpus": 1}))
+    shadow = node.plan(hardware={"gpus": 1}, code=None)
     assert "cdi.shadow" in shadow.checks("fail"), shadow.explain()
     assert "nvidia.com/gpu=0" not in node.run("nvidia-ctk cdi list").stdout, "which is why it is a failure"
     node.run("rm /var/run/cdi/x.json")
@@ -198,7 +180,7 @@ tar -C $I -c . | docker import - glibc:lab >/dev/null
 """
 
 
-def test_what_a_new_container_tells_of_libcuda(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_what_a_new_container_tells_of_libcuda(node: Host) -> None:
     """Real libraries, a real image with glibc, and containers under the real runtime; cuInit finds no GPU in them."""
     node.run(_IMAGE)
     look = resources.script("probe/container").split("<<'SH'\n")[1].rpartition("\nSH\n")[0]
@@ -222,21 +204,20 @@ def test_what_a_new_container_tells_of_libcuda(node: Machine, gpuready: Gpuready
     out = told("busybox:lab")
     assert "no-ldconfig" in out and "cuinit-exit=127" in out and "cuInit=" not in out
 
-    done = gpuready("verify", inventory=inventory(node, ldso=[LIBRARIES], verify={"image": "glibc:lab"}))
+    done = node.verify(verify={"image": "glibc:lab"}, code=None)
     assert {"docker.smoke"} <= done.checks("pass"), done.explain()
     assert {"libcuda.triton", "libcuda.copies"} <= done.checks("pass", "warn"), done.explain()
     assert "libcuda.container" in done.checks("skip"), "no driver is loaded"
     assert node.run("ls -d /run/gpuready-* /var/lib/gpuready-* 2>/dev/null || true").stdout == ""
 
 
-def test_all_of_it_goes_again(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    before = running(node)
-    done = gpuready("remove", "--yes", inventory=inventory(node, ldso=[LIBRARIES]))
-    assert done.code == 0, done.explain()
+def test_all_of_it_goes_again(node: Host) -> None:
+    before = node.pids()
+    node.remove()
     assert node.run(f"cat {OLD}").stdout.startswith("---\ncdiVersion")
     # A spec of another driver does not come back; it is kept where no later apply takes it for its own.
     assert node.run(f"ls {TOML} 2>/dev/null; find /var/lib/gpuready -type f 2>/dev/null || true").stdout.split() in (
         [],
         ["/var/lib/gpuready/left/var/run/cdi/nvidia.yaml.original"],
     )
-    assert running(node) == before
+    assert node.pids() == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 import yaml
 
 from tests.lab import network
-from tests.lab.fixtures import MachineFactory
 from tests.system.faults import Listener
-from tests.system.harness import PYINFRA, ROOT, Gpuready, Inventories, Sessions, listing
+from tests.system.harness import door
+from tests.system.host import Hosts
 
 pytestmark = pytest.mark.promise
 
@@ -27,14 +26,10 @@ def listeners() -> Iterator[list[Listener]]:
 
 
 def test_only_chosen_hosts_are_connected_to_and_only_gpu_nodes_are_changed(
-    machine: MachineFactory,
-    gpuready: Gpuready,
-    inventory: Inventories,
-    listeners: list[Listener],
-    tmp_path: Path,
+    fresh: Hosts, listeners: list[Listener], tmp_path: Path
 ) -> None:
-    node = machine()
-    lab = yaml.safe_load(inventory(node).read_text())["all"]["vars"]
+    node = fresh()
+    lab = yaml.safe_load(node.where().read_text())["all"]["vars"]
     spec = lab.pop("gpuready")
     others = {
         name: {"ansible_host": network.SERVER, "ansible_port": each.port}
@@ -47,40 +42,32 @@ def test_only_chosen_hosts_are_connected_to_and_only_gpu_nodes_are_changed(
         return path
 
     def outcomes(verb: str, *more: str, code: int) -> dict[str, str]:
-        done = gpuready(verb, *more, inventory=path)
-        assert done.code == code, done.explain()
-        return {name: host["outcome"] for name, host in done.document["hosts"].items()}
+        hosts = node.call(verb, *more, inventory=path, code=code).document["hosts"]
+        return {name: host["outcome"] for name, host in hosts.items()}
 
     skipped = {"db01": "skipped", "web01": "skipped"}
     say()
-    for verb in (["plan"], ["apply", "--yes"], ["verify"]):
-        assert outcomes(*verb, code=5) == skipped
+    for verb in ("plan", "apply", "verify"):
+        assert outcomes(verb, code=5) == skipped
 
     # A third host that somebody chose: the run goes on. It has no GPU, and nothing says that it is to be without one.
     say(lab1={"ansible_host": node.address, "gpuready": {}})
-    count, before = Sessions(node), listing(node)
-    assert outcomes("plan", code=0) == {"lab1": "skipped", **skipped}
-    assert outcomes("apply", "--yes", code=5) == {"lab1": "skipped", **skipped}
-    assert outcomes("verify", code=3) == {"lab1": "ok", **skipped}
-    assert outcomes("probe", code=0) == outcomes("remove", "--yes", code=0) == {"lab1": "ok", **skipped}
-    assert count.count() == 5, "one exec each"
-    assert before ^ listing(node) == frozenset()
-    told = gpuready("plan", inventory=path, check_json=False).stdout
+    with node.untouched(sessions=5):  # one exec each
+        assert outcomes("plan", code=0) == {"lab1": "skipped", **skipped}
+        assert outcomes("apply", code=5) == {"lab1": "skipped", **skipped}
+        assert outcomes("verify", code=3) == {"lab1": "ok", **skipped}
+        assert outcomes("probe", code=0) == outcomes("remove", code=0) == {"lab1": "ok", **skipped}
+    told = node.shown("plan", inventory=path)
     assert "skipped  lab1: no NVIDIA GPU is seen, and the spec does not say hardware.gpus" in told
     assert "skipped  db01,web01: no gpuready value in the inventory" in told and "hardware: {gpus: none}" in told
 
     # pyinfra's own door does the same.
-    (tmp_path / "inv.py").write_text(
-        f"from gpuready.operations.door import hosts as load\nhosts = load({str(path)!r})\n"
-    )
-    for deploy, code, words in (("converge", 0, ""), ("verify", 1, "gpu.count: unknown")):
-        door = [PYINFRA, "-y", str(tmp_path / "inv.py"), str(ROOT / "deploys" / f"{deploy}.py")]
-        done = subprocess.run(door, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
-        assert done.returncode == code and words in done.stdout + done.stderr, done.stdout + done.stderr
-    assert before ^ listing(node) == frozenset()
+    with node.untouched():
+        door(tmp_path, path, "converge")
+        assert "gpu.count: unknown" in door(tmp_path, path, "verify", code=1)
 
     # Said, it is converged as any other.
     say(lab1={"ansible_host": node.address, "gpuready": spec})
     assert outcomes("plan", code=0) == {"lab1": "would_change", **skipped}
-    assert outcomes("apply", "--yes", code=0) == {"lab1": "changed", **skipped}
+    assert outcomes("apply", code=0) == {"lab1": "changed", **skipped}
     assert not listeners[0].accepted and not listeners[1].accepted

@@ -5,17 +5,19 @@ The machine has no GPU, so driver and GPU are those of "what if"; Docker, the to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuready.core import resources
 from tests.lab import Machine, cri, host
-from tests.lab.fixtures import MachineFactory
-from tests.system.harness import Gpuready, Inventories, await_processes, processes
+from tests.system.harness import Result, await_processes, processes
+from tests.system.host import Host, Hosts
 from tests.tools.compat.imagefiles import NOTE, File, docker_save, layer, library, oci
 
-GPU = ("--driver", "570.211.01", "--gpu")
 LIBRARY = "usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
 BASE: dict[str, File] = {
     "usr/local/cuda": "/etc/alternatives/cuda",
@@ -35,10 +37,10 @@ IMAGES: dict[str, tuple[dict[str, File], list[str]]] = {
 
 
 @pytest.fixture(scope="module")
-def node(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> Machine:
+def node(shared: Hosts) -> Host:
     """A machine with the toolkit, and images that ``docker import`` made."""
-    machine = module_machine("debian13")
-    assert gpuready("apply", "--yes", inventory=inventory(machine)).code == 0
+    machine = shared()
+    machine.apply()
     for name, (files, changes) in IMAGES.items():
         (machine.root / "root/image.tar").write_bytes(layer(files))
         words = " ".join(f'--change "{change}"' for change in changes)
@@ -46,14 +48,31 @@ def node(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventor
     return machine
 
 
-def test_every_image_is_read_and_nothing_is_left(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    hosts = inventory(node, images=[*IMAGES, "not/here:1", {"ref": "busybox:lab", "cuda": "12.4"}])
-    objects = "docker ps -aq; docker volume ls -q; docker image ls -aq"
-    before = (sorted(node.run(objects).stdout.split()), processes(node))  # Docker sorts by seconds
-    done = gpuready("compat", *GPU, "NVIDIA H100", inventory=hosts)
-    images = {item["image"]: item for item in done.host()["images"]}
-    assert done.code == 3, done.explain()
-    assert {name: item["verdict"] for name, item in images.items()} == {
+@contextmanager
+def nothing_left(node: Host, script: str) -> Iterator[None]:
+    """Meanwhile what the script lists stays the same, and no process stays."""
+    before = sorted(node.run(script).stdout.split()), processes(node)  # Docker sorts by seconds
+    yield
+    assert sorted(node.run(script).stdout.split()) == before[0]
+    await_processes(node, before[1])
+
+
+def compat(node: Host, *words: str, gpu: str = "NVIDIA H100", **spec: Any) -> tuple[dict[str, dict[str, Any]], Result]:
+    """What is said of each image, for that GPU under an older driver, and the run."""
+    done = node.call("compat", "--driver", "570.211.01", "--gpu", gpu, *words, code=None, **spec)
+    return {item["image"]: item for item in done.host()["images"]}, done
+
+
+def verdicts(images: dict[str, dict[str, Any]]) -> dict[str, str | None]:
+    return {name: item["verdict"] for name, item in images.items()}
+
+
+def test_every_image_is_read_and_nothing_is_left(node: Host) -> None:
+    listed = [*IMAGES, "not/here:1", {"ref": "busybox:lab", "cuda": "12.4"}]
+    left = "docker ps -aq; docker volume ls -q; docker image ls -aq; ls -d /run/gpuready-i* /tmp/gpuready-i*; true"
+    with nothing_left(node, left):
+        images, done = compat(node, images=listed)
+    assert verdicts(images) == {
         "app:noted": "FORWARD",
         "app:plain": "FORWARD",
         "app:broken": "FORWARD",
@@ -67,60 +86,45 @@ def test_every_image_is_read_and_nothing_is_left(node: Machine, gpuready: Gpurea
     assert "the support matrix lists driver branch 570" in images["app:plain"]["reason"]
     assert "unreadable ELF note" in images["app:broken"]["notes"][0]
     assert "has neither CUDA_VERSION" in images["app:none"]["reason"]
-    assert (
-        "the image not/here:1 is not on the node (asked: Docker, containerd), and it is not pulled"
-        in images["not/here:1"]["reason"]
-    )
-    assert (done.host()["execs"], done.host()["components"], done.host()["checks"]) == (2, [], [])
-    assert sorted(node.run(objects).stdout.split()) == before[0]
-    await_processes(node, before[1])
-    assert node.run("ls -d /run/gpuready-images* /tmp/gpuready-images* 2>/dev/null || true").stdout == ""
+    absent = "the image not/here:1 is not on the node (asked: Docker, containerd), and it is not pulled"
+    assert absent in images["not/here:1"]["reason"]
+    found = done.host()
+    assert (done.code, found["execs"], found["components"], found["checks"]) == (3, 2, [], [])
 
 
-def test_a_consumer_gpu_and_the_mode_of_the_node(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    hosts = inventory(node)
+def test_a_consumer_gpu_and_the_mode_of_the_node(node: Host) -> None:
     names = ("--image", "app:noted", "--image", "app:gated")
-    done = gpuready("compat", *GPU, "GeForce RTX 4090", *names, inventory=hosts)
-    assert [item["verdict"] for item in done.host()["images"]] == ["ERROR_804", "ERROR_804"], done.explain()
+    images, _ = compat(node, *names, gpu="GeForce RTX 4090")
+    assert list(verdicts(images).values()) == ["ERROR_804", "ERROR_804"]
     config = node.root / "etc/nvidia-container-runtime/config.toml"
     text = config.read_text("utf-8")
-    section = "nvidia-container-runtime"
-    config.write_text(
-        f'[{section}]\nmode = "legacy"\n[{section}.modes.legacy]\ncuda-compat-mode = "disabled"\n', "utf-8"
-    )
-    try:
-        done = gpuready("compat", *GPU, "GeForce RTX 4090", *names, inventory=hosts)
-        assert [item["verdict"] for item in done.host()["images"]] == ["MINOR", "REFUSED"], done.explain()
-    finally:
-        config.write_text(text, "utf-8")
+    config.write_text('[nvidia-container-runtime]\nmode = "legacy"\nmodes.legacy.cuda-compat-mode = "disabled"\n')
+    images, _ = compat(node, *names, gpu="GeForce RTX 4090")
+    config.write_text(text, "utf-8")
+    assert list(verdicts(images).values()) == ["MINOR", "REFUSED"]
 
 
-def test_what_docker_saved_says_the_same(
-    node: Machine, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
-) -> None:
+def test_what_docker_saved_says_the_same(node: Host, tmp_path: Path) -> None:
     node.run("docker save -o /root/saved.tar app:noted")
     saved = tmp_path / "saved.tar"
     saved.write_bytes((node.root / "root/saved.tar").read_bytes())
-    hosts = inventory(node)
-    done = gpuready("compat", *GPU, "NVIDIA H100", "--image", str(saved), "--image", "app:noted", inventory=hosts)
-    first, second = ({key: value for key, value in item.items() if key != "image"} for item in done.host()["images"])
+    images, done = compat(node, "--image", str(saved), "--image", "app:noted")
+    first, second = (item | {"image": ""} for item in images.values())
     assert first == second, done.explain()
     assert NOTE.encode() in layer(BASE)
 
 
-def test_without_a_driver_and_with_docker_stopped(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    hosts = inventory(node, images=["app:noted"], hardware={"gpus": 1})
-    done = gpuready("compat", inventory=hosts)
-    assert (done.code, done.host()["images"][0]["verdict"]) == (3, None)
-    assert done.host()["images"][0]["reason"] == "no nvidia driver is loaded"
-    assert "image.compat" in gpuready("verify", inventory=hosts).checks("skip")
+def test_without_a_driver_and_with_docker_stopped(node: Host) -> None:
+    wanted = node.with_spec(images=["app:noted"], hardware={"gpus": 1})
+    done = wanted.call("compat", code=3)
+    (image,) = done.host()["images"]
+    assert (image["verdict"], image["reason"]) == (None, "no nvidia driver is loaded")
+    assert "image.compat" in wanted.verify(code=None).checks("skip")
     node.run("systemctl stop docker.socket docker.service")
-    try:
-        done = gpuready("compat", *GPU, "NVIDIA H100", inventory=hosts)
-        assert "is not on the node (asked: containerd" in done.host()["images"][0]["reason"]
-        assert node.run("systemctl is-active docker.service || true").stdout.strip() == "inactive"
-    finally:
-        node.run("systemctl start docker.socket docker.service")
+    images, _ = compat(wanted)
+    state = node.run("systemctl is-active docker.service || true; systemctl start docker.socket docker.service").stdout
+    assert "is not on the node (asked: containerd" in images["app:noted"]["reason"]
+    assert state.strip() == "inactive"
 
 
 ENV = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.0"}
@@ -145,7 +149,7 @@ true
 
 
 @pytest.fixture(scope="module")
-def held(node: Machine) -> Machine:
+def held(node: Host) -> Host:
     """The machine with images that its containerd has, imported from archives of several platforms."""
     for name, (space, option, env, layers) in HELD.items():
         path = node.root / "root/held.tar"
@@ -156,15 +160,14 @@ def held(node: Machine) -> Machine:
     return node
 
 
-def test_containerd_has_what_docker_has_not(held: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_containerd_has_what_docker_has_not(held: Host) -> None:
     app = "registry.example.com:5000/app"
     told = held.run(f"ctr -n k8s.io images ls name=={app}:held | grep -o 'sha256:[0-9a-f]*'").stdout.split()[0]
     names = [f"{app}:held", f"{app}@{told}", "held:packed", "nvidia/held:pip", "held:out", "held:circle"]
-    before = (held.run(_LEFT).stdout, processes(held))
-    done = gpuready("compat", *GPU, "NVIDIA H100", inventory=inventory(held, images=[*names, f"{app}:other"]))
-    images = {item["image"]: item for item in done.host()["images"]}
+    with nothing_left(held, _LEFT):
+        images, done = compat(held, images=[*names, f"{app}:other"])
     assert done.host()["execs"] == 2
-    assert {name: item["verdict"] for name, item in images.items()} == {
+    assert verdicts(images) == {
         **dict.fromkeys(names[:2], "FORWARD"),
         **dict.fromkeys(names[2:], "MINOR"),
         "held:packed": None,
@@ -174,8 +177,6 @@ def test_containerd_has_what_docker_has_not(held: Machine, gpuready: Gpuready, i
     assert "its ELF note lists driver branch 570" in images[f"{app}:held"]["reason"]
     assert "(namespace k8s.io), but it is not unpacked there" in images["held:packed"]["reason"]
     assert "(asked: Docker, containerd" in images[f"{app}:other"]["reason"]
-    assert held.run(_LEFT).stdout == before[0]
-    await_processes(held, before[1])
 
 
 #: It waits where the image is mounted and read, is ended there, and everything that was begun for it ends, too.
@@ -214,7 +215,7 @@ def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
     assert held.run(_LEFT).stdout == before
 
 
-def test_podman_has_what_nobody_else_has(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_podman_has_what_nobody_else_has(node: Host) -> None:
     node.put(cri.podman(), "/")
     for name in ("docker.io/kept/app:1", "docker.io/kept/out:1"):
         files = {"usr/local/cuda": "/../../../../../../../../../srv/kept"} if "out" in name else BASE
@@ -223,14 +224,8 @@ def test_podman_has_what_nobody_else_has(node: Machine, gpuready: Gpuready, inve
     (node.root / "srv/kept/compat").mkdir(parents=True)
     (node.root / "srv/kept/compat/libcuda.so.575.57.08").write_bytes(library())
     left = "podman image mount; podman ps -aq --external; grep podman /proc/mounts; find /var/lib/docker/podman | sort"
-    before = (node.run(left).stdout, processes(node))
-    done = gpuready(
-        "compat", *GPU, "NVIDIA H100", inventory=inventory(node, images=["kept/app:1", "kept/out:1", "no:1"])
-    )
-    images = {item["image"]: item for item in done.host()["images"]}
-    verdicts = [item["verdict"] for item in images.values()]
-    assert verdicts == ["FORWARD", "MINOR", None], done.explain()
+    with nothing_left(node, left):
+        images, done = compat(node, images=["kept/app:1", "kept/out:1", "no:1"])
+    assert list(verdicts(images).values()) == ["FORWARD", "MINOR", None], done.explain()
     assert "its ELF note lists driver branch 570" in images["kept/app:1"]["reason"]
     assert "(asked: Docker, containerd, podman)" in images["no:1"]["reason"]
-    assert node.run(left).stdout == before[0]
-    await_processes(node, before[1])

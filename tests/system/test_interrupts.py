@@ -14,29 +14,27 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab, Machine, access
-from tests.lab.fixtures import MachineFactory
 from tests.system.faults import (
     Terminal,
     cable,
+    extended,
     footprint,
-    inventory_file,
     leftovers,
-    mends,
     problem,
     settled,
     swallow,
+    through,
     until,
 )
 from tests.system.harness import Gpuready, Inventories, Result
-
-LIBRARIES = "/usr/local/nvidia/lib64"
+from tests.system.host import LIBRARIES, Hosts
 
 # Stands before a command of the node on the path of our scripts; at its first matching call it kills the session.
 _CUTTING = """#!/bin/sh
 case "$*" in *'{arguments}'*)
   if [ ! -e /var/tmp/cut.{step} ]; then
     : >/var/tmp/cut.{step}
-    {wait}pkill -KILL -f '^sshd[^ ]*: gpu'
+    pkill -KILL -f '^sshd[^ ]*: gpu'
     sleep 1
   fi ;;
 esac
@@ -50,10 +48,8 @@ timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'; rm /var/tmp/in
 
 def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
     """The SSH session is killed when that command is called with those arguments, once."""
-    wrapper = m.root / "usr/local/bin" / command
     real = m.run(f"PATH=/usr/bin:/usr/sbin command -v {command} || echo /usr/bin/{command}", timeout=20).stdout.strip()
-    wrapper.write_text(_CUTTING.format(step=step, arguments=arguments, command=real, wait=""))
-    wrapper.chmod(0o755)
+    m.script(f"/usr/local/bin/{command}", _CUTTING.format(step=step, arguments=arguments, command=real))
 
 
 def _hold_dpkg(m: Machine) -> Path:
@@ -86,11 +82,9 @@ class Departure:
         *made, hop = (stack.enter_context(lab.machine()) for _ in range(6))
         self.dead, self.dark, self.grey, self.dim, self.stuck = self.machines = made
         path = inventory(made)
-        config = path.with_suffix(".ssh")
-        config.write_text(f"Host {hop.address}\n  IdentityFile {access.client_key()}\n", "utf-8")
-        arguments = f"-F {config} -o UserKnownHostsFile={access.known_hosts()} -J gpu@{hop.address}"
-        through = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
-        self.path = inventory_file(path, path, {self.dark.name: through})
+        arguments = through(hop, path.with_suffix(".ssh"), access.known_hosts())
+        behind = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
+        self.path = extended(path, {self.dark.name: behind})
         self._markers = [_hold_dpkg(m) for m in made]
         self.process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=self.path)
         self._acts = ThreadPoolExecutor(1).submit(self._act)
@@ -129,12 +123,10 @@ def departure(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[
 
 @pytest.mark.fault("connection-cut")
 @pytest.mark.usefixtures("departure")
-def test_the_connection_is_cut_at_every_step(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, lab: Lab
-) -> None:
-    machines = [machine("debian12"), machine("debian13")]
+def test_the_connection_is_cut_at_every_step(fresh: Hosts, gpuready: Gpuready, inventory: Inventories) -> None:
+    machines = [fresh("debian12"), fresh("debian13")]
     for m in machines:
-        m.put(lab.driver_libraries(m.distro), LIBRARIES)
+        m.put_libraries()
     path = inventory(machines, ldso=[LIBRARIES])
     before = [footprint(m) for m in machines]
 
@@ -143,11 +135,9 @@ def test_the_connection_is_cut_at_every_step(
         for m in machines:
             for step, (command, arguments) in cuts.items():
                 _cut(m, step, command, arguments)
-        result = gpuready("apply", "--yes", "--batch", "100%", inventory=path)
-        assert result.code == 4, result.explain()
+        result = gpuready("apply", "--yes", "--batch", "100%", inventory=path, code=4)
         for m in machines:
             told = problem(result, m.name)
-            print(told)
             for step in cuts:
                 assert (m.root / f"var/tmp/cut.{step}").exists(), f"{step}: nothing was cut"
             assert result.host(m.name)["outcome"] == "unreachable" and "connection broke" in told, result.explain()
@@ -168,90 +158,67 @@ def test_the_connection_is_cut_at_every_step(
     lost({"docker"}, docker=("sync", "/etc/docker"), check=("apt-cache", "policy"))
 
     settled(gpuready, path)
-    verified = gpuready("verify", inventory=path)
-    assert verified.code == 0, verified.explain()
+    gpuready("verify", inventory=path, code=0)
     for m in machines:
         until(partial(_lock_is_free, m), 5)
         assert not leftovers(m)
 
 
 @pytest.mark.fault("cut-inside-dpkg")
-def test_a_cut_in_the_middle_of_dpkg_is_no_failure(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
-) -> None:
-    m = machine()
+def test_a_cut_in_the_middle_of_dpkg_is_no_failure(fresh: Hosts, tmp_path: Path) -> None:
+    m = fresh()
     known = tmp_path / "known_hosts"
-    path = inventory_file(tmp_path / "i.yaml", inventory(m), ansible_ssh_common_args=f"-o UserKnownHostsFile={known}")
+    path = extended(m.where(), ansible_ssh_common_args=f"-o UserKnownHostsFile={known}")
     held = _hold_dpkg(m)
-    process = gpuready.start("apply", "--yes", "--host-keys", "accept-new", inventory=path)
+    process = m.begin("apply", "--host-keys", "accept-new", inventory=path)
     until(held.exists)
     m.run("pkill -KILL -f '^sshd[^ ]*: gpu'", timeout=20)
     _let_go(m)
-    result = gpuready.finish(process)
-    assert result.code == 0 and result.host()["outcome"] == "changed", problem(result) + result.explain()
+    assert m.gpuready.finish(process, code=0).host()["outcome"] == "changed"
     assert len(known.read_text().splitlines()) == 1
-    settled(gpuready, path)
+    m.settled(inventory=path)
 
 
 @pytest.mark.promise
 @pytest.mark.fault("controller-killed")
-def test_a_killed_controller_leaves_a_node_that_ends_its_step(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    m = machine()
-    path = inventory(m)
+def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> None:
+    m = fresh()
     held = _hold_dpkg(m)
-    process = gpuready.start("apply", "--yes", inventory=path)
+    process = m.begin("apply")
     until(held.exists)
-    second = gpuready("apply", "--yes", inventory=path)
+    second = m.apply(code=1)
     told = problem(second)
-    print(told)
-    assert second.code == 1 and "another gpuready run is changing this node" in told and "@" in told, second.explain()
+    assert "another gpuready run is changing this node" in told and "@" in told, second.explain()
     assert not second.changed()
 
     process.kill()
     process.wait()
     until(partial(_lock_is_free, m), 5)
-    third = gpuready("apply", "--yes", inventory=path)
-    told = problem(third)
-    print(told)
-    assert third.code == 1 and "(toolkit) still runs" in told, third.explain()
+    assert "(toolkit) still runs" in problem(m.apply(code=1))
     _let_go(m)
     until(partial(_idle, m), 60)
     assert m.run("dpkg --audit").stdout == ""
-    mends(gpuready, path)
+    m.mends()
 
 
 @pytest.mark.promise
 @pytest.mark.fault("interrupt")
 @pytest.mark.parametrize(
-    ("number", "verb"),
-    [(signal.SIGINT, ("plan",)), (signal.SIGTERM, ("apply", "--yes")), (signal.SIGHUP, ("verify",))],
-    ids=["SIGINT", "SIGTERM", "SIGHUP"],
+    ("number", "verb"), [(signal.SIGINT, "plan"), (signal.SIGTERM, "apply"), (signal.SIGHUP, "verify")]
 )
-def test_an_interrupt_ends_in_a_document(
-    number: signal.Signals,
-    verb: tuple[str, ...],
-    module_machine: MachineFactory,
-    gpuready: Gpuready,
-    inventory: Inventories,
-    tmp_path: Path,
-) -> None:
-    m = module_machine("debian12")
-    wrapper = m.root / "usr/local/bin/dpkg-query"
-    wrapper.write_text(
-        '#!/bin/sh\ntouch /var/tmp/probing; sleep 1; rm /var/tmp/probing; exec /usr/bin/dpkg-query "$@"\n'
-    )
-    wrapper.chmod(0o755)
-    path = inventory_file(tmp_path / "i.yaml", inventory(m), {"away": {"ansible_host": "away.invalid"}})
+def test_an_interrupt_ends_in_a_document(number: signal.Signals, verb: str, shared: Hosts) -> None:
+    m = shared("debian12")
+    slow = '#!/bin/sh\ntouch /var/tmp/probing; sleep 1; rm /var/tmp/probing; exec /usr/bin/dpkg-query "$@"\n'
+    wrapper = m.script("/usr/local/bin/dpkg-query", slow)
+    path = extended(m.where(), {"away": {"ansible_host": "away.invalid"}})
     before = footprint(m)
     probing = m.root / "var/tmp/probing"
     until(lambda: not probing.exists())
-    process = gpuready.start(*verb, inventory=path)
+    process = m.begin(verb, inventory=path)
     until(probing.exists)
     process.send_signal(number)
-    result = gpuready.finish(process)
-    assert result.code == 130 and result.document["error"]["kind"] == "interrupted", result.explain()
+    result = m.gpuready.finish(process, code=130)
+    assert result.document["error"]["kind"] == "interrupted", result.explain()
     assert set(result.document["hosts"]) == {m.name, "away"}, result.explain()
     assert result.host(m.name)["outcome"] == "not_attempted", result.explain()
     assert footprint(m) == before
@@ -265,29 +232,23 @@ def _listens(pid: int) -> bool:
 
 
 @pytest.mark.fault("interrupt")
-def test_an_interrupt_at_any_moment_ends_in_a_document(
-    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    path = inventory(module_machine("debian12"))
-    chance = random.Random(7)
+def test_an_interrupt_at_any_moment_ends_in_a_document(shared: Hosts) -> None:
+    m, chance = shared("debian12"), random.Random(7)
     for _ in range(12):
-        process = gpuready.start("plan", inventory=path)
+        process = m.begin("plan")
         until(partial(_listens, process.pid))  # before that, Python itself has not begun
         time.sleep(chance.uniform(0, 1.0))  # the point is that it is not waited for anything
         process.send_signal(signal.SIGINT)
-        result = gpuready.finish(process)
+        result = m.gpuready.finish(process)
         assert result.code in (0, 130), result.explain()
 
 
 @pytest.mark.fault("interrupt")
-def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
-) -> None:
-    m = machine()
-    path = inventory(m)
+def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) -> None:
+    m = fresh()
     held = _hold_dpkg(m)
-    terminal = Terminal(gpuready.home)
-    process = terminal.start("apply", "--yes", "-i", str(path))
+    terminal = Terminal(m.gpuready.home)
+    process = terminal.start("apply", "--yes", "-i", str(m.where()))
     until(held.exists)
     terminal.type("\x03")  # Ctrl-C, as the terminal makes it a signal
     assert process.wait(10) == 130, terminal.shown
@@ -298,17 +259,13 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(
     assert "ends there by itself" in shown, shown
     _let_go(m)
     until(partial(_idle, m), 60)
-    mends(gpuready, path)
+    m.mends()
 
 
-@pytest.mark.fault("power-loss-in-dpkg")
-@pytest.mark.fault("host-dark")
-@pytest.mark.fault("sshd-stopped")
+@pytest.mark.fault("power-loss-in-dpkg", "host-dark", "sshd-stopped")
 def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -> None:
     dead, dark, grey, dim, stuck = departure.machines
     result = departure.result(gpuready)
-    print(problem(result, dead.name), problem(result, dark.name), sep="\n")
-    print({name: host["seconds"] for name, host in result.document["hosts"].items()})
     assert result.code == 1, result.explain()
     for m in (grey, dim, stuck):
         assert result.host(m.name)["outcome"] == "changed", result.explain()
@@ -321,7 +278,6 @@ def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -
     dead.start()
     until(partial(_lock_is_free, dark), 60, "the lock of a controller that went without a word is given up")
     _let_go(dead)
-    final = gpuready("apply", "--yes", "--batch", "100%", inventory=departure.path)
-    assert final.code == 0, final.explain()
+    final = gpuready("apply", "--yes", "--batch", "100%", inventory=departure.path, code=0)
     assert final.host(dead.name)["outcome"] == final.host(dark.name)["outcome"] == "changed", final.explain()
     settled(gpuready, departure.path)

@@ -20,7 +20,7 @@ from tests.components.closing import close
 from tests.components.repository.odd_keys import odd_files
 from tests.lab import Lab, host, signing
 from tests.lab import Repository as Published
-from tests.lab.fixtures import MachineFactory
+from tests.system.host import Hosts
 
 #: Files with which an apt takes the other key, when they reach it as they are.
 TAKEN = {
@@ -57,13 +57,12 @@ def written(raw: bytes) -> str | ConvergeError:
         return e
 
 
-@pytest.mark.fault("D1")
-@pytest.mark.fault("quirky-armor")
+@pytest.mark.fault("D1", "quirky-armor")
 @pytest.mark.parametrize("distro", TAKEN)
 def test_no_odd_key_file_lets_another_signer_in(
-    distro: str, machine: MachineFactory, good_and_evil: tuple[Published, Published]
+    distro: str, fresh: Hosts, good_and_evil: tuple[Published, Published]
 ) -> None:
-    node = machine(distro)
+    node = fresh(distro)
     good, evil = good_and_evil
     sources: list[str] = []
 

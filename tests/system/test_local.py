@@ -7,14 +7,11 @@ with the test, and no systemd is seen, which would work outside of it.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.lab import scale
-from tests.system.harness import GPUREADY
+from tests.system.harness import here
 
 _PRIVATE = """
 mount -t tmpfs tmpfs /mnt
@@ -46,19 +43,13 @@ SPEC = 'all: {vars: {gpuready: {hardware: {gpus: none}, nccl: {extra: {NCCL_IB_T
 @pytest.mark.promise
 def test_apply_and_remove_here(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
-    (tmp_path / "home").mkdir()
-    command = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", _PRIVATE]
-    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=scale.seconds(120), check=False
-    )
-    rows = done.stdout.splitlines()[1:]
-    assert len(rows) == 8, f"{done.stdout}\n{done.stderr}"
-    first, conf, again, seen, locked, waited, removed, gone = rows
+    rows, errors = here(_PRIVATE, tmp_path)
+    assert len(rows) == 9, f"{rows}\n{errors}"
+    first, conf, again, seen, locked, waited, removed, gone = rows[1:]
     results = [json.loads(row) for row in (first, again, locked, waited, removed)]
-    assert all(result["hosts"] for result in results), f"{results}\n{done.stderr}"
+    assert all(result["hosts"] for result in results), f"{results}\n{errors}"
     hosts = [result["hosts"]["@local"] for result in results]
-    assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", "changed", "changed"], done.stderr
+    assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", "changed", "changed"], errors
     assert "NCCL_IB_TIMEOUT=22" in conf
     status = json.loads(seen)["hosts"]["@local"]["status"]
     assert (status["lock"], status["step"], status["outcome"]) == ("somebody", "", "converged")
@@ -83,16 +74,11 @@ run -e hardware.gpus=none
 
 
 def test_no_gpu_here_is_loaded_and_the_reason_is_told(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    command = ["unshare", "--mount", "--propagation", "private", "sh", "-uc", _STRESS]
-    own = {**os.environ, "GPUREADY": GPUREADY, "HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=scale.seconds(120), check=False
-    )
-    results = [json.loads(row) for row in done.stdout.splitlines()[1:]]
+    rows, errors = here(_STRESS, tmp_path)
+    results = [json.loads(row) for row in rows[1:]]
     asked, unnamed, locked, without = (result["hosts"]["@local"] for result in results)
     checks = {check["id"]: (check["status"], check["summary"]) for check in asked["checks"]}
-    assert checks["stress.run"] == ("unknown", "no nvidia module is loaded"), done.stderr
+    assert checks["stress.run"] == ("unknown", "no nvidia module is loaded"), errors
     assert checks["stress.compute"] == ("skip", "see stress.run") and asked["stress"] == []
     assert results[0]["exit_code"] == 3
     assert asked["execs"] == unnamed["execs"] + 1  # the probe, the active checks, and the load

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuready.components.memlock.component import FILES, drop_in
-from tests.lab import Lab, Machine
-from tests.system.faults import footprint, mends, problem, settled
-from tests.system.harness import Gpuready, Inventories
+from tests.lab import Machine
+from tests.system.faults import footprint, problem
+from tests.system.host import Host, Hosts
 
 LIMIT = "sh -c 'ulimit -l'"
 NEW = f"docker run --rm busybox:lab {LIMIT}"
@@ -30,12 +29,12 @@ raising = pytest.mark.skipif(not MAY, reason="root may not raise limits on this 
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
-    with lab.machine() as machine:
-        machine.run("cat >/etc/systemd/system/slurmd.service", stdin=SLURMD)
-        machine.run("systemctl daemon-reload && systemctl start slurmd")
-        machine.run("docker run -d --name before busybox:lab sleep 1000000")
-        yield machine
+def node(shared: Hosts) -> Host:
+    machine = shared()
+    machine.run("cat >/etc/systemd/system/slurmd.service", stdin=SLURMD)
+    machine.run("systemctl daemon-reload && systemctl start slurmd")
+    machine.run("docker run -d --name before busybox:lab sleep 1000000")
+    return machine
 
 
 def limits(machine: Machine) -> dict[str, str]:
@@ -50,20 +49,19 @@ def limits(machine: Machine) -> dict[str, str]:
 
 
 @pytest.mark.skipif(MAY, reason="root may raise limits on this host")
-def test_a_root_that_may_not_raise_limits(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_a_root_that_may_not_raise_limits(node: Host) -> None:
     before = footprint(node)
-    result = gpuready("apply", "--yes", "--only", "memlock", inventory=inventory(node, memlock="unlimited"))
-    assert result.code == 1, result.explain()
+    result = node.apply("--only", "memlock", memlock="unlimited", code=1)
     assert "CAP_SYS_RESOURCE is missing" in problem(result)
     assert footprint(node) == before
 
 
 @pytest.mark.promise
 @raising
-def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_unlimited_everywhere_without_a_restart(node: Host) -> None:
     before, pids = limits(node), node.run(PIDS).stdout
     assert "unlimited" not in before.values(), before
-    result = mends(gpuready, inventory(node, memlock="unlimited"))
+    result = node.mends(memlock="unlimited")
     assert "memlock" in result.changed(), result.explain()
     assert result.checks("pass") >= {"memlock.config", "memlock.login", "memlock.container"}, result.explain()
     assert limits(node) == dict.fromkeys(before, "unlimited")
@@ -71,30 +69,29 @@ def test_unlimited_everywhere_without_a_restart(node: Machine, gpuready: Gpuread
     # What is loaded holds for the next start, too.
     node.run("systemctl restart containerd docker slurmd")
     assert limits(node) == dict.fromkeys(before, "unlimited")
-    settled(gpuready, inventory(node, memlock="unlimited"))
+    node.settled(memlock="unlimited")
 
 
 @raising
-def test_no_daemon_reload_beside_gpu_containers(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_no_daemon_reload_beside_gpu_containers(node: Host) -> None:
     """The drop-in waits on disk, new containers have the limit all the same."""
-    where = inventory(node, memlock="unlimited")
+    wanted = node.with_spec(memlock="unlimited")
     node.run(f"rm {drop_in('containerd')} && systemctl daemon-reload && systemctl restart containerd")
     node.run("docker run -d --name train --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void busybox:lab sleep 1000000")
-    result = gpuready("apply", "--yes", inventory=where)
-    assert result.code == 7, result.explain()
+    result = wanted.apply(code=7)
     assert "train (busybox:lab)" in result.component("memlock")["waits"], result.explain()
     assert node.run("systemctl show -p NeedDaemonReload --value containerd").stdout.strip() == "yes"
     assert node.run(NEW).stdout.strip() == "unlimited"
     node.run("docker rm -f train")
-    result = mends(gpuready, where)
+    result = wanted.mends()
     assert set(result.diff("memlock")) == {"memlock.containerd.loaded"}
 
 
 @raising
-def test_remove_gives_the_limits_back(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_remove_gives_the_limits_back(node: Host) -> None:
     pids = node.run(PIDS).stdout
-    result = gpuready("remove", "--yes", "--only", "memlock", inventory=inventory(node, memlock="unlimited"))
-    assert (result.code, result.changed()) == (0, {"memlock"}), result.explain()
+    result = node.remove("--only", "memlock", memlock="unlimited")
+    assert result.changed() == {"memlock"}, result.explain()
     assert node.run(f"ls -d {' '.join(FILES)} /etc/systemd/system/*.service.d", check=False).stdout == ""
     assert "unlimited" not in limits(node).values()
     assert node.run(PIDS).stdout == pids

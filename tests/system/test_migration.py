@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,9 +11,9 @@ from gpuready.components.legacy import component
 from gpuready.components.toolkit.component import LEGACY
 from gpuready.core.ledger import KEPT
 from gpuready.state.toolkit_packages import PACKAGES
-from tests.lab import Lab, Machine, legacy
-from tests.system.faults import mends, problem, settled
-from tests.system.harness import Gpuready, Inventories
+from tests.lab import Machine, legacy
+from tests.system.faults import problem
+from tests.system.host import Host, Hosts
 
 LIST = "/etc/apt/sources.list.d/nvidia-docker.list"
 LISTED = "deb https://nvidia.github.io/nvidia-docker/debian11/$(ARCH) /\n"
@@ -30,17 +29,17 @@ CRIO = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-containe
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
+def node(shared: Hosts) -> Host:
     """A Debian 12 with all that a GPU host of 2021 has, and a daemon.json that its user extended."""
-    with lab.machine("debian12") as machine:
-        install(machine, "2021")
-        install(machine, "own")
-        write(machine, CONFIG, json.dumps(USERS))
-        write(machine, LIST, LISTED)
-        write(machine, component.CONTAINERD, CONTAINERD)
-        write(machine, component.CRIO, CRIO)
-        machine.run("systemctl restart docker && docker run --rm busybox:lab true")
-        yield machine
+    machine = shared("debian12")
+    install(machine, "2021")
+    install(machine, "own")
+    write(machine, CONFIG, json.dumps(USERS))
+    write(machine, LIST, LISTED)
+    write(machine, component.CONTAINERD, CONTAINERD)
+    write(machine, component.CRIO, CRIO)
+    machine.run("systemctl restart docker && docker run --rm busybox:lab true")
+    return machine
 
 
 def write(machine: Machine, path: str, text: str) -> None:
@@ -75,21 +74,19 @@ def as_wanted(machine: Machine, version: str = "1.20.0-1") -> None:
         machine.run(f"docker run --rm --runtime={runtime} busybox:lab true")
 
 
-def test_a_package_that_would_go_with_them_stops_it(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_a_package_that_would_go_with_them_stops_it(node: Host) -> None:
     before = states(node, *LEGACY, *PACKAGES, "site-gpu-tools")
-    result = gpuready("apply", "--yes", inventory=inventory(node))
-    assert result.code == 1, result.explain()
+    result = node.apply(code=1)
     assert "apt would remove site-gpu-tools as well; nothing was changed" in problem(result)
     assert states(node, *LEGACY, *PACKAGES, "site-gpu-tools") == before
     node.run("dpkg --purge site-gpu-tools")
 
 
-def test_from_2021_in_one_apply(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    where = inventory(node)
-    planned = gpuready("plan", inventory=where)
+def test_from_2021_in_one_apply(node: Host) -> None:
+    planned = node.plan()
     assert any("must not be purged" in note for note in planned.component("toolkit")["notes"]), planned.explain()
     assert planned.diff("toolkit")["toolkit.nvidia-docker2"] == ("2.6.0-1", None)
-    result = mends(gpuready, where)
+    result = node.mends()
     assert result.changed() >= {"toolkit", "legacy"}, result.explain()
     assert states(node, *LEGACY) == {"nvidia-docker2": "rc"}
     as_wanted(node)
@@ -97,26 +94,24 @@ def test_from_2021_in_one_apply(node: Machine, gpuready: Gpuready, inventory: In
         assert node.run(f"test ! -e {path} && cat {KEPT}{path}.original").stdout == text
 
 
-def test_from_2023_in_one_apply(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
+def test_from_2023_in_one_apply(node: Host) -> None:
     pins = " ".join(f"{name}=1.18.2-1" for name in PACKAGES)
     node.run(
         f"DEBIAN_FRONTEND=noninteractive apt-get install -qy --allow-downgrades --allow-change-held-packages {pins}"
     )
     install(node, "2023")
     assert states(node, *LEGACY) == {"nvidia-docker2": "ii", "nvidia-container-runtime": "ii"}
-    result = mends(gpuready, inventory(node))
+    result = node.mends()
     assert result.changed() == {"toolkit"}, result.explain()
     assert states(node, *LEGACY) == {"nvidia-docker2": "rc"}
     as_wanted(node)
 
 
-def test_the_old_hook_goes_only_beside_cdi(node: Machine, gpuready: Gpuready, inventory: Inventories) -> None:
-    where = inventory(node)
+def test_the_old_hook_goes_only_beside_cdi(node: Host) -> None:
     write(node, component.HOOK, '{"hook": {"path": "/usr/bin/nvidia-container-runtime-hook"}}')
-    settled(gpuready, where)
+    node.settled()
     write(node, "/etc/cdi/nvidia.yaml", "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: []\n")
-    assert gpuready("apply", "--yes", "--only", "legacy", inventory=where).changed() == {"legacy"}
+    assert node.apply("--only", "legacy").changed() == {"legacy"}
     node.run(f"test ! -e {component.HOOK} && test -e {KEPT}{component.HOOK}.original")
-    back = gpuready("remove", "--yes", "--only", "legacy", inventory=where)
-    assert back.code == 0, back.explain()
+    node.remove("--only", "legacy")
     node.run(f"test -e {component.HOOK} && test -e {component.CRIO} && test -e {component.CONTAINERD}")

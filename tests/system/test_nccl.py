@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.fixtures import MachineFactory
-from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Hosts
 
 pytestmark = pytest.mark.promise
 
@@ -13,19 +12,17 @@ CONF = "/etc/nccl.conf"
 
 
 @pytest.mark.parametrize("kind", ["absent", "link", "edited"])
-def test_the_file_comes_back_as_it_was(
-    kind: str, module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    node = module_machine()
+def test_the_file_comes_back_as_it_was(kind: str, shared: Hosts) -> None:
+    node = shared()
     node.run(f"rm -f {CONF} /srv/nccl.conf")
     if kind == "link":
         node.run(f"echo NCCL_IB_TC=106 >/srv/nccl.conf; ln -s /srv/nccl.conf {CONF}")
-    hosts = inventory(node, nccl={"extra": {"NCCL_CROSS_NIC": 0}})
-    assert gpuready("apply", "--yes", "--only", "nccl", inventory=hosts).code == 0
+    wanted = node.with_spec(nccl={"extra": {"NCCL_CROSS_NIC": 0}})
+    wanted.apply("--only", "nccl")
     assert "NCCL_CROSS_NIC=0\n" in node.run(f"cat {CONF}").stdout
     if kind == "edited":
         node.run(f"echo NCCL_IB_SL=3 >>{CONF}")
-    assert gpuready("remove", "--yes", "--only", "nccl", inventory=hosts).code == 0
+    wanted.remove("--only", "nccl")
     found = node.run(
         f"readlink {CONF}; cat {CONF}; find /var/lib/gpuready/backup -name 'nccl.conf*'", check=False
     ).stdout

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from gpuready.spec.model import TOOLKIT_VERSION
 from tests.lab import Machine
-from tests.lab.fixtures import MachineFactory
-from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Hosts
 
 #: A service whose library is replaced under it, which is what needrestart looks for.
 VICTIM = """
-set -e
-apt-get install -q -y --no-install-recommends needrestart >/dev/null 2>&1 || {
-  apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends needrestart >/dev/null; }
 printf '$nrconf{restart} = "a";\\n' >/etc/needrestart/conf.d/automatic.conf
 cp -L /lib/*/libm.so.6 /usr/lib/libvictim.so
 U=/etc/systemd/system/victim.service
@@ -32,14 +28,15 @@ def services(machine: Machine) -> dict[str, str]:
     return {row["Id"]: row["MainPID"] for row in rows}
 
 
-def test_no_service_restarts(machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> None:
-    node = machine()
-    node.run("sh", stdin=VICTIM)
+def test_no_service_restarts(fresh: Hosts) -> None:
+    node = fresh()
+    node.install("needrestart")
+    node.sh(VICTIM)
     before = services(node)
     assert {"victim.service", "docker.service", "ssh.service"} <= before.keys()
 
-    result = gpuready("apply", "--yes", inventory=inventory(node))
-    assert result.code == 0 and "toolkit" in result.changed(), result.explain()
+    result = node.apply()
+    assert "toolkit" in result.changed(), result.explain()
     assert TOOLKIT_VERSION in node.run("nvidia-ctk --version").stdout
     after = services(node)
     assert {name: after.get(name) for name in before} == before

@@ -8,8 +8,8 @@ import pytest
 
 from gpuready.state import probe
 from tests.lab import DISTROS, Machine
-from tests.lab.fixtures import MachineFactory
-from tests.system.harness import Gpuready, Inventories, await_processes, listing, processes
+from tests.system.harness import await_processes, listing, processes
+from tests.system.host import Hosts
 
 pytestmark = pytest.mark.promise
 
@@ -18,19 +18,17 @@ _CAPTURE = """Match User gpu
 """
 
 
-def test_every_host_is_sent_the_same_bytes(
-    module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
+def test_every_host_is_sent_the_same_bytes(shared: Hosts) -> None:
     specs = {
         "debian13": {"ldso": ["/srv/driver"], "toolkit": {"version": "1.19.1"}},
         "debian12": {"runtimes": {"docker": {"shm_size": "1g", "default_runtime": True}}},
     }
     sent = []
     for distro, spec in specs.items():
-        node = module_machine(distro)
+        node = shared(distro)
         (node.root / "etc/ssh/sshd_config.d/capture.conf").write_text(_CAPTURE, "utf-8")
         node.run("systemctl restart ssh")
-        assert gpuready("plan", inventory=inventory(node, **spec)).code == 0
+        node.plan(**spec)
         nonce, _, script = (node.root / "home/gpu/stdin").read_bytes().partition(b"\n")
         assert re.fullmatch(rb"\{ NONCE=[0-9a-f]{16}", nonce)
         sent.append(script)
@@ -54,14 +52,11 @@ def modules(machine: Machine) -> set[str]:
 
 
 @pytest.mark.parametrize("distro", DISTROS)
-def test_it_leaves_nothing_behind(
-    distro: str, module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    node = module_machine(distro)
-    where = inventory(node)
+def test_it_leaves_nothing_behind(distro: str, shared: Hosts) -> None:
+    node = shared(distro)
     before = memory(node), modules(node), listing(node)
     running = processes(node)
-    assert gpuready("probe", inventory=where).code == 0
+    node.call("probe")
     await_processes(node, running)
     assert memory(node) - before[0] == set()
     assert modules(node) == before[1]

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuready.components.reconverge.component import FILES, LINK, RESULT, SCRIPT, UNIT
-from tests.lab import Lab, Machine, module
+from tests.lab import Machine, module
 from tests.system.faults import until
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import Result
+from tests.system.host import Host, Hosts
 
 CURRENT = "/usr/lib/x86_64-linux-gnu/nvidia/current"
 SPEC = "/var/run/cdi/nvidia.yaml"
@@ -30,7 +29,7 @@ PACKAGES = (
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends --allow-downgrades -o Dpkg::Use-Pty=0"
 #: nvidia-cdi-refresh without the GPU that it asks nvidia-smi for first.
 REFRESH = "[Service]\nExecCondition=\nExecStart=\nExecStart=/usr/bin/nvidia-ctk cdi generate\n"
-ONLY = [w for n in ("repository", "toolkit", "ldso", "devices", "cdi", "reconverge") for w in ("--only", n)]
+ONLY = ("repository", "toolkit", "ldso", "devices", "cdi", "reconverge")
 
 
 class Driver:
@@ -54,13 +53,13 @@ class Driver:
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab) -> Iterator[Machine]:
-    with lab.machine("debian12") as machine:
-        machine.run("apt-get -q update")
-        machine.run(f"mkdir -p {TEXTFILES} /etc/systemd/system/nvidia-cdi-refresh.service.d")
-        machine.run("cat >/etc/systemd/system/nvidia-cdi-refresh.service.d/lab.conf", stdin=REFRESH)
-        machine.run(f"mkdir -p {SETTINGS.rpartition('/')[0]}; echo NVIDIA_CTK_CDI_GENERATE_MODE=management >{SETTINGS}")
-        yield machine
+def node(shared: Hosts) -> Host:
+    machine = shared("debian12")
+    machine.run("apt-get -q update")
+    machine.run(f"mkdir -p {TEXTFILES} /etc/systemd/system/nvidia-cdi-refresh.service.d")
+    machine.run("cat >/etc/systemd/system/nvidia-cdi-refresh.service.d/lab.conf", stdin=REFRESH)
+    machine.run(f"mkdir -p {SETTINGS.rpartition('/')[0]}; echo NVIDIA_CTK_CDI_GENERATE_MODE=management >{SETTINGS}")
+    return machine
 
 
 @pytest.fixture(scope="module")
@@ -110,29 +109,28 @@ def wrong(result: Result) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def mends(inventory: Inventories, node: Machine) -> Path:
-    return inventory(node, hardware={"gpus": 1}, reconverge={"on_driver_change": "mend"}, verify={})
+def mends(reports: Host) -> Host:
+    return reports.with_spec(reconverge={"on_driver_change": "mend"})
 
 
 @pytest.fixture(scope="module")
-def reports(inventory: Inventories, node: Machine) -> Path:
-    return inventory(node, hardware={"gpus": 1}, verify={})
+def reports(node: Host) -> Host:
+    return node.only(*ONLY).with_spec(hardware={"gpus": 1}, verify={})
 
 
 @pytest.fixture(scope="module")
-def baseline(node: Machine, driver: Driver, gpuready: Gpuready, mends: Path) -> set[str]:
+def baseline(driver: Driver, mends: Host) -> set[str]:
     """What is wrong with a node that is as it should be, but for its GPU."""
-    first = gpuready("apply", "--yes", *ONLY, inventory=mends)
+    first = mends.apply(code=None)
     assert first.component("reconverge")["error"] is None, first.explain()
     assert {"devices", "cdi", "reconverge"} <= first.changed(), first.explain()
     assert first.component("reconverge")["disruption"] == "none"
-    found = gpuready("verify", "--passive", *ONLY, inventory=mends)
+    found = mends.verify("--passive", code=None)
     assert not {c for c in wrong(found) if c.startswith(("cdi", "devices", "reconverge", "ldso", "libcuda.ld"))}
     proven = {"driver.match", "driver.nodes", "driver.charlinks", "driver.processes", "driver.packages"}
     proven |= {"cdi.spec", "libcuda.ldcache", "reconverge.last"}
     assert proven <= found.checks("pass"), found.explain()
-    again = gpuready("apply", "--yes", *ONLY, inventory=mends)
-    assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 1), again.explain()
+    mends.settled(code=None)
     return wrong(found)
 
 
@@ -163,7 +161,7 @@ def test_the_node_alone_after_an_upgrade_and_a_boot(node: Machine, driver: Drive
 
 
 def test_the_node_alone_when_the_module_is_new_already(
-    node: Machine, driver: Driver, gpuready: Gpuready, mends: Path, baseline: set[str]
+    node: Host, driver: Driver, mends: Host, baseline: set[str]
 ) -> None:
     """A package's script has reloaded the module, and nvidia-uvm came back under another number."""
     work(node)
@@ -175,9 +173,9 @@ def test_the_node_alone_when_the_module_is_new_already(
     assert ids(said["found"]) >= {"cdi.stale", "driver.nodes", "driver.processes"}, said
     assert (set(said["mended"]), ids(said["left"])) == ({"cdi", "links", "nodes"}, {"driver.processes"}), said
     assert f"libcuda.so.{old}" in node.run(f"cat {SPEC}").stdout
-    found = gpuready("verify", "--passive", *ONLY, inventory=mends)
+    found = mends.verify("--passive", code=None)
     assert wrong(found) - baseline == {"driver.processes", "reconverge.last"}, found.explain()
-    evidence = next(c for c in found.host()["checks"] if c["id"] == "driver.processes")["evidence"]
+    evidence = found.check("driver.processes")["evidence"]
     assert "container work (busybox:lab)" in evidence and "sleep (pid" in evidence, evidence
 
 
@@ -216,32 +214,30 @@ def test_it_waits_for_the_package_manager(node: Machine, baseline: set[str]) -> 
 
 
 @pytest.mark.promise
-def test_apply_mends_what_verify_names(
-    node: Machine, driver: Driver, gpuready: Gpuready, reports: Path, baseline: set[str]
-) -> None:
+def test_apply_mends_what_verify_names(node: Host, driver: Driver, reports: Host, baseline: set[str]) -> None:
     work(node)
-    done = gpuready("apply", "--yes", *ONLY, inventory=reports)
+    done = reports.apply(code=None)
     assert done.changed() == {"reconverge"}, done.explain()
     new = driver.upstream(driver.new)
     driver.install(driver.new)
     node.run("rm /etc/ld.so.cache")  # as when dpkg is cut before ldconfig's trigger
-    halfway = gpuready("verify", "--passive", *ONLY, inventory=reports)
+    halfway = reports.verify("--passive", code=None)
     assert "libcuda.ldcache" in halfway.checks("fail"), halfway.explain()
     node.run("ldconfig")
-    halfway = gpuready("verify", "--passive", *ONLY, inventory=reports)
+    halfway = reports.verify("--passive", code=None)
     assert wrong(halfway) - baseline >= {"driver.match", "driver.processes"}, halfway.explain()
     assert halfway.component("cdi")["applies"] is False
 
     before = runs(node)
     module.load(node, new, uvm=509)
     node.run("rm /etc/ld.so.cache /dev/char/195:254")
-    stale = gpuready("verify", "--passive", *ONLY, inventory=reports)
+    stale = reports.verify("--passive", code=None)
     named = {"libcuda.ldcache", "ldso.config", "cdi.config", "cdi.stale", "devices.config", "driver.nodes",
              "driver.charlinks", "driver.processes", "reconverge.config", "reconverge.last"}  # fmt: skip
     assert wrong(stale) - baseline == named, stale.explain()
     assert set(stale.diff("devices")) == {"devices.missing"}
     assert set(stale.diff("ldso")) == {"ldso.stale"}
-    done = gpuready("apply", "--yes", *ONLY, inventory=reports)
+    done = reports.apply(code=None)
     assert done.changed() == {"ldso", "devices", "cdi", "reconverge"}, done.explain()
     assert {item["disruption"] for item in done.host()["components"] if item["changed"]} == {"none"}
     work_of_before = {"driver.processes", "driver.charlinks", "reconverge.last"}  # links: only where the node mends
@@ -252,13 +248,12 @@ def test_apply_mends_what_verify_names(
         node.run("docker inspect -f '{{.State.Running}}' work; systemctl is-active lab-work").stdout == "true\nactive\n"
     )
     assert runs(node) == before, "a reload of the module alone is seen by the next boot, transaction or apply"
-    again = gpuready("apply", "--yes", *ONLY, inventory=reports)
-    assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 1), again.explain()
+    reports.settled(code=None)
 
 
-def test_remove_leaves_an_apt_that_works(node: Machine, gpuready: Gpuready, reports: Path, baseline: set[str]) -> None:
-    done = gpuready("remove", "--yes", "--only", "reconverge", inventory=reports)
-    assert (done.code, done.changed()) == (0, {"reconverge"}), done.explain()
+def test_remove_leaves_an_apt_that_works(node: Host, reports: Host, baseline: set[str]) -> None:
+    done = node.only("reconverge").with_spec(hardware={"gpus": 1}, verify={}).remove()
+    assert done.changed() == {"reconverge"}, done.explain()
     there = node.run(
         f"ls -d {' '.join(FILES)} {LINK} /var/lib/gpuready/reconverge* {TEXTFILES}/* 2>/dev/null", check=False
     )

@@ -5,35 +5,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from socketserver import TCPServer
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
 import pytest
 
 from gpuready.components.repository.component import KEYRING, PROXY, SOURCE
-from tests.lab import Lab, Machine, Repository
-from tests.lab.fixtures import MachineFactory
+from tests.lab import Lab, Repository
 from tests.lab.network import SERVER
-from tests.system.harness import Gpuready, Inventories
+from tests.lab.processes import matching
+from tests.lab.server import Threads
+from tests.system.host import Host, Hosts
 
 LISTS = "/etc/apt/sources.list.d"
 BACKUP = "/var/lib/gpuready/backup"
 NVIDIA = "https://nvidia.github.io"
 OLD = {
     # As NVIDIA's own guides of several years told people to write them.
-    "nvidia-container-toolkit.list": f"deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] "
-    f"{NVIDIA}/libnvidia-container/stable/deb/$(ARCH) /\n"
-    f"#deb {NVIDIA}/libnvidia-container/experimental/deb/$(ARCH) /\n",
-    "libnvidia-container.list": f"deb {NVIDIA}/libnvidia-container/stable/debian11/$(ARCH) /\n",
     "nvidia-docker.list": f"deb {NVIDIA}/libnvidia-container/stable/debian11/$(ARCH) /\n"
     f"deb {NVIDIA}/nvidia-container-runtime/stable/debian11/$(ARCH) /\n"
     f"deb {NVIDIA}/nvidia-docker/debian11/$(ARCH) /\n",
-    "nvidia-container-runtime.list": f"deb {NVIDIA}/nvidia-container-runtime/stable/debian11/$(ARCH) /\n",
     "toolkit.sources": f"Types: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n"
     "Signed-By: /usr/share/keyrings/nvidia.gpg\n",
     "mixed.list": "# our mirror\ndeb [trusted=yes] file:/srv/ours ./\n"
@@ -42,13 +35,7 @@ OLD = {
     "Types: deb\nURIs: {url}/\nSuites: /\nSigned-By: /usr/share/keyrings/other.gpg\n",
     "off.sources": f"Enabled: no\nTypes: deb\nURIs: {NVIDIA}/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n",
 }
-GONE = {
-    "nvidia-container-runtime.list",
-    "nvidia-container-toolkit.list",
-    "libnvidia-container.list",
-    "nvidia-docker.list",
-    "toolkit.sources",
-}
+GONE = {"nvidia-docker.list", "toolkit.sources"}
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +46,14 @@ def repo(lab: Lab) -> Iterator[Repository]:
 
 
 @pytest.fixture(scope="module")
-def node(lab: Lab, repo: Repository) -> Iterator[Machine]:
+def node(shared: Hosts, repo: Repository) -> Host:
     """A machine with all the lists that somebody may have left."""
-    with lab.machine() as machine:
-        machine.run("mkdir -p /srv/ours && : >/srv/ours/Packages")
-        for name, text in old(repo).items():
-            (machine.root / LISTS.lstrip("/") / name).write_text(text, "utf-8")
-        yield machine
+    machine = shared()
+    machine.repo = repo
+    machine.run("mkdir -p /srv/ours && : >/srv/ours/Packages")
+    for name, text in old(repo).items():
+        (machine.root / LISTS.lstrip("/") / name).write_text(text, "utf-8")
+    return machine
 
 
 def old(repo: Repository) -> dict[str, str]:
@@ -73,14 +61,9 @@ def old(repo: Repository) -> dict[str, str]:
     return {name: text.replace("{url}", str(repo.settings()["url"])) for name, text in OLD.items()}
 
 
-def test_old_lists_are_taken_out_and_kept(
-    node: Machine, repo: Repository, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    where = inventory(node, repo)
-    planned = gpuready("plan", inventory=where)
-    assert len(planned.component("repository")["notes"]) == len(OLD) - 1
-    result = gpuready("apply", "--yes", inventory=where)
-    assert result.code == 0, result.explain()
+def test_old_lists_are_taken_out_and_kept(node: Host, repo: Repository) -> None:
+    assert len(node.plan().component("repository")["notes"]) == len(OLD) - 1
+    node.apply()
     assert set(node.run(f"ls {LISTS}").stdout.split()) & set(OLD) == set(OLD) - GONE
     assert node.run(f"cat {LISTS}/mixed.list").stdout == "# our mirror\ndeb [trusted=yes] file:/srv/ours ./\n"
     kept = node.run(f"cat {LISTS}/mixed.sources").stdout
@@ -90,25 +73,22 @@ def test_old_lists_are_taken_out_and_kept(
         if name != "off.sources":
             assert node.run(f"cat {BACKUP}{LISTS}/{name}.original").stdout == text
     node.run("apt-get update -q -o APT::Update::Error-Mode=any")
-    assert gpuready("plan", "--detailed-exitcode", inventory=where).code == 0
+    node.plan("--detailed-exitcode")
 
 
-def test_the_key_is_rotated_when_the_spec_says_so(
-    node: Machine, repo: Repository, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    assert gpuready("apply", "--yes", inventory=inventory(node, repo)).code == 0
+def test_the_key_is_rotated_when_the_spec_says_so(node: Host, repo: Repository) -> None:
+    node.apply()
     before, signer = node.run(f"cat {KEYRING}").stdout, repo.fingerprint
     update = f"apt-get update -q -o Dir::Etc::sourcelist={SOURCE} -o Dir::Etc::sourceparts=- "
     update += "-o APT::Update::Error-Mode=any"
     repo.rotate("other")
     assert node.run(update, check=False).returncode != 0
-    rotated = inventory(node, repo)
-    result = gpuready("apply", "--yes", inventory=rotated)
-    assert (result.code, result.changed()) == (0, {"repository"}), result.explain()
+    result = node.apply()
+    assert result.changed() == {"repository"}, result.explain()
     assert result.diff("repository") == {"repository.key": ([signer], [repo.fingerprint])}
     assert node.run(f"cat {KEYRING}").stdout != before
     node.run(update)
-    assert gpuready("plan", "--detailed-exitcode", inventory=rotated).code == 0
+    node.plan("--detailed-exitcode")
 
 
 @contextmanager
@@ -138,83 +118,42 @@ def proxy(look: Callable[[str], None] = lambda credentials: None) -> Iterator[tu
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    class Proxy(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def server_bind(self) -> None:
-            TCPServer.server_bind(self)  # without looking up its own name
-            self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
-
-    with Proxy((SERVER, 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://{SERVER}:{server.server_port}", asked
-        server.shutdown()
-
-
-def test_a_proxy_is_used_for_the_key_the_lists_and_the_packages(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    node = machine()
-    with proxy() as (address, asked):
-        where = inventory(node, toolkit={"repo": {"proxy": address}})
-        result = gpuready("apply", "--yes", inventory=where)
-        assert result.code == 0, result.explain()
-        names = {url.rpartition("/")[2] for url in asked}
-        assert {"gpgkey", "InRelease"} <= names
-        assert sum(name.endswith(".deb") for name in names) == 4
-        assert address in node.run(f"cat {PROXY}").stdout
-        # For this repository alone.
-        assert all(url.startswith(f"http://{SERVER}:") for url in asked)
-        assert gpuready("plan", "--detailed-exitcode", inventory=where).code == 0
-
-    direct = inventory(node)
-    assert gpuready("apply", "--yes", inventory=direct).changed() == {"repository"}
-    assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
-    assert gpuready("plan", "--detailed-exitcode", inventory=direct).code == 0
+    server = Threads((SERVER, 0), Handler)
+    server.start()
+    yield f"http://{SERVER}:{server.server_port}", asked
+    server.stop()
 
 
 PASSWORD = "hunter2hunter2"
 
 
-def argv_with(word: str) -> list[bytes]:
-    """The arguments of all processes that name the word, those of machines included."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            text = path.read_bytes()
-            found += [text] if word.encode() in text else []
-    return found
-
-
-@pytest.mark.fault("D9")
-@pytest.mark.fault("proxy-secret")
-def test_the_password_of_a_proxy_stays_secret(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    node, wrong, leaked = machine(), [], []
+@pytest.mark.fault("D9", "proxy-secret")
+def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
+    node, wrong, leaked = fresh().with_spec(toolkit={"repo": {"proxy": "env:LAB_PROXY"}}), [], []
     expected = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 
     def look(credentials: str) -> None:
         wrong.extend([credentials] if credentials != expected else [])
-        leaked.extend(argv_with(PASSWORD))
+        leaked.extend(matching(lambda argv: PASSWORD in " ".join(argv)))  # machines' processes are this host's, too
 
     with proxy(look) as (address, asked):
         url = address.replace("//", f"//me:{PASSWORD}@")
         line = f'Acquire::http::Proxy::{SERVER} "{url}";'
         hashes = [hashlib.sha256(text.encode()).hexdigest()[:10] for text in (line, f"{line}\n", url, PASSWORD)]
-        where = inventory(node, toolkit={"repo": {"proxy": "env:LAB_PROXY"}})
 
         def run(*words: str, value: str = url) -> str:
-            result = gpuready(*words, inventory=where, env={"LAB_PROXY": value})
-            assert result.code == 0, result.explain()
+            result = node.call(*words, env={"LAB_PROXY": value})
             for secret in (PASSWORD, *hashes):
                 assert secret not in result.stdout + result.stderr, f"{words}: {secret}"
             return result.stdout
 
         plan = run("plan")
         assert '"repository.proxy", "actual": null, "expected": "(secret)"' in " ".join(plan.split())
-        run("apply", "--yes")
-        assert len(asked) >= 6 and wrong == [] and leaked == []
+        run("apply")
+        assert wrong == [] and leaked == []
+        names = {url.rpartition("/")[2] for url in asked}
+        assert {"gpgkey", "InRelease"} <= names and sum(name.endswith(".deb") for name in names) == 4
+        assert all(url.startswith(f"http://{SERVER}:") for url in asked), "for this repository alone"
         assert node.run(f"cat {PROXY}").stdout == f"{line}\n"
         others = "find / -xdev -type f -readable -size -1024k 2>/dev/null | xargs -r -d '\\n' grep -ls -e {}"
         for secret in (PASSWORD, *hashes):
@@ -224,8 +163,13 @@ def test_the_password_of_a_proxy_stays_secret(
         plan = run("plan", value=url.replace(PASSWORD, "another"))
         assert '"actual": "(another secret)", "expected": "(secret)"' in " ".join(plan.split())
         node.run(f"chmod 644 {PROXY}")
-        assert "(secret), readable by others" in run("apply", "--yes")
+        assert "(secret), readable by others" in run("apply")
         assert node.run(f"stat -c %a {PROXY}").stdout == "600\n"
-        assert gpuready("plan", "--detailed-exitcode", inventory=where, env={"LAB_PROXY": url}).code == 0
-    run("remove", "--yes")
+        run("plan", "--detailed-exitcode")
+        direct = node.with_spec(toolkit={})
+        assert direct.apply().changed() == {"repository"}
+        assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
+        direct.plan("--detailed-exitcode")
+        run("apply")
+    run("remove")
     assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0

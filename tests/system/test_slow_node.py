@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from gpuready.state import probe
 from tests.lab import Machine
-from tests.lab.fixtures import MachineFactory
-from tests.system.faults import settled
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import Result
+from tests.system.host import Host, Hosts
 
 pytestmark = pytest.mark.fault("booting-node")
 _SLOW = """#!/bin/sh
@@ -37,71 +34,46 @@ def _unknown(result: Result, engine: str, reason: str) -> None:
     assert (result.component(engine)["diff"] == [], result.host()["execs"]) == (reason.endswith("starting"), 1)
 
 
-def test_a_docker_that_answers_slowly_is_asked_once_more(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
+def _waits(m: Host, message: str, then: str) -> Result:
+    """An apply that says that it waits, and goes on after that command."""
+    process = m.begin("apply")
+    assert process.stderr is not None
+    assert any(message in line for line in process.stderr)
+    m.run(then)
+    return m.gpuready.finish(process, code=0)
+
+
+def test_a_docker_that_answers_slowly_is_asked_once_more(fresh: Hosts) -> None:
     """As on virtual machines a minute after their boot, where ``docker info`` took longer than the probe's limit."""
-    m = machine()
-    path = inventory(m)
-    slow = m.root / "usr/local/bin/docker"
-    slow.write_text(_SLOW)
-    slow.chmod(0o755)
+    m = fresh()
+    m.script("/usr/local/bin/docker", _SLOW)
     (m.root / "etc/slow").write_text(f"{probe.LIMIT + 2}\n")
-    plan = gpuready("plan", inventory=path)
-    assert plan.code == 1, plan.explain()
-    _unknown(plan, "docker", "docker: no answer within the probe's limit")
-    verify = gpuready("verify", "--passive", inventory=path)
-    assert verify.code == 3, verify.explain()
+    _unknown(m.plan(code=1), "docker", "docker: no answer within the probe's limit")
+    verify = m.verify("--passive", code=3)
     assert "docker.nvidia" not in verify.checks("fail"), verify.explain()
-    applied = gpuready("apply", "--yes", inventory=path)
-    assert (applied.code, applied.host()["outcome"]) == (0, "changed"), applied.explain()
+    applied = m.apply()
     assert f"{m.name}  wait up to {probe.PATIENCE + probe.LONGER} s: docker gave no answer" in applied.stderr
-    again = gpuready("apply", "--yes", inventory=path)
-    assert (again.code, again.host()["outcome"], again.host()["execs"]) == (0, "ok", 2), again.explain()
-    fabric = gpuready("fabric", "--tests", "rping", inventory=inventory((m, machine())))
+    again = m.apply()
+    assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 2), again.explain()
+    fabric = m.call("fabric", "--tests", "rping", inventory=m.inventories((m, fresh())), code=None)
     assert f"{m.name}  wait up to" in fabric.stderr, fabric.explain()
     (m.root / "etc/slow").unlink()
-    settled(gpuready, path)
+    m.settled()
 
 
 @pytest.mark.parametrize("unit", ["docker.service", "containerd.service"])
-def test_an_engine_that_starts_is_waited_for(
-    unit: str, machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    m = machine()
-    path = inventory(m, runtimes={"containerd": "auto"}, verify={"level": "effective"})
+def test_an_engine_that_starts_is_waited_for(unit: str, fresh: Hosts) -> None:
+    m = fresh().with_spec(runtimes={"containerd": "auto"}, verify={"level": "effective"})
     _slowly(m, unit)
-    for verb, code in (("plan", 1), ("verify", 3)):
-        result = gpuready(verb, inventory=path) if verb == "plan" else gpuready(verb, "--passive", inventory=path)
-        assert result.code == code, result.explain()
+    for result in (m.plan(code=1), m.verify("--passive", code=3)):
         _unknown(result, unit.removesuffix(".service"), f"{unit} is still starting")
-    process = gpuready.start("apply", "--yes", inventory=path)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if f"{unit} is still starting" in line:
-            break
-    m.run("touch /run/go")
-    applied = gpuready.finish(process)
-    assert (applied.code, applied.host()["outcome"]) == (0, "changed"), applied.explain()
-    assert "docker" in applied.changed()
-    settled(gpuready, path)
+    assert "docker" in _waits(m, f"{unit} is still starting", "touch /run/go").changed()
+    m.settled()
 
 
-def test_a_dockerd_that_stands_still_for_a_while_is_waited_for(
-    machine: MachineFactory, gpuready: Gpuready, inventory: Inventories
-) -> None:
-    m = machine()
-    path = inventory(m)
+def test_a_dockerd_that_stands_still_for_a_while_is_waited_for(fresh: Hosts) -> None:
+    m = fresh()
     m.run("kill -STOP $(cat /run/docker.pid)")
-    plan = gpuready("plan", inventory=path)
-    assert plan.code == 1, plan.explain()
-    _unknown(plan, "docker", "docker: no answer within the probe's limit")
-    process: subprocess.Popen[str] = gpuready.start("apply", "--yes", inventory=path)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "docker gave no answer" in line:
-            break
-    m.run("kill -CONT $(cat /run/docker.pid)")
-    applied = gpuready.finish(process)
-    assert (applied.code, applied.host()["outcome"]) == (0, "changed"), applied.explain()
-    settled(gpuready, path)
+    _unknown(m.plan(code=1), "docker", "docker: no answer within the probe's limit")
+    assert "docker" in _waits(m, "docker gave no answer", "kill -CONT $(cat /run/docker.pid)").changed()
+    m.settled()

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sysconfig
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,10 @@ from gpuready.core import resources
 from gpuready.core.records import Records
 from gpuready.core.records import unmarked as records
 from gpuready.gpu.stress import node
-from tests.lab import Lab, Machine, module, scale
+from tests.lab import module, scale
 from tests.system.faults import until
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import Result
+from tests.system.host import Host, Hosts
 
 DATA = Path(__file__).parents[1] / "data/stress"
 SECOND = "GPU 1 (GPU-00000000-0000-4000-8000-000000000002, 0000:00:07.0)"
@@ -82,15 +82,11 @@ def image(root: Path) -> None:
 class Trainer:
     """A machine whose Docker has the images, and whose driver seems to be loaded."""
 
-    machine: Machine
-    gpuready: Gpuready
-    inventory: Inventories
-
-    def where(self, tag: str, **verify: str) -> Path:
-        return self.inventory(self.machine, hardware={"gpus": 2}, verify={"image": tag, **verify})
+    machine: Host
 
     def verify(self, tag: str, **verify: str) -> Result:
-        return self.gpuready("verify", "--level", "stress", "--seconds", "1", inventory=self.where(tag, **verify))
+        spec = {"image": tag, **verify}
+        return self.machine.verify("--level", "stress", "--seconds", "1", verify=spec, code=None)
 
     def script(self, limit: int, program: str) -> None:
         """Store the script with that program, for an image whose torch hangs."""
@@ -120,28 +116,18 @@ class Trainer:
 
 
 @pytest.fixture(scope="module", params=["debian13", "debian12"])
-def trainer(
-    request: pytest.FixtureRequest,
-    lab: Lab,
-    gpuready: Gpuready,
-    inventory: Inventories,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Trainer]:
-    place = tmp_path_factory.mktemp("image")
-    image(place / "root")
-    (place / "nvidia-smi").write_text(SMI, "utf-8")
-    (place / "nvidia-smi").chmod(0o755)
-    (place / "nvidia.yaml").write_text(CDI, "utf-8")
-    with lab.machine(request.param) as machine:
-        done = gpuready("apply", "--yes", inventory=inventory(machine, toolkit={"mode": "cdi"}))
-        assert done.code == 0, done.explain()
-        machine.put(place / "root", "/var/lib/image")
-        machine.put(place / "nvidia-smi", "/usr/local/bin/nvidia-smi")
-        machine.put(place / "nvidia.yaml", "/etc/cdi/nvidia.yaml")
-        machine.put(DATA / "cards.csv", "/etc/cards.csv")
-        machine.run(f"set -e; touch /run/working\n{_IMPORT}")
-        module.load(machine, "580.159.04")
-        yield Trainer(machine, gpuready, inventory)
+def trainer(request: pytest.FixtureRequest, shared: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
+    root = tmp_path_factory.mktemp("image")
+    image(root)
+    machine = shared(request.param)
+    machine.apply(toolkit={"mode": "cdi"})
+    machine.put(root, "/var/lib/image")
+    machine.script("/usr/local/bin/nvidia-smi", SMI)
+    machine.run("mkdir -p /etc/cdi; cat >/etc/cdi/nvidia.yaml", stdin=CDI)
+    machine.put(DATA / "cards.csv", "/etc/cards.csv")
+    machine.run(f"set -e; touch /run/working\n{_IMPORT}")
+    module.load(machine, "580.159.04")
+    return Trainer(machine.with_spec(hardware={"gpus": 2}))
 
 
 def stress(result: Result) -> dict[str, dict[str, Any]]:
@@ -185,10 +171,8 @@ def test_an_error_of_docker_is_reported(trainer: Trainer) -> None:
     run = stress(trainer.verify("trainer:plain"))["stress.run"]
     trainer.machine.run(f"mv /root/nvidia.yaml {spec}")
     assert run["status"] == "unknown", run
-    assert (
-        run["summary"].startswith("Docker did not start the image trainer:plain: ")
-        and "nvidia.com/gpu" in run["summary"]
-    )
+    assert run["summary"].startswith("Docker did not start the image trainer:plain: "), run
+    assert "nvidia.com/gpu" in run["summary"]
     assert "docker.smoke" in run["remedy"] and not trainer.left()
 
 
@@ -210,12 +194,12 @@ def test_a_cut_connection_and_ctrl_c_leave_no_container(trainer: Trainer) -> Non
         trainer.machine.run("pkill -KILL -f '^sshd[^ ]*: gpu'")
 
     for end in (cut, lambda process: process.send_signal(signal.SIGINT)):
-        process = trainer.gpuready.start("verify", "--level", "stress", inventory=trainer.where("trainer:hang"))
+        process = trainer.machine.begin("verify", "--level", "stress", verify={"image": "trainer:hang"})
         trainer.loaded()
         (name,) = trainer.containers()
         assert name.startswith("gpuready-stress-") and len(name) == len("gpuready-stress-") + 16
         end(process)
-        trainer.gpuready.finish(process, check_json=False)
+        trainer.machine.gpuready.finish(process, check_json=False)
         trainer.gone()
 
 

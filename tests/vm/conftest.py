@@ -12,11 +12,11 @@ import pytest
 
 from tests.lab import VM, Lab
 from tests.lab.fixtures import lab, machine, module_machine, vm_lab
-from tests.system.conftest import inventory, sessions
+from tests.system.conftest import inventory
 from tests.system.harness import Gpuready
 from tests.system.warm import Warm
 
-__all__ = ["inventory", "lab", "machine", "module_machine", "sessions", "vm_lab"]
+__all__ = ["inventory", "lab", "machine", "module_machine", "vm_lab"]
 
 #: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
 _ORDER = ("test_attach", "test_nccl", "test_rdma", "test_exporter", "test_fabric", "test_vm")

@@ -21,7 +21,6 @@ from tests.lab import VM, Lab, Machine
 from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories
 
-INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --no-install-recommends"
 GET = r"exec 3<>/dev/tcp/127.0.0.1/9879; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; tr -d '\r' <&3"
 LISTEN = {"rdma_exporter": "service", "listen": "0.0.0.0:9879"}
 MODULES = "cut -d' ' -f1 /proc/modules | grep -x 'ib_core\\|rdma_rxe' || true"
@@ -32,7 +31,7 @@ def watcher(lab: Lab, pair: tuple[VM, ...]) -> Iterator[Machine]:
     """A machine with Prometheus, which scrapes both."""
     with lab.machine() as machine:
         targets = ", ".join(f'"{vm.address}:9879"' for vm in pair)
-        machine.run(f"{INSTALL} prometheus curl")
+        machine.install("prometheus curl")
         machine.run(
             "cat >/etc/prometheus/prometheus.yml && systemctl restart prometheus",
             stdin="global: {scrape_interval: 3s, scrape_timeout: 3s}\n"
@@ -59,8 +58,7 @@ def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, 
     for vm in pair:  # without KVM there is no core to spare
         vm.run("systemctl stop docker.socket docker.service containerd.service")
     where = inventory(pair, monitoring=LISTEN)
-    result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where)
-    assert result.code == 0, result.explain()
+    result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where, code=0)
     for vm in pair:
         assert "monitoring.scrape" in result.checks("pass", host=vm.name), result.explain()
         assert vm.run(MODULES).stdout == ""
@@ -68,7 +66,7 @@ def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, 
         assert vm.rxe() == "rxe0"
     again = gpuready("verify", "--only", "monitoring", inventory=where)
     for vm in pair:
-        said = next(c for c in again.host(vm.name)["checks"] if c["id"] == "monitoring.scrape")
+        said = again.check("monitoring.scrape", vm.name)
         assert (said["status"], said["summary"]) == ("pass", "serves the counters of 1 RDMA devices")
         assert vm.run("ls /run/gpuready-rdma-exporter").stdout == "rxe0\n"  # the lock of what reads it
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import VM, scale
+from tests.lab import VM
+from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories, Result
 
 TOOLS = "rping|ib_write_bw|ib_read_lat|timeout"
@@ -39,10 +40,7 @@ def left(vm: VM) -> str:
 
 def await_nothing_left(*vms: VM) -> None:
     """The node ends what it runs when the connection goes: within seconds, and not by a later run."""
-    limit = scale.Limit(20)
-    while found := [text for vm in vms if (text := left(vm))]:
-        assert not limit.over(), found
-        time.sleep(0.2)
+    until(lambda: not any(left(vm) for vm in vms), 20, "nothing is left")
 
 
 def begun(gpuready: Gpuready, *vms: VM, inventory: Path) -> subprocess.Popen[str]:
@@ -72,8 +70,7 @@ def test_two_hosts_over_soft_roce(
     hosts = inventory(roce)
     files = {form: tmp_path / f"fabric.{form}" for form in ("csv", "svg", "junit")}
     outputs = [word for form, path in files.items() for word in ("--output", f"{form}:{path}")]
-    result = gpuready("fabric", "--seconds", "2", *outputs, inventory=hosts, timeout=400)
-    assert result.code == 0, result.explain()
+    result = gpuready("fabric", "--seconds", "2", *outputs, inventory=hosts, timeout=400, code=0)
     a, b = (vm.name for vm in roce)
     (rping,), writes, (read,) = (findings(result, name) for name in ("rping", "write_bw", "read_lat"))
     assert rping["value"] == 10

@@ -74,8 +74,7 @@ def test_the_probe_reads_a_table_whose_empty_slots_answer_einval(
 
 def test_settings_of_the_only_port_and_the_launch_line(node: VM, gpuready: Gpuready, inventory: Inventories) -> None:
     """eth0 has the default route and SSH, so eth1 is the fabric's without a word in the spec."""
-    result = gpuready("nccl", "--launch", "--nproc-per-node", "1", inventory=inventory(node))
-    assert result.code == 0, result.explain()
+    result = gpuready("nccl", "--launch", "--nproc-per-node", "1", inventory=inventory(node), code=0)
     told = result.host()["nccl"]
     (port,) = told["ports"]
     assert (port["port"], port["address"], port["netdev"]) == ("rxe0:1", node.wire, "eth1")
@@ -96,8 +95,7 @@ def test_a_second_address_is_no_guess_and_a_vlan_is_none_either(
     try:
         await_gid(node, "10.5.0.1")
         await_gid(node, "10.6.0.1")
-        found = gpuready("nccl", inventory=inventory(node))
-        assert found.code == 3
+        found = gpuready("nccl", inventory=inventory(node), code=3)
         message = found.host()["error"]["message"]
         assert f"{node.wire} on eth1" in message and "10.6.0.1 on eth1" in message
         assert "10.5.0.1" not in message
@@ -123,14 +121,14 @@ def test_apply_drift_and_the_way_back(node: VM, gpuready: Gpuready, inventory: I
     run = ("--only", "nccl")
     failing = gpuready("verify", *run, inventory=old)
     assert {"nccl.config", "nccl.hca"} <= failing.checks("fail"), failing.explain()
-    applied = gpuready("apply", "--yes", *run, inventory=old)
-    assert (applied.code, applied.changed()) == (0, {"nccl"}), applied.explain()
+    applied = gpuready("apply", "--yes", *run, inventory=old, code=0)
+    assert applied.changed() == {"nccl"}, applied.explain()
     index = index_of(node, node.wire)
     lines = conf(node).split("\n")
     assert lines[1:4] == ["NCCL_IB_HCA==rxe0:1", f"NCCL_IB_GID_INDEX={index}", "NCCL_SOCKET_IFNAME==eth1"]
     assert "\n".join(lines[5:]) == mine
-    again = gpuready("apply", "--yes", *run, inventory=old)
-    assert (again.code, again.changed()) == (0, set()), again.explain()
+    again = gpuready("apply", "--yes", *run, inventory=old, code=0)
+    assert again.changed() == set(), again.explain()
 
     # The next address takes the index of the one that went; ours comes back behind it.
     node.run(f"ip address del {node.wire}/24 dev eth1")
@@ -143,14 +141,14 @@ def test_apply_drift_and_the_way_back(node: VM, gpuready: Gpuready, inventory: I
     moved = index_of(node, node.wire)
     drifted = gpuready("verify", *run, inventory=old)
     assert drifted.diff("nccl") == {"nccl.NCCL_IB_GID_INDEX": (index, moved)}
-    assert gpuready("apply", "--yes", *run, inventory=old).code == 0
+    gpuready("apply", "--yes", *run, inventory=old, code=0)
     assert f"NCCL_IB_GID_INDEX={moved}\n" in conf(node)
     new = inventory(node, nccl={"subnets": [network], "version": "2.27"})
-    assert gpuready("apply", "--yes", *run, inventory=new).code == 0
+    gpuready("apply", "--yes", *run, inventory=new, code=0)
     assert "GID_INDEX" not in conf(node) and f"NCCL_IB_ADDR_RANGE={network}\n" in conf(node)
     node.run("ip address del 10.6.0.1/24 dev eth1")
 
-    assert gpuready("remove", "--yes", *run, inventory=new).code == 0
+    gpuready("remove", "--yes", *run, inventory=new, code=0)
     assert conf(node) == mine
     assert node.run(f"stat -c '%a %u %Y' {CONF}").stdout == before
 
@@ -158,12 +156,11 @@ def test_apply_drift_and_the_way_back(node: VM, gpuready: Gpuready, inventory: I
 def test_a_port_that_is_down_is_told(node: VM, gpuready: Gpuready, inventory: Inventories, tmp_path: Path) -> None:
     network = re.sub(r"\.\d+$", ".0/24", node.wire)
     hosts = inventory(node, nccl={"subnets": [network], "version": "2.27"})
-    assert gpuready("apply", "--yes", "--only", "nccl", inventory=hosts).code == 0
+    gpuready("apply", "--yes", "--only", "nccl", inventory=hosts, code=0)
     node.run("ip link set eth1 down")
     try:
         node.run(f"timeout 20 sh -c 'until grep -q DOWN {PORT}/state; do sleep 0.05; done'")
-        result = gpuready("verify", "--only", "nccl", inventory=hosts)
-        assert result.code == 3
+        result = gpuready("verify", "--only", "nccl", inventory=hosts, code=3)
         assert "nccl.ports" in result.checks("fail")
         assert result.diff("nccl") == {}, "the file stays: NCCL passes over a port that is down"
     finally:

@@ -28,8 +28,8 @@ func main() {
 	defer cancel()
 	c := client{ctx, cri.NewRuntimeServiceClient(connection), cri.NewImageServiceClient(connection)}
 	commands := map[string]func(*flag.FlagSet, []string){
-		"version": c.version, "info": c.info, "inspecti": c.inspecti, "runp": c.runp, "create": c.create, "start": c.start,
-		"inspect": c.inspect, "exec": c.exec, "rmp": c.rmp, "pods": c.pods, "inspectp": c.inspectp, "ps": c.ps,
+		"info": c.info, "inspecti": c.inspecti, "runp": c.runp, "create": c.create, "start": c.start, "inspect": c.inspect,
+		"rmp": c.rmp, "pods": c.pods, "inspectp": c.inspectp, "ps": c.ps,
 	}
 	command, known := commands[flag.Arg(0)]
 	if !known {
@@ -42,12 +42,6 @@ type client struct {
 	ctx     context.Context
 	runtime cri.RuntimeServiceClient
 	image   cri.ImageServiceClient
-}
-
-func (c client) version(_ *flag.FlagSet, _ []string) {
-	answer, err := c.runtime.Version(c.ctx, &cri.VersionRequest{})
-	check(err)
-	fmt.Printf("RuntimeName:  %s\nRuntimeVersion:  %s\n", answer.RuntimeName, answer.RuntimeVersion)
 }
 
 func (c client) info(_ *flag.FlagSet, _ []string) {
@@ -159,14 +153,6 @@ func show(text string, status map[string]any, verbose string) {
 	var info map[string]any
 	check(json.Unmarshal([]byte(verbose), &info))
 	check(template.Must(template.New("").Parse(text+"\n")).Execute(os.Stdout, map[string]any{"status": status, "info": info}))
-}
-
-func (c client) exec(_ *flag.FlagSet, args []string) {
-	answer, err := c.runtime.ExecSync(c.ctx, &cri.ExecSyncRequest{ContainerId: args[0], Cmd: args[1:]})
-	check(err)
-	os.Stdout.Write(answer.Stdout)
-	os.Stderr.Write(answer.Stderr)
-	os.Exit(int(answer.ExitCode))
 }
 
 func (c client) rmp(flags *flag.FlagSet, args []string) {
