@@ -3,8 +3,6 @@
 ``python -m docs.matrix`` writes the grid, tests/cuda/matrix.txt. Review its difference after a change of a table.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Where no test machine can run, the tests without one; in CI that is a failure, never a silent skip.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

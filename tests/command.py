@@ -1,7 +1,5 @@
 """The command line, in this process or one of its own: its exit code, what it printed, and its result document."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A run that was put into the background has signals ignored, and what it starts w
 without its clock: a busy machine makes no test fail. In CI the same examples every time.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -5,8 +5,6 @@ shell script with all its children takes a tracer that counts them together. A s
 may write; of those, only the ones below given directories count. Sources: ptrace(2), seccomp(2), user_64.h.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

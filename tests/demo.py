@@ -5,8 +5,6 @@ test machine can run (no root, macOS, a container without privileges), it plans 
 H200 node instead; both only read.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

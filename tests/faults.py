@@ -3,8 +3,6 @@
 ``python -m tests.faults`` writes the page. Tests are read as text, not imported.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The pages of the documentation, and the commands that they show with their output."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

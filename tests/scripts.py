@@ -1,7 +1,5 @@
 """Every script template as it reaches a node: rendered with one value in every place."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import defaultdict

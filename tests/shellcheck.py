@@ -5,8 +5,6 @@ The scripts in their quoted here-documents (``<<'SH'``) run on the node as well,
 without a finding, 1 with one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -3,8 +3,6 @@
 ``python -m tests.tables`` lists them, oldest first, and exits with 1 if one is older than 180 days.
 """
 
-from __future__ import annotations
-
 import datetime
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """docs/adding-a-component.md is true: its files are written, its lines inserted and its commands run, in a copy."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

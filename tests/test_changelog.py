@@ -1,7 +1,5 @@
 """CHANGELOG.md keeps its form: known sections in one order, one short line for each change, and this version in it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The demo shows something where no test machine can run, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages are true: files and anchors that they name exist, commands parse, those that need no host run as shown."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

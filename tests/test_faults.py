@@ -1,7 +1,5 @@
 """docs/faults.md is current, and complete: no fault without a test or a reason, no marker for an unknown fault."""
 
-from __future__ import annotations
-
 from tests import faults
 
 ROWS = [row for rows in faults.faults().values() for row in rows]

@@ -5,8 +5,6 @@ A component is a folder, and knows no other component. What several of them shar
 is handed them: ``node.py`` and ``catalogue.py`` are read by the engine, the doors and the command line alone.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import graphlib

@@ -1,7 +1,5 @@
 """Every table of facts has a date and its sources, and the script names those that are old."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

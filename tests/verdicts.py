@@ -1,7 +1,5 @@
 """Rows of the table of verdicts in tests/core/test_checks.py: what one check says about one node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple

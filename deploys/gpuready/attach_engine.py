@@ -3,8 +3,6 @@
 This is not a component: an attachment follows a container, not the inventory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host

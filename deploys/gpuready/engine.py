@@ -5,8 +5,6 @@ and not from pyinfra, which with no_wait exits 0 even if an operation failed. Co
 host answers. A signal does not cut these imports in two: it waits for the event loop (operations/interrupts.py).
 """
 
-from __future__ import annotations
-
 import gpuready.operations.startup  # noqa: F401
 
 # isort: split

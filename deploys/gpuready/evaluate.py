@@ -1,7 +1,5 @@
 """Compare and check one host against its spec, for the engine and for recorded states alike. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from datetime import date
 

@@ -4,8 +4,6 @@ The pairs of a round run in parallel, and no host is in two of them. The links o
 test measures one link alone. The engine holds the lock of each node, so that no other run changes or measures it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Read next: component.py in any folder of ``components/``. It declares the expect
 lists the steps that close the difference.
 """
 
-from __future__ import annotations
-
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.containerd.component import Containerd
 from gpuready.components.crio.component import Crio

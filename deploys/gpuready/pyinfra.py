@@ -5,8 +5,6 @@ spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra
 reads the node with one exec for all deploys of a host. Use :mod:`gpuready.operations.door` for gpuready's inventories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date
 

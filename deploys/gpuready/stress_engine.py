@@ -3,8 +3,6 @@
 The engine holds the lock of a node while its GPUs are loaded, so that no other run changes or measures it.
 """
 
-from __future__ import annotations
-
 from datetime import date
 
 from pyinfra.api.host import Host

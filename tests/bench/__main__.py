@@ -4,8 +4,6 @@ The floor is the same connection with one exec of ``true``: pyinfra's connector,
 All N hosts are one sshd on loopback with a key made for this run. Figures are of this machine; quote the ratios.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import resource

@@ -5,8 +5,6 @@ imported is written first. The host of ``plan`` is a port on which nothing liste
 of its first connection: what comes before is what a user waits for without any node.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """``--ask-become-pass``: once, on the terminal, and never where none is."""
 
-from __future__ import annotations
-
 import getpass
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``gpuready compat`` as it is typed: verdicts, exit codes, every format, and what cannot be asked."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

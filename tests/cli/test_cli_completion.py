@@ -1,7 +1,5 @@
 """Shell completion: what the shell is offered, and the script by which it asks."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What other command lines have, too: short options, lists with commas, and errors of what cannot be written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

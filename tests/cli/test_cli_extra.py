@@ -1,7 +1,5 @@
 """``-e KEY=VALUE`` and ``GPUREADY_*``: the spec and the options, set without the inventory."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Images of this machine's Docker and of registries, where there is one; else the words that say so."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``gpuready init`` writes what ``plan`` accepts, and overwrites nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """An interrupt ends a run at any time, also while its result is rendered or written, and the result is still JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """``gpuready inventory``: what an inventory says, without a connection."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

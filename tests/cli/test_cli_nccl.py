@@ -1,7 +1,5 @@
 """``gpuready nccl`` over recorded states: settings, ports, launch lines, and what is wrong with a host."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The verbs around an engine that only plays back: asking before apply, options, interrupts, signals."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal

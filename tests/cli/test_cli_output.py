@@ -1,7 +1,5 @@
 """Progress on stderr, and results in files."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io

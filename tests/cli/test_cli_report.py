@@ -1,7 +1,5 @@
 """``gpuready report``: a document in any format, and what changed between two; offline and bounded."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """plan and verify of recorded states: no connection, no engine, and clear words about files that are none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Host keys: shown, stored, compared; a changed one is never replaced unasked, and no other line is touched."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

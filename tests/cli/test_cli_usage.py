@@ -1,7 +1,5 @@
 """The command line: exit codes, one clear message, and a valid result on every way out."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

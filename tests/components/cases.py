@@ -1,7 +1,5 @@
 """From a case file to a spec and a state. The words that a case may use are in README.md."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The scripts themselves run on real machines in the other suites; here their valu
 would leave behind is compared again.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Every case of every folder beside this file: spec + state -> difference. README.md says how to read them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the steps carry, where a case file cannot say it: answers of the node that are wrong, and values of scripts."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

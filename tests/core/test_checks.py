@@ -1,7 +1,5 @@
 """Every check with every verdict that it can give, the recorded machine, waivers, and failures told once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small documents that stand for large ones: none of them takes memory or time beyond its own size."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import time

@@ -1,7 +1,5 @@
 """A FIFO, a directory, a device or a huge file where a file is named: refused at once, in the same words everywhere."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """daemon.json is the user's: what is not ours comes back as it was, to the last digit, or nothing is written."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The way back of whole files: what is ours to take away, what somebody edited since, what a cut run left half done."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.docker.component import Docker

@@ -5,8 +5,6 @@ what leads up to a repetition, that repetition many times, and an end that does 
 may take eight times as long, not sixteen.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

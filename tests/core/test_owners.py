@@ -1,7 +1,5 @@
 """Whose the parts of a node are, as told once a host, and what the checks make of somebody else's toolkit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What may happen: the least of spec and command line; what waits says for what, and how to consent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

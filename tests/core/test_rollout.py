@@ -1,7 +1,5 @@
 """Batches: every host exactly once, never two of one place together, sizes as asked for, and when it stops."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

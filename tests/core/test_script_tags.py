@@ -1,7 +1,5 @@
 """The tags of script templates."""
 
-from __future__ import annotations
-
 import jinja2
 import pytest
 

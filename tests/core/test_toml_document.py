@@ -1,7 +1,5 @@
 """The merge into a user's TOML: what is wanted is there, nothing else is another, and it can go back."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nodes as the predictor takes them, and the matrix of hosts and images."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every answer for many drivers, GPUs and images, as a person reviewed them in matrix.txt; and its page in the docs."""
 
-from __future__ import annotations
-
 import itertools
 
 from docs import matrix

@@ -1,7 +1,5 @@
 """The predictor: what was seen in the field, and what must hold for any host and any image."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """NVIDIA_REQUIRE_CUDA: all three generations of it, and what nobody can tell."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.core.versions import numbers

@@ -1,7 +1,5 @@
 """The compatibility tables: dated, with source, and free of contradictions among themselves."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

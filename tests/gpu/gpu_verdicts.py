@@ -1,8 +1,6 @@
 """The verdicts of the checks of GPUs and of the node, for test_checks.py: the recorded H200, and copies that differ in
 one element."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.gpu.facts.kernel_log import kernel_log

@@ -1,7 +1,5 @@
 """Rows of test_checks.py for what an update of the driver leaves behind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.state.model import NodeState

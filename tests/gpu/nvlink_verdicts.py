@@ -1,7 +1,5 @@
 """Verdicts of the checks of NVLink, for test_checks.py: two recorded H200, and answers that differ in a few words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.core.facts import Unknown

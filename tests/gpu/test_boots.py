@@ -1,7 +1,5 @@
 """What the probe tells of the next boot: modinfo's blocks, GRUB's lines, Secure Boot's byte; and who made a package."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -5,8 +5,6 @@ NVIDIA/DCGM, and DCGM 4.2.3 on a GB10 (with its finding about persistence mode);
 that of NVIDIA's user guide. tests/data/stress/cards.csv was recorded on two H200.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path

@@ -4,8 +4,6 @@ The state was probed there (driver 580.159.04, Docker 20.10 started by hand, no 
 one file and the cache entries gives the machine as it came: nobody had told ldconfig.
 """
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an update leaves behind, told by the probe's own functions from real files, and read back."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """nvidia-smi -q -x: the recorded H200 in typed values, the spellings of other drivers, and no text that raises."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 

@@ -3,8 +3,6 @@
 tests/data/stress/README.md says how each document was recorded.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

@@ -1,7 +1,5 @@
 """The script that asks PyTorch: where there is none it says so in one line of JSON, under any Python."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Triton's search for libcuda, in roots that the real ldconfig has made a cache of, as a container tells it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Xids: the forms of the kernel's lines, the probe's own count of them, and the table of what they ask for."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Verdicts of the check of a named PyTorch, for test_checks.py: id, status, node, spec, part of the summary."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts of the checks of libcuda's visibility, for test_checks.py: id, status, node, spec, part of the summary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.state.model import Driver, Linker, NodeState, Unknown

@@ -3,8 +3,6 @@
 The kernel counts the memory of the process that forks as that of its child: so a small one does it, not pytest.
 """
 
-from __future__ import annotations
-
 import resource
 import signal
 import subprocess

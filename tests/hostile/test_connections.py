@@ -1,7 +1,5 @@
 """Connections that break, are refused, interrupted or opened by others' programs: who goes on, what stays open."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

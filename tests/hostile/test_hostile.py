@@ -3,8 +3,6 @@
 The servers are processes of their own (server.py); gpuready is the real executable.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

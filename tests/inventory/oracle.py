@@ -3,8 +3,6 @@
 ``python -m tests.inventory.oracle`` writes tests/data/inventories/ini.json with ansible-inventory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import json

@@ -1,7 +1,5 @@
 """``--ansible``: ansible-inventory reads the files, with plugins, programs and the vault; its output is bounded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Whose hosts: gpuready connects only to hosts that somebody chose, and changes none that may not be a GPU node."""
 
-from __future__ import annotations
-
 import json
 import re
 import selectors

@@ -3,8 +3,6 @@
 tests/inventory/test_inventory_oracle.py compares what is read with ansible-core.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

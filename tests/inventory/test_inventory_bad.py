@@ -1,7 +1,5 @@
 """Bad inventories: each ends in exit code 5 and one message with file, line, what was given and what is allowed."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable, Iterator

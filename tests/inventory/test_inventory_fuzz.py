@@ -1,7 +1,5 @@
 """Whatever the inventory is, it loads or ends in one of our own errors, and twice the same way."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

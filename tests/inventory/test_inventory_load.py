@@ -1,7 +1,5 @@
 """Loading: connections, the merge of gpuready, notes, --limit, and the other kinds of sources."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hosts, groups, precedence, scalars and patterns are Ansible's: every case here is also asked of ansible-core."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Slips with -i and in values that used to be taken silently, or to end nowhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``-i ssh:PATTERN``: the hosts that ~/.ssh/config names, and its Include wherever gpuready reads it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest.mock import Mock
 

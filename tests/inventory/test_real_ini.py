@@ -1,7 +1,5 @@
 """INI inventories of well-known projects: hosts, groups and variables are what ansible-inventory says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

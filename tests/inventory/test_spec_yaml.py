@@ -1,7 +1,5 @@
 """YAML and JSON with places: lines of keys and entries, and the same bounds for both."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

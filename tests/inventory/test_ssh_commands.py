@@ -1,7 +1,5 @@
 """Nothing that an inventory says to ssh, and no file that it names, runs a command here without --allow-exec."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Terraform's JSON as an inventory: an output named gpuready_inventory, or the instances of a state."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The lab's command line: python -m tests.lab up | inventory | status | down | prepare."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -4,8 +4,6 @@ Host keys are made per machine before it boots, so that strict checking works fr
 nothing has to be accepted blindly.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import suppress

@@ -5,8 +5,6 @@ happens in a directory of its own and is renamed into place, under a lock of its
 is interrupted leaves nothing that looks finished and two runs at once build once.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -4,8 +4,6 @@ Pods run in the node's network, so no CNI plugin is needed. The pause image is t
 machine's containerd wants to have it: nothing is pulled.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Debian packages of the lab's own making: a control file, and files by path."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ or a changed kernel command line counts after the next reboot, without the lab's
 and without a boot: mke2fs fills the file system, and GRUB's two parts go where grub-install would put them.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 from pathlib import Path

@@ -4,8 +4,6 @@ They are Debian's non-free packages of the machine's own distribution, unpacked 
 real version, which load and then find no device. Nothing here pretends to be a GPU.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

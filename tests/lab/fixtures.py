@@ -4,8 +4,6 @@ Where the lab cannot run, its tests are skipped with the reason; in CI (CI=true)
 that silently tested nothing must not look like success.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

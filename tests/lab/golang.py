@@ -4,8 +4,6 @@ Debian 12 packages Go 1.19, which is too old to build with but does download and
 published as one (golang.org/toolchain). So no download site is needed, only Debian packages and the module proxy.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

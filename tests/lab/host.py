@@ -4,8 +4,6 @@ The archive is read from the host's sources, because a test machine should downl
 and because no mirror's name belongs into this project. What is installed is only what is missing.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -4,8 +4,6 @@ There is no Python in it, because gpuready promises to need none. What only cost
 of the host's kernel file systems) is masked, and so is systemd-networkd, which must never meet an interface here.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.lab import cache, host

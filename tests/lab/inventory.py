@@ -1,7 +1,5 @@
 """The inventory of running machines: the Ansible YAML that gpuready, and Ansible itself, take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import yaml

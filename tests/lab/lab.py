@@ -1,7 +1,5 @@
 """The lab as a whole: makes machines from cached parts, knows all that there are, and takes them away again."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import uuid

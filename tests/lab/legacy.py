@@ -6,8 +6,6 @@ the last set with a package for each command, 2.13.0 with 3.13.0 the last that s
 shell scripts that say what they are, or call runc.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ Docker's and containerd's data are plain directories beside the disk, because ov
 they start as a copy of a seed that holds the image busybox:lab.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time

@@ -7,8 +7,6 @@ A machine shares its host's kernel, so what would boot next is files alone: kern
 reads, and the index that depmod(8) makes of them.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -5,8 +5,6 @@ interfaces. The host end keeps one more address, on lo, where the lab's reposito
 carries the lab's name, and only that is taken away again.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from ipaddress import IPv4Address, IPv4Network

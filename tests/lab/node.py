@@ -3,8 +3,6 @@
 A node is a directory below the lab's run directory, with all that a later process needs to find it again.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -5,8 +5,6 @@ tree. With --keep-unit, too, nspawn leaves a reboot to its caller by exit status
 belong to a machine is read from /proc by its unique argument, so a recorded pid can never mean a stranger.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

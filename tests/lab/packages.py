@@ -5,8 +5,6 @@ too; so the four commands, their maintainer scripts and their relations are the 
 libnvidia-container (C, built against the driver) cannot be had that way: its two packages are empty and say so.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

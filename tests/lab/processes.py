@@ -1,7 +1,5 @@
 """Processes of the lab, found by arguments that only they have: a recorded pid could by now mean a stranger."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -3,8 +3,6 @@
 It is 1 GB and takes two minutes, so it is built only for the tests that ask for it: lab.machine(with_torch=True).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.lab import cache, host, node

@@ -4,8 +4,6 @@ Which processes belong to a VM is read from /proc by its unique argument, as for
 started ends with that run, whatever ends it: without KVM it would keep whole cores busy until somebody cleans up.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

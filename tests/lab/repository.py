@@ -4,8 +4,6 @@ One is shared by all machines and served by a process of its own. A test that wa
 with fewer versions, one that goes down) publishes a copy, which is served from within the test.
 """
 
-from __future__ import annotations
-
 import shutil
 import signal
 import socket

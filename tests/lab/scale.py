@@ -3,8 +3,6 @@
 A limit only says when a test gives up, so a long one costs nothing where all is well.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ It is made by the distribution's own Docker, in a machine of that distribution, 
 business. The busybox in it is the distribution's static one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.lab.host import sh

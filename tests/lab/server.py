@@ -3,8 +3,6 @@
 It stands alone (no import of the lab), because it is started by its path as a process that outlives the lab's.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The lab's signing keys: `lab`, which its repository is signed with, and `other`, for wrong keys and rotation."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

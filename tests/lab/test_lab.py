@@ -1,7 +1,5 @@
 """The lab itself, on real machines: what a test may rely on, and that nothing stays behind."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The lab's parts that need no machine: what is read from a host's apt, the cache, addresses, inventories."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What is installed may well be real; what an upgrade would bring is empty and says so, because only its version counts.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The ways in are a machine's: the same address, keys, users and inventory. What d
 the host, put() goes through ssh; and there is a second interface, eth1, on a private wire to one other VM.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """The table of messages: each entry finds the text as it was posted, and texts of others find nothing."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

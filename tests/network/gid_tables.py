@@ -1,7 +1,5 @@
 """The GID tables of data/gids as states and specs; README.md there says what a case may hold."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path

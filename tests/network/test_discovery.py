@@ -1,7 +1,5 @@
 """Which GID is the fabric's: tables as data, and what holds for every table."""
 
-from __future__ import annotations
-
 import random
 from ipaddress import ip_address, ip_network
 from typing import Any

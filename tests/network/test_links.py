@@ -1,7 +1,5 @@
 """Which port meets which: by rail, by name, in order; what cannot be tested is named with its reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

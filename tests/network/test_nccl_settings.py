@@ -1,7 +1,5 @@
 """What NCCL is told, and what it makes of that by itself."""
 
-from __future__ import annotations
-
 from ipaddress import ip_network
 
 import pytest

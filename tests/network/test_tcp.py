@@ -1,7 +1,5 @@
 """The interface for NCCL over TCP: which one is chosen, or why none is."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

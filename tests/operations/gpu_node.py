@@ -1,7 +1,5 @@
 """A GPU node of files and shell, for scripts that ask a driver: its tools, its two GPUs, and its kernel log."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

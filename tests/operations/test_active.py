@@ -1,7 +1,5 @@
 """The active checks' script on this machine, with a driver that hangs: it goes on, and does not ask it again."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -1,7 +1,5 @@
 """Connection settings: host keys strict, and only of the kinds that known_hosts can judge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The carried program that calls cuInit: the source's own, tiny, free of any libc, and what it says of libcudas."""
 
-from __future__ import annotations
-
 import base64
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """kubectl drain with options, by a script in its place: the flags, who is still there, and when the time is over."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The script of one end of a test, on this machine: in whose name a Python of the spec runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 What they measured on real GPUs is recorded in tests/data/stress.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The node's lock, on this machine: who holds it is named, and a machine that the inventory has twice is recognised."""
 
-from __future__ import annotations
-
 import getpass
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an observer learns of a session: names, times and bytes; and nothing of its text."""
 
-from __future__ import annotations
-
 from unittest.mock import Mock
 
 import pytest

@@ -1,7 +1,5 @@
 """The plan of a host is made once for each state that was read, and shared by all that need it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A step that fails: its error has the script's message, and what to do about it if the step knows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from unittest.mock import Mock
 

@@ -1,7 +1,5 @@
 """The program of ``verify --level stress`` without GPUs: the process that directs the others, and workers that fail."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The run of a training on several nodes ends in time, whatever one of them answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gevent

@@ -1,7 +1,5 @@
 """A session at a node whose connection is gone, and one that needs sudo's password."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A file on its way to a node ends in bounded time, however little of it the node takes at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, Mock

@@ -1,7 +1,5 @@
 """The action for GitHub and the template for GitLab: their own scripts run, on the recorded state of an H200 node."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What a package index gets: sdist, wheel and metadata; a wheel is enough to run from any directory. The zipapp."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Result documents for the tests of the HTML page: as many hosts as wanted, and one in which every text is hostile."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Annotations: in the forms that GitHub and GitLab document, bounded, and nothing from a node is a command."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

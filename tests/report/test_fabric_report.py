@@ -1,7 +1,5 @@
 """The fabric's run in every output: each says the same, and names what failed."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The HTML page: safe whatever a node says, of one file, small for 500 hosts, and readable by anybody."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The HTML page in Chromium: axe finds nothing to mend, light and dark, wide and narrow. Part of ./dev test --all."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

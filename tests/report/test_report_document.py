@@ -1,7 +1,5 @@
 """The result document is valid by its own schema on every way out, masked, and the same whoever renders it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The human report, word for word. After a wanted change, ``python tests/report/test_report_human.py`` updates it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JUnit: what CI servers read is well formed on every way out, and fails exactly where the exit code does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

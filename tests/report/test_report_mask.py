@@ -1,7 +1,5 @@
 """Secrets are hidden, syntax stays, and what is no secret is left alone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

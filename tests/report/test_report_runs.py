@@ -1,7 +1,5 @@
 """Made-up runs, one for every way in which a run can end, and the exit code of each; other tests use them, too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

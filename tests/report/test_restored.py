@@ -1,7 +1,5 @@
 """A result document gives back the run that it is of, so that every renderer can take one."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Result documents that an earlier build wrote: they still fit the schema, and runs of today have all of their keys."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever a node says in whatever field, nothing but text and our own colours reaches a terminal, in every format."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import json

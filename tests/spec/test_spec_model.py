@@ -1,7 +1,5 @@
 """The models: defaults, YAML's traps, and that nothing heavy is imported for them."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

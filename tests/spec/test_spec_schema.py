@@ -1,7 +1,5 @@
 """The published schema: fresh, valid, and of one mind with the loader."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

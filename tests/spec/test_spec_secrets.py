@@ -1,7 +1,5 @@
 """Secrets: found late, shown never, and commands only with consent."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers of the probe, made from outputs: recorded ones (data/h200) and hand-made ones of the documented form."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

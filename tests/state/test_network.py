@@ -1,7 +1,5 @@
 """Network devices, from what the probe prints to the state."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

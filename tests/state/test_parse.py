@@ -1,7 +1,5 @@
 """The probe's answer becomes a NodeState: recorded outputs, documented forms, and any garbage."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

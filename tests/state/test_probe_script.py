@@ -1,7 +1,5 @@
 """The probe itself, run on this very machine: it reads only, leaves nothing behind, and outlives what hangs."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

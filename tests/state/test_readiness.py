@@ -1,7 +1,5 @@
 """What is still starting or gave no answer: how it is read, and that nothing is compared with it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.crio.component import Crio

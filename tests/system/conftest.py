@@ -4,8 +4,6 @@
 line for it. For several at once ``gpuready`` runs it, and ``inventory`` writes its inventories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Starting configurations of containerd, as they are met on nodes, for the three generations of it."""
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tests.system.containerd_node import CONFIG

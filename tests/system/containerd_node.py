@@ -3,8 +3,6 @@
 What holds is asked through CRI or of ``containerd config dump``, never through ``ctr``, which passes by it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ upgrades from one containerd to the next. ``_CLOUD`` has what the images of EKS 
 """
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 from tests.system.containerd_cases import BINARY, CONF_D, NEW, NVIDIA, OLD, RUNC, Case
 from tests.system.containerd_node import CONFIG
 

@@ -4,8 +4,6 @@ Which engine starts with which file was tried on both: 26.1 (Debian 13) and 20.1
 does not start with is put in place under an engine that runs already.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

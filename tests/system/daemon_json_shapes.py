@@ -4,8 +4,6 @@ After: kubeadm with cri-dockerd, NVIDIA's guides, the image of EKS, Docker Deskt
 which file was tried on both.
 """
 
-from __future__ import annotations
-
 import json
 
 from tests.system.daemon_json_cases import LIVE, OURS, RUNTIME, Case, docker, encoded

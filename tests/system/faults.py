@@ -1,7 +1,5 @@
 """What the failure tests share: proof that nothing changed, proof that a node is whole, and ways to break things."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -3,8 +3,6 @@
 Every document is validated against the result schema, whatever the run came to.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

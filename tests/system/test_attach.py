@@ -3,8 +3,6 @@
 A machine has no RDMA device and no interface of hardware: what needs one is shown on a VM (test_attach_rdma.py).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

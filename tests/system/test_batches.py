@@ -1,7 +1,5 @@
 """Many hosts: one proves the change before others follow, and none follows one that went wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

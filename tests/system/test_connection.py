@@ -1,7 +1,5 @@
 """From the address to a root shell: whatever is in the way is one message with a remedy, in bounded time, exit 4."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

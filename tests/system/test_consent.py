@@ -4,8 +4,6 @@ The disturbance is the toolkit's: class recreate, because its package scripts re
 are stand-ins that keep books; docker, dpkg and the processes are real.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

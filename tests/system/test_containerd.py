@@ -3,8 +3,6 @@
 A wave is one run of the command line over three machines, each with another starting point of its containerd.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

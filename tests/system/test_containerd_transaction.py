@@ -1,7 +1,5 @@
 """containerd's transaction when something goes wrong: what ran before runs again, and all work lives on."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time

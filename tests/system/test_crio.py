@@ -4,8 +4,6 @@ There is no CRI-O engine to be had here. Its files are as its packages lay them 
 only counts its SIGHUPs, refuses the new drop-in when it is told to, and tells ``crio status config`` what it read.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ Several machines of both distributions go through the table side by side, a case
 host's broken file also meets other hosts' good ones in the same run. Each row's test then judges what was recorded.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ They are no DCGM: ``dcgmi`` prints documents of the shape that DCGM 4 prints, ``
 and the module is the lab's stand-in.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

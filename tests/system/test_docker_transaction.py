@@ -3,8 +3,6 @@
 Both engines go through every case side by side, one run of the command line for the two.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

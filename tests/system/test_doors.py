@@ -1,7 +1,5 @@
 """The plain doors: pyinfra's own command line with our deploys does the same work, as cheaply."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Nothing here can load a module, and no kernel is booted: what the next boot would find are files (tests/lab/module.py).
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.driver.component import FILES, UNATTENDED

@@ -4,8 +4,6 @@ The scripts are those that an apply sent, as the machine keeps them; they run th
 (tests/cut.py), from the state before. An apply that comes after a cut mends it.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

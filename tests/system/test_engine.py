@@ -1,7 +1,5 @@
 """Docker from the distribution on a machine that has none: installed and converged in one apply, and the way back."""
 
-from __future__ import annotations
-
 import json
 
 from tests.lab import Machine

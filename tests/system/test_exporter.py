@@ -3,8 +3,6 @@
 The machine has no RDMA device; what is read from devices is shown in tests/components/monitoring and on a VM.
 """
 
-from __future__ import annotations
-
 import json
 import urllib.parse
 from pathlib import Path

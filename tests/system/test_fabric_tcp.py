@@ -1,7 +1,5 @@
 """gpuready fabric over TCP between two machines: figures, a blocked port, a smaller MTU, and nothing left behind."""
 
-from __future__ import annotations
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

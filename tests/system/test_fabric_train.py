@@ -1,7 +1,5 @@
 """gpuready fabric --tests train on three machines over gloo: figures, lost packets, a dead host, and nothing left."""
 
-from __future__ import annotations
-
 import re
 import signal
 import time

@@ -1,7 +1,5 @@
 """What goes wrong on a node or with its repository: one clear message, nothing half-applied, a second apply mends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

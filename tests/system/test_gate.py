@@ -3,8 +3,6 @@
 The machine has no GPU, so it is ready as long as none is expected.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The machine has no GPU: a spec's files are real driver libraries, the toolkit's 
 they need a driver they fail as they do on such a host.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

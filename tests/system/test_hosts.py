@@ -1,7 +1,5 @@
 """Whose hosts, on a real machine: others are not connected to, and a machine without a GPU is not changed unasked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

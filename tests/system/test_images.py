@@ -3,8 +3,6 @@
 The machine has no GPU, so driver and GPU are those of "what if"; Docker, the toolkit and all that is read are real.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is cut in the middle: connections, controllers, nodes. A step that must not be cut in two ends by itself."""
 
-from __future__ import annotations
-
 import random
 import signal
 import time

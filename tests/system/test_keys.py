@@ -4,8 +4,6 @@ Each odd file stands for a source of its own, all of them under addresses of a r
 one `apt-get update` asks about all. Debian 12's apt verifies with gpgv, Debian 13's with sqv.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -3,8 +3,6 @@
 The libraries are real ones, of Debian's own packages; no module is loaded, as on a machine without a GPU.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.ldso.component import CONF

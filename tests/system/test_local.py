@@ -4,8 +4,6 @@ It is this very machine, in a mount namespace of its own: what is written in /et
 with the test, and no systemd is seen, which would work outside of it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What apply claims is asked of the machine itself: of Docker, dpkg, apt and sshd.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Locked memory where it is needed: logins, new containers, Slurm's jobs; nothing is restarted for it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

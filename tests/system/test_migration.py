@@ -1,7 +1,5 @@
 """From the packages of 2021 and 2023 to the four of today, on a Debian 12 that people have worked on."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

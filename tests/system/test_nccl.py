@@ -1,7 +1,5 @@
 """/etc/nccl.conf comes and goes on a real node; what stands in it for RDMA is test_nccl_rdma.py's."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.system.host import Hosts

@@ -1,7 +1,5 @@
 """needrestart, set to restart services by itself, does nothing of the kind during our package calls."""
 
-from __future__ import annotations
-
 from gpuready.spec.model import TOOLKIT_VERSION
 from tests.lab import Machine
 from tests.system.host import Hosts

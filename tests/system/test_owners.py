@@ -1,7 +1,5 @@
 """A node of the GPU Operator, and a cloud image: what is theirs is said, and not touched."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The probe: the same bytes for every host, and without a trace."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

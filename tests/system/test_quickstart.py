@@ -1,7 +1,5 @@
 """The README's quick start and the tutorial: their commands, in order, on a pristine machine, print what they show."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

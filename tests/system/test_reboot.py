@@ -4,8 +4,6 @@ A machine reboots for real, with a boot_id of its own, and has no ib_core: that 
 than the spec's, is said by files in place of /sys/module, which the reboot takes away. test_rdma.py has the kernel's.
 """
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -4,8 +4,6 @@ Real: Debian's driver packages at two versions, apt, nvidia-ctk (in mode managem
 links, a container and a process that hold the libraries of before. Not real: the module, see tests/lab/module.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

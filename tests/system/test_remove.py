@@ -1,7 +1,5 @@
 """The way back: after ``gpuready remove`` a machine is what it was before ``gpuready apply``, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """apt's sources on a node with a history: old lists go, keys are rotated, a proxy is really used."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client

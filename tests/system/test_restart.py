@@ -3,8 +3,6 @@
 default-shm-size, which its reference does not list among what a reload takes over, is taken over by one.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A node that is slow or still booting: apply waits for it and asks again, plan and verify call it unknown."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.state import probe

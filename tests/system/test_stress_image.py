@@ -4,8 +4,6 @@ The image has a real Python. Its torch is a stand-in that answers with what two 
 the machine's nvidia-smi prints their recorded rows.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

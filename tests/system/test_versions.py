@@ -1,7 +1,5 @@
 """The toolkit's version: up, down, refused, held, half-configured."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.state.toolkit_packages import PACKAGES

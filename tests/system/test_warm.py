@@ -1,7 +1,5 @@
 """A forked run is a run of the executable: exit code, output, arguments, directory, environment, and its end."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

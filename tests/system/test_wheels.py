@@ -3,8 +3,6 @@
 The wheel is no PyTorch, only called so: pip, the environments, the connection and the disks are real.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

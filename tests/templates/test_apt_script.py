@@ -1,7 +1,5 @@
 """Another package manager at work: the scripts wait, bounded, and look again. apt and dpkg are stubs here."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

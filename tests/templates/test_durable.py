@@ -4,8 +4,6 @@ Whatever happens, the file is the old one or the new one, the original on record
 is untouched, and the next run mends the rest.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """templates/lib/idle.sh.j2, as far as it can be tried here: which images do not count, on both sides alike."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """templates/lib/step.sh.j2 and what its scripts share, tried here: one step at a time; who is a conmon."""
 
-from __future__ import annotations
-
 import base64
 import os
 import shutil

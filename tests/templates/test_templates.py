@@ -1,7 +1,5 @@
 """Templates: every value reaches the shell as one quoted word, whatever it holds; every template is used."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import importlib

@@ -3,8 +3,6 @@
 ``pair`` are two that a private wire joins, for all files that name it; the others start their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

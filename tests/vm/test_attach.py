@@ -4,8 +4,6 @@ No released kernel moves rxe, the only RDMA device to be had here; eth1 is hardw
 gives back when a container ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ ib_core is in mode exclusive. A soft device cannot be moved to another network n
 13, so the exporter is: run in a namespace of its own, it has to find the device in another one, which is the host's.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

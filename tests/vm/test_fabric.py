@@ -1,7 +1,5 @@
 """gpuready fabric between two virtual machines over soft RoCE: real tools, figures, proof, and no leftovers."""
 
-from __future__ import annotations
-
 import csv
 import signal
 import subprocess

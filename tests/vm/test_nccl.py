@@ -3,8 +3,6 @@
 One virtual machine for all, because it takes a while to boot; each test leaves the port with its one address.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

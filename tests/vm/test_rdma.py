@@ -3,8 +3,6 @@
 The tests go on from one another, in the order of the file, because a boot takes most of a minute without KVM.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

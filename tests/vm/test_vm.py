@@ -1,7 +1,5 @@
 """Virtual machines: what a test may rely on. Each boot takes most of a minute without KVM, so two of them do it all."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs that travel to a node because nothing there can do it: cuinit, which calls cuInit, for each architecture."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

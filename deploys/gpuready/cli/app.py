@@ -1,7 +1,5 @@
 """The command group: which verbs there are, and how whatever goes wrong becomes a result and an exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

@@ -1,7 +1,5 @@
 """``--ask-become-pass``: ask once for sudo's password, before the first connection."""
 
-from __future__ import annotations
-
 import functools
 import getpass
 import warnings

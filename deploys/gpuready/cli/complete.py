@@ -3,8 +3,6 @@
 Whatever goes wrong offers nothing: an error message in the middle of a command line helps nobody.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """``gpuready completion``: print the script that makes a shell complete gpuready's command lines."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import get_completion_class
 

@@ -1,7 +1,5 @@
 """``gpuready docker-args``: print the docker run options for each host, with reasons. Nothing changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

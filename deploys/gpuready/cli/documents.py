@@ -1,7 +1,5 @@
 """JSON files that an earlier run wrote, or somebody else: bounded, and refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -3,8 +3,6 @@
 The command line may be what is wrong, so the wanted outputs are read from it leniently, without click.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

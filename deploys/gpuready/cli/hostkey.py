@@ -4,8 +4,6 @@ Where to connect, and under which name the key is looked up, is decided as the r
 of the inventory, then HostName, Port and UserKnownHostsFile of the user's ssh configuration.
 """
 
-from __future__ import annotations
-
 import socket
 from dataclasses import dataclass
 from pathlib import Path

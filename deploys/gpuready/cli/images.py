@@ -3,8 +3,6 @@
 A registry is asked only for what begins with ``docker://``, by skopeo and for the configuration alone: a few kilobytes.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import replace

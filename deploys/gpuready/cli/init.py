@@ -1,7 +1,5 @@
 """``gpuready init``: write an inventory to begin with, from options or from answers on a terminal."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

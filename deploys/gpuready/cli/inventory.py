@@ -1,7 +1,5 @@
 """``gpuready inventory``: hosts, groups and merged specs, without a connection; and ``--list-hosts`` of all verbs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

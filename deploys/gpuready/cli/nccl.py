@@ -1,7 +1,5 @@
 """``gpuready nccl``: print NCCL settings and torchrun lines. Nothing changes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing here imports the engine, so an answer takes a fraction of a second.
 """
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Mapping

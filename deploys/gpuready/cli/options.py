@@ -3,8 +3,6 @@
 :mod:`gpuready.cli.request` makes sense of what was given.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import shlex

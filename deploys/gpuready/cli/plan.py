@@ -1,7 +1,5 @@
 """``gpuready plan``: show what would change, and what it affects. Reads only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

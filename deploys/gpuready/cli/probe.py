@@ -1,7 +1,5 @@
 """``gpuready probe``: print the state of the nodes, masked. plan and verify read it with --state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

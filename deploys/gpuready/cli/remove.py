@@ -1,7 +1,5 @@
 """``gpuready remove``: undo what gpuready changed, and restore what was there before."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

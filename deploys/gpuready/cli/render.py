@@ -1,7 +1,5 @@
 """``gpuready render TARGET``: print configuration for other systems, made from the spec. Does not connect."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """What a command line asks for: the options checked, the inventory read, the hosts and components chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """``gpuready schema``: the JSON Schema of the inventory, for editors; or of the result, for scripts."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -4,8 +4,6 @@ Results, progress, logs and tracebacks may quote a node anywhere. None of their 
 Stderr is masked, too. Stdout is not, because it carries JSON, whose renderer masks value by value.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -1,7 +1,5 @@
 """Recorded states: what ``gpuready probe`` printed, or one bare NodeState."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

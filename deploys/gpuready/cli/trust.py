@@ -1,7 +1,5 @@
 """``gpuready trust``: store the SSH host keys after you have confirmed them. It does not log in."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a pod needs on the chosen hosts: one answer for all of them, or an error that names the difference."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -4,8 +4,6 @@ Python's tarfile is not used: it expands sparse members, and its releases before
 time. Sources: POSIX.1-2017, pax (ustar and pax formats); tar.h of GNU tar.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

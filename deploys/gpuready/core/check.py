@@ -4,8 +4,6 @@ Unknown is not pass: ``verify`` fails on an unknown check as it does on a failed
 node is skipped with a reason; this follows gpud.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date

@@ -1,7 +1,5 @@
 """Compare the expected state of a node with the actual one, for plan, apply and verify alike. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from gpuready.core import owners

@@ -5,8 +5,6 @@ idea is bundlewrap's). Nothing here touches the network: ``converge`` only descr
 :mod:`gpuready.operations` runs them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum

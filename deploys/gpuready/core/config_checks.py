@@ -1,7 +1,5 @@
 """One check at level config for each component: does the node match the spec? It uses the component's comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

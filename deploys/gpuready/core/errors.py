@@ -3,8 +3,6 @@
 Each class has its exit code. ``kind`` is the error's name in the result document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar

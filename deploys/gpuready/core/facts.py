@@ -1,7 +1,5 @@
 """Fact types that several components share: unknown values, files, packages, units."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -5,8 +5,6 @@ everywhere, and never those that it forbids. Sources: sources.list(5) for the ``
 ld.so.conf(5), the OCI distribution reference grammar.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import dataclass

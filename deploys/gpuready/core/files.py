@@ -1,7 +1,5 @@
 """Read files that a user names: once, up to a maximum size, and without blocking."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Print many host names briefly, as clush and Slurm do: ``gpu[01-16]``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

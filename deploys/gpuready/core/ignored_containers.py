@@ -1,7 +1,5 @@
 """Leave out containers that do not count as work: those of the images in ``maintenance.ignore``."""
 
-from __future__ import annotations
-
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Docker, NodeState
 

@@ -5,8 +5,6 @@ which the file is called lie its original with its hash (or the word that there 
 wrote last; the probe reads them. Where a link in the path leads elsewhere later, the record is still found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple

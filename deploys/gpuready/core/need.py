@@ -1,7 +1,5 @@
 """What a check or a component needs to know of a node: returned, or the check or comparison ends."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from gpuready.core.check import EndCheck, skip

@@ -3,8 +3,6 @@
 nvidia-ctk works on a copy: gpuready takes only its own keys from the result. Source: nvidia-ctk runtime configure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 from gpuready.core.step import Reply, Script, Step

@@ -5,8 +5,6 @@ step replaces the file, it records the previous and the new values; afterwards, 
 right even if the step fails or is interrupted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

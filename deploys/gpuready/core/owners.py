@@ -9,8 +9,6 @@ Deep Learning images; DGX OS has /etc/dgx-release; os-release(5) identifies COS,
 read-only; ostree-prepare-root creates /run/ostree-booted on every system that it boots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

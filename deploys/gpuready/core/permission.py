@@ -3,8 +3,6 @@
 Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

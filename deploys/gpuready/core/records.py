@@ -1,7 +1,5 @@
 """Parse the lines that gpuready's scripts print on a node into records. A damaged line is an error, never a guess."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -4,8 +4,6 @@ Hosts without disruption go first, all at once. Of the others, one goes first, t
 the spec's ``maintenance.batch`` or ``--batch`` sets other sizes. The smaller of the two counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass

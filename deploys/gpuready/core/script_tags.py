@@ -5,8 +5,6 @@
   attributes of the item as its arguments.
 """
 
-from __future__ import annotations
-
 from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser

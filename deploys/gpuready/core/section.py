@@ -1,7 +1,5 @@
 """The base class of every mapping in the spec."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator

@@ -1,7 +1,5 @@
 """Judge a new container that an engine started: did it run, and does it have the node's GPUs?"""
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core.check import Verdict, fail, has_gpu, passed

@@ -1,7 +1,5 @@
 """A step: one script for the node and its reply. Components yield steps while they converge."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import ClassVar

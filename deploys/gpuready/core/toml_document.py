@@ -4,8 +4,6 @@ tomlkit has bugs with dotted keys below a header and with tables out of order. S
 used only if it says exactly what was wanted. Source: toml.io, version 1.0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

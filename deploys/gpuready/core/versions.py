@@ -1,7 +1,5 @@
 """Versions as tuples of numbers: as text, 450.80 sorts after 450.102."""
 
-from __future__ import annotations
-
 import re
 
 Version = tuple[int, ...]

@@ -1,7 +1,5 @@
 """The input of the predictor: a host with one GPU model, and an image. Frozen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gpuready.core.versions import Version

@@ -5,8 +5,6 @@ Sources: api/config/v1, internal/info/auto.go, internal/modifier/gated.go and th
 container toolkit.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import toml_document

@@ -6,8 +6,6 @@ must support.
 Sources: CUDA Compatibility guide; the container toolkit's and libnvidia-container's code (``data/*.yaml`` name them).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from gpuready.core.versions import dotted, driver, numbers

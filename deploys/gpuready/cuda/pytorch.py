@@ -1,7 +1,5 @@
 """The report of a PyTorch on the node, and the oldest NCCL that it should contain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ Sources: src/cli/{dsl,configure}.c of NVIDIA/libnvidia-container; internal/requi
 NVIDIA/nvidia-container-toolkit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

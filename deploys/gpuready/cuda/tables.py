@@ -1,7 +1,5 @@
 """The compatibility tables, read once from ``data/*.yaml``. Each file states its date and source."""
 
-from __future__ import annotations
-
 import bisect
 import datetime
 import functools

@@ -7,8 +7,6 @@ Sources: dcgmi/Diag.cpp, nvvs/include/NvvsJsonStrings.h and dcgmlib/dcgm_errors.
 NVIDIA/DCGM; the output of DCGM 3.3.1 in its issue 139; that of 4.2.3 on a GB10, as other projects recorded it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Sources: nvidia-smi(1), "RETURN VALUE"; exit 18 is NVML's own number (NVML_ERROR_LIB_RM_VERSION_MISMATCH).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

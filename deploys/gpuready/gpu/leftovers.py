@@ -4,8 +4,6 @@ Sources: the driver's README (GSP firmware, device nodes), NVIDIA's documentatio
 the driver's full version), nvidia-container-toolkit issue 48 (/dev/char), nvidia-persistenced(1), proc(5).
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need

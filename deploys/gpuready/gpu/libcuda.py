@@ -4,8 +4,6 @@ Sources: ldconfig(8), ld.so(8), Triton's driver.py ("libcuda.so cannot found!"),
 cuDeviceGetCount and their error numbers).
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need

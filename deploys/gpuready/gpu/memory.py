@@ -4,8 +4,6 @@ Sources: nvidia-smi(1); NVIDIA's GPU memory error management (row remapping, pag
 Azure HPC, DCGM and gpud for the limits at which a node is taken out of service.
 """
 
-from __future__ import annotations
-
 from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import RESET, Finding, check, each, on
 from gpuready.gpu.thresholds import limit

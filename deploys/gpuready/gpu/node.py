@@ -3,8 +3,6 @@
 Sources: dpkg(1) (a package that is unpacked and not configured), cloud-init's status.json and result.json.
 """
 
-from __future__ import annotations
-
 from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.spec.model import NodeSpec

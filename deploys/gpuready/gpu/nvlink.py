@@ -4,8 +4,6 @@ Sources: nvidia-smi(1), nvlink and topo; the health checks of Azure HPC, imbue a
 counted error); AWS's notes on NVLink 5 for the names of its counters.
 """
 
-from __future__ import annotations
-
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.facts.links import Links, links, matrix

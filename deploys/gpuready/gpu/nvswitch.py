@@ -5,8 +5,6 @@ of the GPUs shows them. Sources: NVIDIA's Fabric Manager user guide (its version
 nvmlGpuFabricState_t in nvml.h.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need

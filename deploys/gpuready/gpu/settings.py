@@ -4,8 +4,6 @@ Sources: nvidia-smi(1) (an idle link has a lower generation, so only its maximum
 checks of Azure HPC, DCGM and gpud.
 """
 
-from __future__ import annotations
-
 from gpuready.core.check import Verdict, passed, skip, warn
 from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import RESET, Finding, check, each, listed, on

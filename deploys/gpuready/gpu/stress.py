@@ -5,8 +5,6 @@ A plain ``verify`` leaves them out, because they load the GPUs. Each GPU is comp
 mean of one pass hides a GPU that slows down at times (Guard, arXiv 2605.17879).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A node's answer is not trusted: a value of the wrong kind is None, never an exce
 slow GPU moves neither the median of its model nor the median absolute deviation (MAD) from it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The tables of the GPU checks, read once from ``data/*.yaml``: actions by Xid, and limits by GPU model."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

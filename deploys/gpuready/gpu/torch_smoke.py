@@ -4,8 +4,6 @@ Messages quote PyTorch's own warning, because is_available() hides CUDA's error 
 documentation of torch.cuda and torch.distributed; NCCL's release notes (ncclRemoteError, 2.13.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 The quoted messages are Triton's own (libcuda_dirs, see triton.py). The container is that of the smoke test.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import need

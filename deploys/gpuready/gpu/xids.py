@@ -1,7 +1,5 @@
 """Checks of Xids and SXids since the driver was loaded, by what they ask for (gpu/data/xids.yaml)."""
 
-from __future__ import annotations
-
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, warn
 from gpuready.gpu.facts.kernel_log import Event, KernelLog

@@ -4,8 +4,6 @@ Ansible warns about an unexpected key, or a list instead of a mapping, and conti
 a host that silently lacks its settings is worse than no run. Sources: as in :mod:`gpuready.inventory.sources`.
 """
 
-from __future__ import annotations
-
 import difflib
 
 from gpuready.core.errors import SpecError, Where

@@ -5,8 +5,6 @@ Sources: Ansible's documentation of the ``ssh`` connection plugin (of two names 
 ssh_config(5).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Mapping

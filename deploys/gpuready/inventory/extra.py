@@ -3,8 +3,6 @@
 The schema decides the type: where it wants text, the value is text; else it is read as YAML, as in a file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple

@@ -5,8 +5,6 @@ The deeper group wins; its depth is the length of its longest path from ``all``.
 tests compare with ansible-core.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise

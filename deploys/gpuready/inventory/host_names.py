@@ -5,8 +5,6 @@ keeps the zeros, ``[a:f]`` counts letters, ``[0:10:2]`` has a step. Unlike Ansib
 a name that neither DNS nor SSH accepts.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from string import ascii_letters

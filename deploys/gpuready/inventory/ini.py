@@ -5,8 +5,6 @@ Values are typed as Ansible does it: a Python literal is that value, everything 
 line that it cannot read. Source: ansible-core, the ``ini`` inventory plugin; the tests compare with it.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

@@ -1,7 +1,5 @@
 """A chosen host as ``gpuready inventory`` lists it: the values of its spec, each with its place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

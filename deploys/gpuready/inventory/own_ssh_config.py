@@ -5,8 +5,6 @@ copy. A file that leads back to itself is left out. An Include inside of a block
 its own blocks count for all hosts. Source: ssh_config(5).
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -6,8 +6,6 @@ documentation, "Patterns: targeting hosts and groups". A pattern without a match
 Unlike Ansible, a range of host names is a pattern, too: ``gpu[03:04]``, or ``gpu[01-03,07]`` as reports print it.
 """
 
-from __future__ import annotations
-
 import difflib
 import fnmatch
 import re

@@ -5,8 +5,6 @@ environment, so Ansible's own settings work, such as ANSIBLE_VAULT_PASSWORD_FILE
 ``ansible-inventory`` and of ``INVENTORY_ANY_UNPARSED_IS_FAILED``.
 """
 
-from __future__ import annotations
-
 import os
 import selectors
 import shutil

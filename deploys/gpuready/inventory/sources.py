@@ -6,8 +6,6 @@ that prints such JSON, the JSON of Terraform, a directory of these, stdin, a lis
 ``ini``, ``script`` and ``host_list`` inventory plugins.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import sys

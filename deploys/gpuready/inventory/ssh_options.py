@@ -8,8 +8,6 @@ which is trusted and read unchanged.
 Sources: ssh_config(5); its readers here, paramiko's SSHConfig and pyinfra's sshuserclient.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator

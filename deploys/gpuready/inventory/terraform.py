@@ -8,8 +8,6 @@ IP, else the private one. Its groups are the type and the name of the resource (
 Format"; the providers' documentation of the resources.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

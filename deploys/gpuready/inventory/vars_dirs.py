@@ -5,8 +5,6 @@ host_vars; within each, source by source. Source: Ansible's documentation, "Orga
 "Understanding variable precedence"; its directories beside a playbook do not exist here.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ counted as often as it is used. ``yaml.compose`` cannot do this: PyYAML's C load
 the process on deep nesting. Sources: yaml.org/spec/1.1, yaml.org/type/merge.html, PyYAML.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ Names and numbers of CUDA are those of driver_types.h and cuda.h (CUDA 13), thos
 are from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), the actions from gpu/data/xids.yaml.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Container, Iterator

@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of the NVIDIA Container Toolkit, Docker, containerd, CRI-O and podman."""
 
-from __future__ import annotations
-
 from gpuready.messages.entry import read
 
 MESSAGES = read(r"""

@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of CUDA, PyTorch, Triton and what is built on them."""
 
-from __future__ import annotations
-
 from gpuready.messages.entry import read
 
 DEBUG = (

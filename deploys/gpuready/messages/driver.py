@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of the NVIDIA driver, nvidia-smi, the kernel, DKMS, Secure Boot and the services beside the driver."""
 
-from __future__ import annotations
-
 from gpuready.messages.entry import read
 
 MESSAGES = read(r"""

@@ -1,7 +1,5 @@
 """One message, and the form of the tables that hold them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -5,8 +5,6 @@ a part that is plain text. A pattern is compiled only if the paste contains that
 and takes time in proportion to the text.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

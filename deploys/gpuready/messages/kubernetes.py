@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of Kubernetes, its device plugin, the GPU Operator, and Slurm."""
 
-from __future__ import annotations
-
 from gpuready.messages.entry import read
 
 MESSAGES = read(r"""

@@ -1,8 +1,6 @@
 # ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of NCCL, torch.distributed, UCX, RDMA and its tools."""
 
-from __future__ import annotations
-
 from gpuready.messages.entry import read
 
 _LAST_ERROR = (

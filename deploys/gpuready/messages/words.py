@@ -1,7 +1,5 @@
 """Each check in a few words, for lists."""
 
-from __future__ import annotations
-
 _WORDS = {
     "node.packages": "no package is half installed",
     "node.firstboot": "cloud-init has finished",

@@ -6,8 +6,6 @@ netdevs of the default route and of SSH are left out: a management network is se
 Sources: ib_core's roce_gid_mgmt.c (which addresses become GIDs), perftest's and NCCL's own ranking of GIDs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, IPv6Network, ip_interface, ip_network

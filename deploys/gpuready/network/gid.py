@@ -7,8 +7,6 @@ the GID at index 0 has the wanted family and version, NCCL keeps it even outside
 Source: NCCL's src/transport/net_ib/connect.cc (2.30).
 """
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from gpuready.network.ports import Gid, Port

@@ -3,8 +3,6 @@
 ``^`` in front (before ``=``) excludes. A port number is optional. Source: NCCL's user guide.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gpuready.network.ports import Port

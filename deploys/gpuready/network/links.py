@@ -4,8 +4,6 @@ A port is paired with the port on the same network if each host has exactly one 
 name; else by order. Ports of other networks and iWARP ports take no part. Interfaces for TCP are paired alike.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ mlx5_1 also selects mlx5_10. Nodes without RDMA get the interface for TCP (:mod:
 user guide, environment variables.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

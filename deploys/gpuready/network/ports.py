@@ -4,8 +4,6 @@ Sources: Documentation/ABI/stable/sysfs-class-infiniband; drivers/infiniband/cor
 zeros, and its type and netdev answer EINVAL, so they are missing from the state), include/rdma/ib_verbs.h (node types).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address

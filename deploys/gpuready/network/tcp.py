@@ -10,8 +10,6 @@ NCCL_IB_DISABLE); NCCL's src/transport/net_ib (any active port with an Ethernet 
 too); PyTorch's documentation of torch.distributed (GLOO_SOCKET_IFNAME: a list of plain names).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network

@@ -4,8 +4,6 @@ Sources: PyTorch's documentation (torch_nccl_environment_variables); pytorch/pyt
 2.2, the old name is deprecated, but still read.
 """
 
-from __future__ import annotations
-
 VARIABLE = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 OLD_NAME = "NCCL_ASYNC_ERROR_HANDLING"
 DEFAULT = "3"

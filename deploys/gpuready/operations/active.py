@@ -1,7 +1,5 @@
 """Run the exec of the active checks. Its answers become ``state.active``, which the checks judge like other facts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyinfra.api.host import Host

@@ -4,8 +4,6 @@ It is called for every component on every host, in the same order, because pyinf
 position in the source. If nothing differs, the comparison is the only cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 from pyinfra.api.command import PyinfraCommand

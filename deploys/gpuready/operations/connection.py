@@ -5,8 +5,6 @@ for a jump host's. So gpuready writes an ssh_config(5) for each host. The first 
 policy, then the inventory's options, then the user's own configuration.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import hashlib

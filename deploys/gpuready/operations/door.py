@@ -3,8 +3,6 @@
 They give pyinfra the hosts of gpuready's inventory and the operations. The engine runs the same operations.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 from datetime import date

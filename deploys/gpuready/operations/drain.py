@@ -6,8 +6,6 @@ and a node that somebody else drained stays drained.
 Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output).
 """
 
-from __future__ import annotations
-
 import collections
 import os
 import re

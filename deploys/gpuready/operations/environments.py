@@ -4,8 +4,6 @@ The probe is the same for every spec, so it inspects only environments in which 
 all recorded wheels are as they were, there is no second exec.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Set
 

@@ -1,7 +1,5 @@
 """Deliver signals to the main greenlet, which waits for all others."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

@@ -4,8 +4,6 @@ paramiko's writer drops comments and markers, so this module edits the file line
 Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The lock ends with its session, and so when the controller or its connection end
 failure, so the session also sends a heartbeat. Without it, the node releases the lock.
 """
 
-from __future__ import annotations
-
 import functools
 import getpass
 import secrets

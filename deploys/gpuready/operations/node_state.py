@@ -1,7 +1,5 @@
 """Probe each host once over pyinfra's connection. Both phases and all operations read the same state and plan."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from gpuready.core.compare import Plan

@@ -1,7 +1,5 @@
 """Report each script that runs over a connection to an observer: its name, size and time, never its text."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The outcome of each component on a host, in its connector data for the engine; and how pyinfra learns of an error."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

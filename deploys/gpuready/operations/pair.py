@@ -1,7 +1,5 @@
 """Run one test between two nodes: start the server, wait until it listens, then run the client. Both have a limit."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

@@ -5,8 +5,6 @@ a system that shuts down still accepts it. The step only orders the reboot, so i
 Sources: random(4) for boot_id, systemctl(1) is-system-running, systemd-run(1).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator
 from typing import Any

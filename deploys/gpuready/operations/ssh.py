@@ -4,8 +4,6 @@ paramiko reads whatever a server sends, as fast as it arrives. Without a limit, 
 memory; without a pause, it could keep the greenlets of all other hosts from running.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -4,8 +4,6 @@ A step that must not be interrupted runs as a transient unit. If the connection 
 reconnects once and reads the unit's result from the node.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import uuid

@@ -1,7 +1,5 @@
 """Load the GPUs of one idle node (templates/stress, or DCGM's diagnostic). No setting of the node changes."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ SFTP would write as the login user, somewhere that user can write to; this way w
 byte. A copy that was cut goes on where it ended.
 """
 
-from __future__ import annotations
-
 import re
 
 import gevent

@@ -5,8 +5,6 @@ Both take what the report for people shows, the worst first, and no more than th
 format".
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

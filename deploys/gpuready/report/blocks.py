@@ -1,7 +1,5 @@
 """What many hosts have in common, shown once: equal diffs, verdicts and errors, each with its hosts."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

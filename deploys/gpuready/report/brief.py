@@ -1,7 +1,5 @@
 """The end of the report of many hosts: one line for hosts with the same outcome and cause, so that it fits a screen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gpuready.core.host_list import hostlist

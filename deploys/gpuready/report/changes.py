@@ -3,8 +3,6 @@
 Only hosts and findings that both runs judged are compared; what one of them has not is named as such.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any

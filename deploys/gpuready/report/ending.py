@@ -3,8 +3,6 @@
 It says "ready" only if a GPU check ran on every host. Without one, it only says that nothing was found wrong.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from gpuready.report import blocks, fabric

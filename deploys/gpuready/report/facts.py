@@ -1,7 +1,5 @@
 """What ``gpuready probe`` shows to people: a node in a few lines. Scripts take the state in the JSON."""
 
-from __future__ import annotations
-
 from gpuready.report.run import HostRun
 from gpuready.report.text import Painter, count
 from gpuready.state.model import Docker, NodeState, Unknown

@@ -5,8 +5,6 @@ it, which the legend says. A failed cell has a cross, one without proof a questi
 colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a browser shows under the pointer.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from statistics import median
 

@@ -3,8 +3,6 @@
 What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.core.check import DECIDE, UNDECIDED, Verdict

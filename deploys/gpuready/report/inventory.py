@@ -1,7 +1,5 @@
 """What an inventory says: its hosts, their groups, and where each value of their specs comes from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

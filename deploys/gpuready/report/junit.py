@@ -5,8 +5,6 @@ is not a failure. What was not checked is skipped, with the reason. Form: the sc
 GitLab and GitHub actions read, too.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any

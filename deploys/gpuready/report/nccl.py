@@ -1,7 +1,5 @@
 """``gpuready nccl`` for people, and as variables: settings once for all hosts that share them, ports, launch lines."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Apart from text.py, because ``--help`` needs no masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from gpuready.report.mask import mask_text

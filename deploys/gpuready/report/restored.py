@@ -4,8 +4,6 @@ The document is all there is: a node's state (but for ``probe``) and what a mend
 release does not know are ignored, as every reader of the document should.
 """
 
-from __future__ import annotations
-
 from ipaddress import ip_address, ip_interface
 from typing import Any
 

@@ -5,8 +5,6 @@ at all: then ``error`` says why and ``hosts`` is empty. The models are the docum
 :data:`Text` masks itself. Consumers should ignore keys that they do not know.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar
 

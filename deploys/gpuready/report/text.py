@@ -4,8 +4,6 @@ Whatever is printed for people goes through :func:`printable`, so a renderer joi
 are marked with a number that no node can know, until they are printed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """XML as text, of an element tree that was built from whatever nodes said."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 from gpuready.report.mask import mask_text

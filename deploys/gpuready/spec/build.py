@@ -4,8 +4,6 @@ A relative path starts at the inventory's directory, the one that holds ``group_
 each of its errors becomes a SpecError with the place, the value, what is allowed and the nearest match.
 """
 
-from __future__ import annotations
-
 import datetime
 import difflib
 from collections.abc import Callable, Collection, Iterator

@@ -4,8 +4,6 @@ In an editor with a YAML language server: ``# yaml-language-server: $schema=sche
 release does not support yet are left out. It is Draft 7, which those servers support best.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

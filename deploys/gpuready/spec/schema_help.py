@@ -1,7 +1,5 @@
 """Describe what a place in the spec allows; derived from the models, so that it is never out of date."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parse sizes in dockerd's notation. Source: RAMInBytes of docker/go-units (factor 1024)."""
 
-from __future__ import annotations
-
 import re
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(?:([kmgtp])i?)?b?", re.IGNORECASE)

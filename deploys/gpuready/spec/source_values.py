@@ -1,7 +1,5 @@
 """Values of an inventory that know the file and line they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn

@@ -5,8 +5,6 @@ Verify tests one node at a time; ``gpuready fabric`` tests pairs. Bandwidth is c
 reach 23.1 of 25 Gbit/s with an MTU of 1024, and 92 to 95 of 100 Gbit/s with 4096.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field

@@ -1,7 +1,5 @@
 """The time limits of templates/probe/active.sh.j2, and its parsed answers."""
 
-from __future__ import annotations
-
 from gpuready.core.facts import Answer, Unknown
 from gpuready.core.records import Records
 

@@ -1,7 +1,5 @@
 """The toolkit's systemd unit that generates the CDI spec: whether it owns the spec, and where it writes it."""
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core.versions import numbers

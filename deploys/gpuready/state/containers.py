@@ -1,7 +1,5 @@
 """Containers that a disruption would affect."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from gpuready.state.model import Container, Docker, NodeState

@@ -1,7 +1,5 @@
 """dockerd according to its files and its command line. Its own answers are in ``state.docker``."""
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core import json_document

@@ -1,7 +1,5 @@
 """The driver's libraries as the dynamic linker sees them: their directories and versions."""
 
-from __future__ import annotations
-
 import re
 
 from gpuready.state.model import NodeState, Unknown

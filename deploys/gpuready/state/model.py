@@ -4,8 +4,6 @@ A part that could not be read is an :class:`Unknown` with the reason. A part tha
 Nothing here judges; components and checks do.
 """
 
-from __future__ import annotations
-
 import re
 
 from pydantic import Field

@@ -5,8 +5,6 @@ bonds, bridges and VLANs; DEVTYPE in uevent; DRIVER in that of the hardware), ip
 and ipv6_route (hexadecimal, main table only), ssh(1) for SSH_CONNECTION.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Annotated

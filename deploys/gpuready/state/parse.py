@@ -3,8 +3,6 @@
 Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS, os-release(5).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

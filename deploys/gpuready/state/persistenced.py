@@ -1,7 +1,5 @@
 """The state of nvidia-persistenced, from systemd and the probe."""
 
-from __future__ import annotations
-
 from gpuready.state.model import NodeState
 
 PERSISTENCED = "nvidia-persistenced.service"

@@ -1,7 +1,5 @@
 """Render the probe's script. The same bytes go to every host."""
 
-from __future__ import annotations
-
 import functools
 
 from gpuready.components.rdma.spec import FAMILIES

@@ -4,8 +4,6 @@ plan and verify report it as unknown. A run that acts on the node (apply, fabric
 Source: org.freedesktop.systemd1(5) for a unit's Job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuready.state.model import NodeState, Unit, Unknown

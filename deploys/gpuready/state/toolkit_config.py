@@ -3,8 +3,6 @@
 Sources: api/config/v1 of the NVIDIA container toolkit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

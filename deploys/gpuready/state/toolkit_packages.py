@@ -1,7 +1,5 @@
 """The packages of the NVIDIA container toolkit, and which of them were installed before gpuready."""
 
-from __future__ import annotations
-
 from gpuready.core import ledger
 from gpuready.state.model import NodeState
 

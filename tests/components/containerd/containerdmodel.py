@@ -3,8 +3,6 @@
 The system tests ask the real ones; test_containerd_model.py beside this holds the model to answers that they gave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path

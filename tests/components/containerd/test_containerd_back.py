@@ -3,8 +3,6 @@
 What the user wrote since stays.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the components' cases take for containerd's answers, against answers that 1.6.20, 1.7.24 and 2.1.9 gave."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What ``gpuready remove`` makes of CRI-O's drop-in, by the record of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.crio.component import Crio

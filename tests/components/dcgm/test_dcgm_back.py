@@ -1,7 +1,5 @@
 """What ``remove`` does with DCGM: what gpuready installed goes, and what was there stays as it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.dcgm.component import RECORD, Dcgm, DcgmRemove

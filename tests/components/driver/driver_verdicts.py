@@ -1,7 +1,5 @@
 """The verdicts on where the driver came from, its packages and the next boot, as rows of test_checks.py's table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.driver.component import UNATTENDED

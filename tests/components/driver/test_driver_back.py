@@ -1,7 +1,5 @@
 """The way back of the driver's hold, and the steps of its installation that no case file can answer."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Generator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which packages a driver is installed as, whether apt would do only that, and what is refused before apt is asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

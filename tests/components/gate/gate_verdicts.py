@@ -1,7 +1,5 @@
 """Rows of test_checks.py for the gate: is it installed, and what does it say?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.gate.component import SCRIPT, wanted

@@ -4,8 +4,6 @@ The script's absolute paths lead to a directory of the test, whose files are tho
 says is a recorded nvidia-smi; dmesg and nvidia-smi that hang or fail are shell scripts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

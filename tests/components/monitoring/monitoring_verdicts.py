@@ -1,7 +1,5 @@
 """Rows of test_checks.py for the RDMA exporter: what systemd says of it, and what it answered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.monitoring.component import LINKS, SOCKET, wanted

@@ -1,7 +1,5 @@
 """The spec of the RDMA exporter, and where on the node its answer is asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.components.monitoring.component import scrape

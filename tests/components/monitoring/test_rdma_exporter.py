@@ -3,8 +3,6 @@
 Errors are real ones: some files of /sys and /proc answer a read with EINVAL, EOPNOTSUPP or EIO.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

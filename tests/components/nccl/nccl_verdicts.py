@@ -1,7 +1,5 @@
 """The verdicts of the checks on NCCL: id, status, node, spec, part of the summary. test_checks.py holds them to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.state.model import NodeState

@@ -1,7 +1,5 @@
 """/etc/nccl.conf: read as NCCL reads it, written so that the user's lines stay."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

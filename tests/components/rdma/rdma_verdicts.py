@@ -1,7 +1,5 @@
 """The verdicts of the RDMA checks, as rows of test_checks.py's table; sysfs as rxe, mlx5 and irdma show it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.rdma.conf import OPERATOR

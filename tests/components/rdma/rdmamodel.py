@@ -1,7 +1,5 @@
 """What the rdma component's steps leave behind, for closing.py: the kernel, apt and GRUB in as few words as will do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What modprobe.d and the command line amount to for ib_core, and what the checks of RDMA say beyond their verdict."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The way back of the rdma component: what is ours goes, and the running mode is owed until it is back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.rdma.component import CAME, GRUBBY, OURS, Rdma, SetOption, SetPackages, SwitchMode

@@ -1,7 +1,5 @@
 """Rows of test_checks.py for the run on the node itself: what it told, and whether that still holds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts of the run on the node itself, alone: what it writes is JSON, whom it waits for, and that the hook is cheap."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -4,8 +4,6 @@
 place and the reason, or apt is given the good key alone: then ``refused`` is empty.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import zlib

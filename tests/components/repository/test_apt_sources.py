@@ -1,7 +1,5 @@
 """apt's source files, both formats: whose entries go, and that nothing else of the file changes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

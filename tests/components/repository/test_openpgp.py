@@ -1,7 +1,5 @@
 """Key files: one certificate is read as gpg reads it and written anew; all else is refused with the place."""
 
-from __future__ import annotations
-
 import base64
 import re
 import time

@@ -1,7 +1,5 @@
 """Whose the toolkit is, by each mark that its owner leaves on a node. The words of the spec are in owners.yaml."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """As whom an environment's Python is run, by the shell functions that decide it, on real files of several owners."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

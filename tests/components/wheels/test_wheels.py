@@ -1,7 +1,5 @@
 """Wheels as they are read here, environments as they are asked there, and what goes into the spec of both."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ What pip installs of them works: a module ``torch`` that knows its version, CUDA
 tells one build from another of the same version.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import struct

@@ -1,7 +1,5 @@
 """What the steps of the wheels component leave behind, for closing.py: pip and the records in few words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpuready.components.wheels.component import CopyWheel, InstallWheel, RemoveWheel

@@ -4,8 +4,6 @@ Importing ansible-core costs most of a second, so this process does it once and 
 answer comes from a pristine, real ``ansible-inventory``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Nodes for the unit tests of attach: what a test machine answered, and RDMA devices as sysfs has them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Giving devices to containers: what is read, what is decided, what is refused, and what the way back is."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The verdicts of the check of images, for test_checks.py: id, status, node, spec, part of the summary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.core.facts import Answer

@@ -1,7 +1,5 @@
 """Container images made by hand: libraries with a real ELF note, layers, docker-save archives, OCI layouts."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Images read without running them: layers, links, notes; and archives that somebody made to do harm."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shutil

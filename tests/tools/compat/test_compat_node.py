@@ -1,7 +1,5 @@
 """What the script told of images on a node, and the check that judges them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import replace

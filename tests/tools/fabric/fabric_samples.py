@@ -1,7 +1,5 @@
 """Ports, and findings of every status, for the tests of what the fabric's reports say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from ipaddress import ip_address
 

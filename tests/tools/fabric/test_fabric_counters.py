@@ -1,7 +1,5 @@
 """The proof: what a port's counters must have gained, by the counters that its driver has."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuready.tools.fabric.counters import Moved, Snapshot, judge, read

@@ -1,7 +1,5 @@
 """What the tools print: recorded between E810s with A100s (IIJ), on H200s, and between VMs over soft RoCE."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rounds by property: who is to meet meets once, and no host is in two pairs at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

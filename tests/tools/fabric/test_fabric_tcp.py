@@ -1,7 +1,5 @@
 """The tests over TCP: what the tools print, the verdict, the links, and which tests a run has."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -4,8 +4,6 @@ The texts of ranks and torchrun are from three test machines with Debian's PyTor
 up in their form.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from pathlib import Path

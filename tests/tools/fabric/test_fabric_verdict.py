@@ -1,7 +1,5 @@
 """From what both ends said to a finding: a figure counts only with its proof, and a failure says what to do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Builders for JSON schemas of what other systems accept."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ default is in data/dcgm-metrics.txt. That a real Prometheus takes every expressi
 tests/system/test_exporter.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 kubernetes-validate has the API's own schemas.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

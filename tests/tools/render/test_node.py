@@ -4,8 +4,6 @@ What scontrol answers is recorded from a real Slurm 24.11.5 (slurmctld and slurm
 program was seen to drain: as a prolog, as the health check at slurmd's start, and with slurmctld gone.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

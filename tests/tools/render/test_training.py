@@ -1,7 +1,5 @@
 """The example of training, and what launches it: the script compiles, the objects and scripts are valid."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

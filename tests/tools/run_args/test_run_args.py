@@ -1,7 +1,5 @@
 """What a container is started with: each node's options, and a job of Google Cloud's Batch against its API's fields."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``gpuready status``: the record that an apply leaves on a node, and what is made of it, whatever it says."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -4,8 +4,6 @@ Sources: modules.dep(5), modinfo(8) (``license`` shows the open module: Dual MIT
 the Boot Loader Specification, kernel_lockdown(7). Nothing here judges.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ driver was loaded. Formats: the driver's ``NVRM: Xid (PCI:0000:05:00): 79, ...``
 the bus.`` is an Xid 79 that has no such line of its own.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpuready.core.facts import Facts

@@ -1,7 +1,5 @@
 """Leftovers of a driver update on a running node, as templates/lib/leftovers.sh.j2 finds them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@ Sources: nvidia-smi(1); the output of driver 580 on two H200; for NVLink 5 the n
 ``FEC Errors - N`` counts codewords with N corrected symbols, N from 0. It does not count errors and is ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Plan how a device and its interface move into a container, or refuse. Pure."""
 
-from __future__ import annotations
-
 from gpuready.core.component import Change
 from gpuready.core.errors import RefusedError
 from gpuready.tools.attach import notes, place, refusals

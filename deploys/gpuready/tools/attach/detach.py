@@ -1,7 +1,5 @@
 """Plan how a device and its interface move back to the host, also if the container has ended. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gpuready.core.component import Change

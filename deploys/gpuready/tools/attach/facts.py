@@ -1,7 +1,5 @@
 """Parse what templates/tools/attach/look.sh.j2 reads of a node: network namespaces, containers and records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

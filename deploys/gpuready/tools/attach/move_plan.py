@@ -1,7 +1,5 @@
 """The request of the command line, and the plan of one move on one node."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar

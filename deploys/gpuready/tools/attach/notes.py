@@ -1,7 +1,5 @@
 """Notes for the user about a move: what the container lacks, and what happens to the interface later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from gpuready.tools.attach.facts import Found, Look

@@ -3,8 +3,6 @@
 This is read from the node. The record only helps to recognise an interface that was renamed.
 """
 
-from __future__ import annotations
-
 from gpuready.core.errors import RefusedError
 from gpuready.tools.attach.facts import Found, Look, Space
 from gpuready.tools.attach.move_plan import HOST

@@ -3,8 +3,6 @@
 Each is one file in :data:`FOLDER`, written before the first move: after an interrupted run, detach still works.
 """
 
-from __future__ import annotations
-
 from gpuready.core.facts import Facts
 from gpuready.tools.attach.netdev import Interface
 

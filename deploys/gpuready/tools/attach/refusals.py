@@ -4,8 +4,6 @@ The kernel moves an RDMA device only in exclusive mode, and only if its driver c
 ib_device_set_netns_put in drivers/infiniband/core/device.c).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Report what is attached on a node, for the result document: from the namespaces, not only from the records."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The answer to "will this image run here?": the image, the prediction, and the fixes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Sources: OCI image specification (image layout, index, manifest); the Docker Image Specification v1.2 (manifest.json).
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import posixpath

@@ -3,8 +3,6 @@
 Sources: :mod:`gpuready.tools.compat` (NVIDIA's CUDA Compatibility guide, the container toolkit's code).
 """
 
-from __future__ import annotations
-
 from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.core.versions import numbers

@@ -3,8 +3,6 @@
 Order: first the driver, which helps all images, then a setting, then the image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

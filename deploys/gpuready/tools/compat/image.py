@@ -1,7 +1,5 @@
 """Find the facts of an image for the predictor: its CUDA, its NVIDIA_REQUIRE_* conditions and its libcudas."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping

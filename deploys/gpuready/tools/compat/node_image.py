@@ -1,7 +1,5 @@
 """Parse what templates/tools/compat/images.sh.j2 prints about an image: its configuration, pieces of its libcudas."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import tempfile

@@ -4,8 +4,6 @@ Sources: ``readelf -p .note.cuda.fwd_compatibility libcuda.so.X``; cmd/nvidia-cd
 toolkit.
 """
 
-from __future__ import annotations
-
 from typing import Any, BinaryIO
 
 from gpuready.core.documents import read_json

@@ -4,8 +4,6 @@ Sources: perftest's man pages and README, rping(1), NCCL's environment variables
 env:// rendezvous. The server's port is not here: the node chooses a free one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gpuready.network.links import End

@@ -6,8 +6,6 @@ change. A netdev's byte counters help only if they exclude RDMA, as those of mlx
 itself, and netdevs of irdma, bnxt_re and others count differently in different releases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ and doc/PERFORMANCE.md. A missing row gives None: the exit status alone proves n
 in the middle).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

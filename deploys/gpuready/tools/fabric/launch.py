@@ -7,8 +7,6 @@ Sources: PyTorch's documentation of torchrun (static rendezvous); ip-sysctl.rst 
 the ephemeral ports of Linux.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

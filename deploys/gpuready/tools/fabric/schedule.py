@@ -4,8 +4,6 @@
 hosts, so that each host meets N different ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ as large as the interface allows. tcp_bw is iperf3 with one stream and with eigh
 Sources: ping(8), iperf3(1) and its JSON, bash(1) (/dev/tcp), ip-sysctl.rst (ephemeral ports), torchrun's default port.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

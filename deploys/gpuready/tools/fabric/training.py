@@ -8,8 +8,6 @@ Sources: PyTorch's documentation of torchrun (static rendezvous, --no-python) an
 (GLOO_SOCKET_IFNAME).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

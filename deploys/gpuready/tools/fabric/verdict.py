@@ -5,8 +5,6 @@ test that fell back to TCP, or has no suitable counters, does not pass. The mean
 sources of perftest and rping, and from NCCL's networking troubleshooting.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 

@@ -5,8 +5,6 @@ packages wait for that end, and would wait in vain inside of it.
 Sources: cloud-init's reference (write_files, runcmd), systemd-run(1).
 """
 
-from __future__ import annotations
-
 import json
 
 import yaml

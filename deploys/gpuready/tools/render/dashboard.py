@@ -6,8 +6,6 @@ different names, so a curve uses the first one that a port has (``or``). Sources
 NVLink is a rate in MB/s, and that of PCIe one in KB/s (dcgm-exporter issues 354 and 658).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

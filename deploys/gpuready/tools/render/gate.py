@@ -8,8 +8,6 @@ Sources: slurm.conf(5), Slurm's guide to prologs and epilogs, slurmd's run_scrip
 docs/custom_plugin_monitor.md and pkg/custompluginmonitor.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuready.components.gate.component import LIMIT, SCRIPT

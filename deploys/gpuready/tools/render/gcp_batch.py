@@ -11,8 +11,6 @@ Compute Engine's on GPU machine types; triton pull request 2582 (TRITON_LIBCUDA_
 torchrun; the NVIDIA Container Toolkit's installation guide (apt).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

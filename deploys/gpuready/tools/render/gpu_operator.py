@@ -7,8 +7,6 @@ cdi.enabled, operator.runtimeClass, driver.rdma.enabled) and "Container Device I
 since v25.10.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ guide (handler nvidia), the NetworkAttachmentDefinition specification 1.3 and Mu
 plugins host-device and whereabouts, k8s-rdma-shared-dev-plugin (resource names).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

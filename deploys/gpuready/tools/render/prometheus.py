@@ -3,8 +3,6 @@
 The ports are dcgm-exporter's and node_exporter's defaults.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpuready.components.monitoring.spec import address

@@ -9,8 +9,6 @@ RANK, MASTER_ADDR and MASTER_PORT; without nprocPerNode, WORLD_SIZE counts pods)
 ``runai training pytorch submit``, v2.24 to v3.0 (the master's GPUs, resources and variables have flags of their own).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Sources: docker run's reference; the NVIDIA Container Toolkit's guide (NVIDIA_VI
 PyTorch's documentation (workers share tensors through /dev/shm); ibv_reg_mr(3) (locked memory).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass

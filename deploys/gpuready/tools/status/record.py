@@ -5,8 +5,6 @@
 What a record says is the node's word: it is bounded, and parsed strictly.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What ``gpuready status`` reports of a node: its record, and what has changed since. Pure: it renders one probe."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Literal
