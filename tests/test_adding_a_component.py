@@ -23,6 +23,7 @@ COPIED = (
     "tests/network",
     "tests/data",
     "tests/command.py",
+    "tests/lab",
     "tests/conftest.py",
 )
 
