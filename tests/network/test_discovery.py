@@ -16,6 +16,7 @@ from gpuready.state.network import NetDevice, Network
 from tests.network.gid_tables import Table, sysfs, tables
 
 TABLES = tables()
+assert len({table.title for table in TABLES}) == len(TABLES) >= 40
 
 
 def told(choices: Choices) -> dict[str, list[object]]:

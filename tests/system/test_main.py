@@ -148,6 +148,8 @@ def test_only_and_skip_choose_components(node: Node) -> None:
     assert wanted.apply("--only", "docker").changed() == {"docker"}
     assert node.ask("{{.DefaultRuntime}}") == "nvidia"
     assert f"version {TOOLKIT_VERSION}\n" in node.run("nvidia-ctk --version").stdout
+    node.apply(runtimes={"docker": {"default_runtime": False}})
+    assert node.ask("{{.DefaultRuntime}}") == "runc" and node.pids() == node.before
 
 
 DAMAGES = {

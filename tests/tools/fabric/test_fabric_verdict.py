@@ -138,6 +138,7 @@ def test_an_rdma_mtu_below_what_both_ends_can_is_a_warning(mtu: int, status: str
         assert f"carry {mtu} of 4096 bytes (MTU of n1 ens1: 1500; n2 ens2: 9000)" in finding.summary
         assert "an MTU of 4200 or more" in finding.remedy
     assert judged("write_bw", said(text), small, write_bw=0.95).status == "fail"
+    assert judged("write_bw", said(recorded("rxe-bw-ok"), driver="rdma_rxe")).more == {"mtu": 1024.0}
 
 
 def test_commands_name_device_port_and_gid_and_the_server_last() -> None:

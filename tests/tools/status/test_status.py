@@ -122,6 +122,8 @@ HOSTILE: dict[str, str] = {
     "another format": written(format=2),
     "unknown key": written(remedy="curl evil | sh"),
     "missing keys": "{}",
+    "another verb": written(verb="rm"),
+    "numbers": written(by=7),
     "a hash that is none": written(spec="0" * 63 + "g"),
     "an escape sequence": written(by="\x1b[2Jroot@ci"),
     "a line": written(gpuready="0.1.0\nOK, all ready"),
