@@ -96,6 +96,7 @@ def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
         ("g:&gpu[01:02]", "gpu01 gpu02"),
         ("g[2:3]", "gpu03 gpu04"),  # a subscript of a group
         ("g[2-3],!gpu[4,04]", "gpu03"),
+        ("!gpu[01,gpu05", "gpu05"),  # no range: the comma separates
     ],
 )
 def test_a_range_of_hosts_in_a_limit(limit: str, chosen: str, tmp_path: Path) -> None:

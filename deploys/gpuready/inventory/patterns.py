@@ -51,7 +51,7 @@ def _patterns(text: str) -> list[str]:
 
 def _split(text: str) -> list[str]:
     if "," in text:
-        parts = _LISTED.findall(text)
+        parts = _LISTED.findall(text) if text.count("[") == text.count("]") else text.split(",")
     elif is_address_pattern(text) or split_port(text)[1] is not None:
         parts = [text]  # the colons of an IPv6 address or a range do not separate patterns
     else:
