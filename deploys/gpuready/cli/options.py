@@ -104,7 +104,7 @@ _HOSTS = (
                  "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Repeatable.",
                  **_environment("INVENTORY")),
     click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns,
-                 help="Only these hosts: name, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
+                 help="Only these hosts: name, range, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
     click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
                  help="Value of the spec for all chosen hosts; overrides the inventory: hardware.gpus=8. Repeatable.",
                  **_environment("EXTRA_VARS")),
