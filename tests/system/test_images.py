@@ -56,7 +56,7 @@ def nothing_left(node: Host, script: str) -> Iterator[None]:
 
 
 def compat(node: Host, *words: str, gpu: str = "NVIDIA H100", **spec: Any) -> tuple[dict[str, dict[str, Any]], Result]:
-    """What is said of each image, for that GPU under an older driver, and the run."""
+    """The answer for each image on a node with that GPU and an older driver, and the run."""
     done = node.call("compat", "--driver", "570.211.01", "--gpu", gpu, *words, code=None, **spec)
     return {item["image"]: item for item in done.host()["images"]}, done
 

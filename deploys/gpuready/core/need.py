@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from gpuready.core.check import EndCheck, skip
+from gpuready.core.check import EndCheck, skip, unknown
 from gpuready.core.component import NotComparable
 from gpuready.core.facts import Answer
 from gpuready.state.model import NodeState, Unknown
@@ -19,7 +19,10 @@ def value(found: T | Unknown) -> T:
 
 def answer(state: NodeState, question: str, otherwise: str = "not checked") -> Answer:
     """Return what the second exec printed for a question. Without it, the check is unknown (``otherwise``: why)."""
-    return value(state.active.get(question, Unknown(unknown=otherwise)))
+    found = state.active.get(question, Unknown(unknown=otherwise))
+    if isinstance(found, Unknown):
+        raise EndCheck(unknown(found.unknown))
+    return found
 
 
 def driver(state: NodeState) -> str:

@@ -6,7 +6,6 @@ counted error); AWS's notes on NVLink 5 for the names of its counters.
 
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.component import NotComparable
 from gpuready.gpu.facts.links import Links, links, matrix
 from gpuready.gpu.gpus import RESET, ROOTS, check
 from gpuready.gpu.nvswitch import switched
@@ -109,7 +108,7 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
     evidence = f"{len(broken)} of {len(found)} pairs"
     try:
         joined = _links(state)
-    except (EndCheck, NotComparable):  # without NVLink
+    except EndCheck:  # without NVLink
         joined = {}
     if all(n in joined and joined[n].up for pair in broken for n in pair):
         return fail(summary, evidence=evidence)

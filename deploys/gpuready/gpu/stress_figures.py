@@ -223,7 +223,7 @@ def _number(value: Any) -> float | None:
 
 
 def dicts(value: Any) -> list[Mapping[str, Any]]:
-    """The mappings of a list; none if it is no list."""
+    """Return the mappings in a list; an empty list for any other value."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

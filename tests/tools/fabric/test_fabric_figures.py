@@ -21,7 +21,7 @@ WARNED = " #bytes #iterations\nConflicting CPU frequency values detected: 2200.0
 LATENCY = " 64      1000       3.11       9.02      3.20   \t     3.25      \t0.20   \t\t3.90    \t\t9.02\n"
 ODD = " 64      1000    -493.27         284326.67      3.20  \t       3.25     \t-nan\t\t3.90 \t\t-1.00"
 UNCHECKED = "  8  2  float  sum  -1  1e+05  0.00  0.00  N/A  11.2 0.00 0.00 N/A\n"
-#: torch's all-reduce is told in the columns of nccl-tests: tools/fabric/all_reduce.py.j2 on two H200s, held to sockets
+#: torch's all-reduce, printed in the columns of nccl-tests: tools/fabric/all_reduce.py.j2 on two H200s, held to sockets
 #: (NCCL 2.28.9). Its log has a NET/IB line, too.
 SOCKETS = recorded("all_reduce-sockets.txt")
 
