@@ -251,6 +251,15 @@ VERDICTS: list[Row] = [
     skips("driver.loaded", "no NVIDIA GPU"),
     skips("driver.loaded", "no NVIDIA GPU", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)})),
     skips("driver.loaded", "hardware.gpus: none", state({"pci": (GPU,)}), WITHOUT_GPUS),
+    # driver.floor
+    passes("driver.floor", "580.178.04 has all fixes", state({"proc_version": "580.178.04"})),
+    passes("driver.floor", "580.179 has all fixes", state({"proc_version": "580.179"})),
+    warns("driver.floor", "580.178.04 fixes them", state({"proc_version": "580.159.04"})),
+    warns("driver.floor", "branch 570 gets no security updates", state({"proc_version": "570.211.01"})),
+    warns("driver.floor", "535.309.01 fixes them", state({"proc_version": "535.261.03"})),
+    warns("driver.floor", "branch 535 gets no security updates", state({"proc_version": "535.309.01"})),
+    skips("driver.floor", "no security bulletin for branch 620", state({"proc_version": "620.10"})),
+    skips("driver.floor", "no nvidia module"),
     # driver.match
     skips("driver.match", "no nvidia module"),
     is_unknown("driver.match", "could not be read", state(LOADED, linker=UNREADABLE)),
@@ -603,6 +612,7 @@ def test_one_fault_of_a_gpu_fails_one_check(
     found = run_checks(CATALOGUE, spec(**blocks), node, "n1", active=False, today=TODAY)
     concerned = {j.check.id: j.verdict.status for j in found if j.check.id.startswith(("gpu.", "driver."))}
     concerned.pop("gpu.count")  # the spec does not say how many there are
+    concerned.pop("driver.floor")  # the recorded driver is old
     assert {each: s for each, s in concerned.items() if s not in ("pass", "skip")} == {id: status}
 
 
@@ -627,6 +637,7 @@ def test_a_silent_nvidia_smi_fails_one_check(why: str, root: str, status: str) -
         node = node.model_copy(update={"linker": linker(LIB, libs={LIB: "/x/libcuda.so.535.1.2"})})
     judged = run_checks(CATALOGUE, spec(hardware={"nvswitch": True}), node, "n", active=False, today=TODAY)
     found = {j.check.id: j.verdict for j in judged if j.check.id.startswith(("gpu.", "driver."))}
+    assert found.pop("driver.floor").status == "warn"  # the recorded driver is old
     assert {id: v.status for id, v in found.items() if v.status not in ("pass", "skip")} == {
         root: status,
         "gpu.count": "unknown",
@@ -742,7 +753,7 @@ def test_which_checks_are_skipped_without_a_gpu() -> None:
     found = run_checks(CATALOGUE, spec(hardware={"gpus": "none"}), h200(), "n", active=True, today=TODAY)
     skipped = {j.check.id for j in found if j.verdict == skip("hardware.gpus: none")}
     assert skipped == {
-        *("driver.loaded", "driver.match", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
+        *("driver.loaded", "driver.match", "driver.floor", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
         *(id for id in IDS if id.startswith("gpu.")),
         *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes")),
         *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "containerd.cdi", "crio.cdi"),

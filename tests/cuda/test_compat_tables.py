@@ -57,8 +57,24 @@ def test_the_matrix_only_loses_a_branch_when_it_reaches_its_own_cuda() -> None:
 
 
 def test_support_ends_in_the_future_of_the_data() -> None:
-    assert tables.supported_until() == {580: "2028-06", 595: "2027-03"}
+    assert tables.supported_until() == {580: "2028-06", 595: "2027-03", 620: "2029-09"}
     assert all(re.fullmatch(r"20\d\d-\d\d", month) for month in tables.supported_until().values())
+
+
+def test_a_security_floor_is_a_release_of_its_branch() -> None:
+    assert all(floor[0] == branch for branch, floor in tables.security_floors().items())
+    assert {b for b in tables.supported_until() if b in tables.branches()} <= set(tables.security_floors())
+
+
+@pytest.mark.parametrize(
+    ("id", "architecture"),
+    [
+        (0x2901, "Blackwell"), (0x2941, "Blackwell"), (0x2B85, "Blackwell"), (0x2E12, "Blackwell"),
+        (0x3182, "Blackwell"), (0x31C2, "Blackwell"), (0x3041, ""), (0x307F, ""), (0x3200, ""),
+    ],
+)  # fmt: skip
+def test_rubin_is_not_blackwell(id: int, architecture: str) -> None:
+    assert tables.device(id).architecture == architecture
 
 
 @pytest.mark.parametrize(

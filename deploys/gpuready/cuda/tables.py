@@ -89,6 +89,12 @@ def supported_until() -> dict[int, str]:
     return {int(b): str(month) for b, month in sorted(_load("branches")["supported_until"].items()) if month >= today}
 
 
+@functools.cache
+def security_floors() -> dict[int, Version]:
+    """Driver branch -> its first release with all fixes of NVIDIA's security bulletins (ended: the last one named)."""
+    return {int(branch): numbers(release) for branch, release in sorted(_load("branches")["security"].items())}
+
+
 # --- forward compatibility ----------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ _WORDS = {
     "driver.held": "no automatic update replaces the driver",
     "driver.loaded": "the kernel module nvidia is loaded",
     "driver.match": "module and libraries have one version",
+    "driver.floor": "the driver has all known security fixes",
     "driver.nodes": "the device nodes exist",
     "driver.nextboot": "the kernel of the next boot has an nvidia module",
     "driver.nouveau": "nouveau does not hold the GPUs",

@@ -3,7 +3,7 @@
 A faulty update of the kernel or the driver shows only after a reboot. The checks of the next boot find it before that.
 Sources: dpkg's Maintainer and rpm's Vendor, nvidia-installer's README, unattended-upgrade(8); /proc/driver/nvidia (the
 driver's README, "proc interface", "Known Issues"), nvidia-smi -q -x, modinfo(8); dkms(8), kernel_lockdown(7),
-update-initramfs(8).
+update-initramfs(8); cuda/data/branches.yaml for security fixes.
 """
 
 import re
@@ -11,6 +11,8 @@ import re
 from gpuready.components.driver import next_boot, packages
 from gpuready.core import need
 from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
+from gpuready.core.versions import driver, leading
+from gpuready.cuda import tables
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
 from gpuready.state.model import NodeState, Package, Unknown
@@ -85,6 +87,25 @@ def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
         seen = ", ".join(line.split()[0] for line in state.driver.pci) or "in /proc"
         return fail("a GPU is on the bus, but no nvidia module is loaded", evidence=f"PCI: {seen}")
     return skip("no NVIDIA GPU on this node")
+
+
+def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
+    loaded = need.driver(state)
+    if not (release := leading(loaded, 4)):
+        return unknown(f"{loaded!r} is not a version of a driver")
+    branch, floors, until = release[0], tables.security_floors(), tables.supported_until()
+    if branch > max(floors):
+        return skip(f"no security bulletin for branch {branch} was known on {tables.dated('branches')[0]}")
+    floor = floors.get(branch)
+    if floor is not None and release < floor:
+        return warn(f"{loaded} has known security faults; {driver(floor)} fixes them")
+    if branch not in until and branch < max(until):
+        return warn(f"branch {branch} gets no security updates any more", _supported(until))
+    return passed(f"{loaded} has all fixes that were known on {tables.dated('branches')[0]}")
+
+
+def _supported(until: dict[int, str]) -> str:
+    return "update to a supported branch: " + ", ".join(f"{branch} (until {month})" for branch, month in until.items())
 
 
 def _match(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -291,6 +312,17 @@ CHECKS = (
         "cat /proc/driver/nvidia/version; ldconfig -p | grep -E 'libcuda|libnvidia-ml'; modinfo -F version nvidia",
         "drain the node and reboot it (or reload the modules); remove leftovers of another driver and run ldconfig",
         _match,
+        gpu=True,
+        after=("driver.loaded",),
+    ),
+    Check(
+        "driver.floor",
+        Level.effective,
+        "Older drivers let a local user, also one in a container, become root on the node or read other users' memory. "
+        "NVIDIA fixes this in new releases of the supported branches only.",
+        "cat /proc/driver/nvidia/version",
+        "update the driver within its branch: driver: {policy: install, version: ...} in the spec, then apply",
+        _floor,
         gpu=True,
         after=("driver.loaded",),
     ),
