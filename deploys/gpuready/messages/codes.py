@@ -143,6 +143,8 @@ _XIDS = {
     165: "power smoothing: no lifetime is left", 166: "NVLink traffic before its encryption was set up",
     167: "fatal PCIe timeout", 168: "errors in write-protected memory", 169: "SEC2 micro-controller halt",
     170: "NVLink interrupt in confidential computing", 171: "uncorrectable DRAM error", 172: "uncorrectable SRAM error",
+    173: "fatal error of the C2C link", 174: "GPU process ended without a message", 175: "memory subsystem error",
+    176: "corrected PCIe errors",
 }  # fmt: skip
 #: Causes of the Xids that are seen most. Of the others, the name and the action are shown.
 _XID_CAUSES = {
@@ -170,6 +172,7 @@ _XID_CAUSES = {
     168: "Write-protected memory had errors, and ECC is off, so the GPU cannot replace the bad rows.",
     171: "DRAM of the GPU had an error that ECC cannot correct.",
     172: "SRAM of the GPU had an error that ECC cannot correct.",
+    173: "The link between CPU and GPU (C2C) failed.",
 }  # fmt: skip
 _XID_PROGRAM = (
     "look for the fault in the program, and restart it; if several programs fail like this on one GPU, drain the node "
@@ -180,7 +183,7 @@ _XID_CHECKS = {
     48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
     94: ("gpu.remap", "gpu.ecc"), 95: ("gpu.remap", "gpu.ecc"), 119: ("driver.firmware", "gpu.answers"),
     120: ("driver.firmware", "gpu.answers"), 140: ("gpu.remap", "gpu.ecc"), 154: ("gpu.recovery",),
-    171: ("gpu.remap", "gpu.ecc"), 172: ("gpu.ecc",),
+    171: ("gpu.remap", "gpu.ecc"), 172: ("gpu.ecc",), 175: ("gpu.remap", "gpu.ecc"), 176: ("gpu.pcie",),
     **dict.fromkeys((74, *range(144, 151)), ("gpu.nvlink", "gpu.nvlink_errors")),
 }  # fmt: skip
 
