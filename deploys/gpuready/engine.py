@@ -35,7 +35,7 @@ from gpuready.core.rollout import Member, Rollout
 from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock, ssh
-from gpuready.operations.connection import explain, forget_host_keys, host_data
+from gpuready.operations.connection import explain, host_data
 from gpuready.operations.interrupts import signals_to_main
 from gpuready.operations.node_state import (
     ALLOWED,
@@ -280,7 +280,6 @@ class Engine:
         """Reopen connections that were closed or broke while the host waited; return the hosts with a connection."""
         closed = [host for host in hosts if not is_up(host)]
         if closed:
-            forget_host_keys()
             self._each(self._connect, closed)
         for host in hosts:
             run = self._runs[host.name]

@@ -143,10 +143,10 @@ def test_unreachable_is_4(tmp_path: Path, exits: Exits) -> None:
 def test_where_to_ask_follows_the_ssh_configuration(tmp_path: Path) -> None:
     config = "Host gpu*\n  HostName 10.0.0.9\n  Port 2200\n  UserKnownHostsFile /k /l\nHost far\n  ProxyJump bastion\n"
     found = target(Connection("gpu01", config=config))
-    assert (found.name, found.known_hosts) == ("[10.0.0.9]:2200", Path("/k"))
+    assert (found.name, found.known_hosts) == ("[10.0.0.9]:2200", (Path("/k"), Path("/l")))
     assert target(Connection("gpu01", port=22, config=config)).name == "10.0.0.9"
     own = Connection("gpu01", config=config, options=(("UserKnownHostsFile", "/mine"),))
-    assert target(own).known_hosts == Path("/mine")
+    assert target(own).known_hosts == (Path("/mine"),)
     for behind in (Connection("far", config=config), Connection("x", jump="bastion")):
         with pytest.raises(UnreachableError, match="behind bastion"):
             target(behind)

@@ -13,6 +13,7 @@ import paramiko
 from gpuready.core.errors import UnreachableError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.hosts import Connection
+from gpuready.operations.knownhosts import KnownHosts
 from gpuready.operations.ssh import BoundedSocket
 
 _TIMEOUT = 15.0
@@ -24,7 +25,8 @@ class Target:
 
     address: str
     port: int
-    known_hosts: Path
+    known_hosts: tuple[Path, ...]
+    """The files; the first one gets new keys."""
 
     @property
     def name(self) -> str:
@@ -45,7 +47,7 @@ def target(connection: Connection) -> Target:
             remedy=f"compare the fingerprint there, then store it: ssh {jump} ssh-keyscan -p {port} {address}",
         )
     files = options.get("userknownhostsfile") or found.get("userknownhostsfile") or "~/.ssh/known_hosts"
-    return Target(address, port, Path(files.split()[0]).expanduser())
+    return Target(address, port, tuple(Path(file).expanduser() for file in files.split()))
 
 
 def _ssh_config(connection: Connection) -> dict[str, str]:
@@ -57,13 +59,13 @@ def _ssh_config(connection: Connection) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def fetch(where: Target, known: list[str]) -> paramiko.PKey:
-    """The key that the host shows; of a type in ``known`` if it has one, so that a known key is recognised."""
+def fetch(where: Target, known: KnownHosts) -> paramiko.PKey:
+    """The key that the host shows; of a kind that ``known`` can judge, if it has one."""
     try:
         with socket.create_connection((where.address, where.port), timeout=_TIMEOUT) as sock:
             transport = paramiko.Transport(BoundedSocket(sock))  # type: ignore[arg-type]
             try:
-                _prefer(transport, known)
+                known.prepare(transport, where.name)
                 transport.start_client(timeout=_TIMEOUT)
                 return transport.get_remote_server_key()
             finally:
@@ -71,16 +73,3 @@ def fetch(where: Target, known: list[str]) -> paramiko.PKey:
     except (OSError, EOFError, paramiko.SSHException) as e:
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
         raise UnreachableError(f"{where.name}: {reason}", remedy="is it up, and is the address right?") from None
-
-
-def _prefer(transport: paramiko.Transport, known: list[str]) -> None:
-    security = transport.get_security_options()
-    types = list(security.key_types)
-    wanted = [kind for kind in types if _family(kind) in known]
-    if wanted:
-        security.key_types = [*wanted, *(kind for kind in types if kind not in wanted)]
-
-
-def _family(kind: str) -> str:
-    """rsa-sha2-512 is a signature of an ssh-rsa key."""
-    return "ssh-rsa" if kind.startswith("rsa-sha2-") else kind

@@ -17,7 +17,7 @@ from gpuready.cli.sink import say
 from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
-from gpuready.operations.knownhosts import KnownHosts
+from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 from gpuready.report.page import problem
 from gpuready.report.text import count
 
@@ -42,14 +42,14 @@ class Offer:
     host: str
     where: Target | None = None
     key: PKey | None = None
-    status: str = ""
+    judgement: Judgement | None = None
     error: GpureadyError | None = None
 
 
 @click.command("trust", cls=HostVerb, help=_HELP)
 @hosts
 @click.option("-y", "--yes", is_flag=True, help="Store the keys without asking. Required without a terminal.")
-@click.option("--replace", is_flag=True, help="Replace keys that have changed.")
+@click.option("--replace", is_flag=True, help="Replace keys that have changed, or whose certificate is not valid.")
 def command(yes: bool, replace: bool, **given: Any) -> int:
     """The exit code: 4 if a host is unreachable or its key has changed, 7 if you did not confirm."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -61,8 +61,9 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
         offers = list(pool.map(_offer, found.entries))
     for line in _table(offers):
         say(line)
-    wanted = [o for o in offers if o.status == "new" or (o.status == "CHANGED" and replace)]
-    refused = [o for o in offers if o.status == "REVOKED" or (o.status == "CHANGED" and not replace)]
+    storable = {Status.new, Status.changed, Status.invalid} if replace else {Status.new}
+    wanted = [o for o in offers if o.judgement is not None and o.judgement.status in storable]
+    refused = [o for o in offers if o.judgement is not None and o.judgement.status not in {Status.known, *storable}]
     for offer in refused:
         say(_refusal(offer).rstrip(), err=True)
     if wanted and not yes and not sys.stdin.isatty():
@@ -78,39 +79,39 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
 def _offer(entry: HostEntry) -> Offer:
     try:
         where = target(entry.connection)
-        known = KnownHosts(where.known_hosts)
-        key = fetch(where, known.kinds(where.name))
+        known = stored(where.known_hosts)
+        key = fetch(where, known)
     except OSError as e:
         return Offer(entry.name, error=UnreachableError(f"{e.filename}: {e.strerror}"))
     except GpureadyError as e:
         return Offer(entry.name, error=e)
-    if known.revoked(where.name, key):
-        status = "REVOKED"
-    elif known.knows(where.name, key):
-        status = "known"
-    else:
-        status = "CHANGED" if known.kinds(where.name) else "new"
-    return Offer(entry.name, where, key, status)
+    return Offer(entry.name, where, key, known.judge(where.name, key))
 
 
 def _table(offers: Sequence[Offer]) -> list[str]:
     width = max(map(len, (offer.host for offer in offers)))
     found = []
     for offer in offers:
-        if offer.where is None or offer.key is None:
+        if offer.where is None or offer.key is None or offer.judgement is None:
             found.append(f"{offer.host:<{width}}  UNREACHABLE  {offer.error}")
             continue
         key = f"{offer.key.get_name()} {offer.key.fingerprint}"
-        found.append(f"{offer.host:<{width}}  {offer.status:<7}  {offer.where.name}  {key}")
+        found.append(f"{offer.host:<{width}}  {offer.judgement.status.value:<7}  {offer.where.name}  {key}")
     return found
 
 
 def _refusal(offer: Offer) -> str:
-    assert offer.where is not None
-    if offer.status == "REVOKED":
-        return problem(f"{offer.host}: its key is marked @revoked in {offer.where.known_hosts}")
+    assert offer.where is not None and offer.judgement is not None
+    files = " ".join(map(str, offer.where.known_hosts))
+    if offer.judgement.status is Status.revoked:
+        return problem(f"{offer.host}: its key is marked @revoked in {files}")
+    if offer.judgement.status is Status.invalid:
+        return problem(
+            f"{offer.host}: the certificate of {offer.where.name} does not prove its name: {offer.judgement.why}",
+            "renew the certificate; or gpuready trust --replace stores the host's own key",
+        )
     return problem(
-        f"{offer.host}: the key of {offer.where.name} does not match {offer.where.known_hosts}; nothing was stored",
+        f"{offer.host}: the key of {offer.where.name} does not match {files}; nothing was stored",
         "if the machine was rebuilt: gpuready trust --replace; otherwise this is a possible man-in-the-middle attack",
     )
 
@@ -118,12 +119,12 @@ def _refusal(offer: Offer) -> str:
 def _store(offer: Offer) -> bool:
     """Store the key. False if it is there by now: another host of this run may be the same machine."""
     assert offer.where is not None and offer.key is not None
-    known = KnownHosts(offer.where.known_hosts)
+    known = KnownHosts(*offer.where.known_hosts)
     try:
-        if known.knows(offer.where.name, offer.key):
+        if known.judge(offer.where.name, offer.key).status is Status.known:
             return False
         known.remove(offer.where.name)
         known.add(offer.where.name, offer.key)
         return True
     except OSError as e:
-        raise UnreachableError(f"{offer.where.known_hosts}: the key was not stored: {e.strerror or e}") from None
+        raise UnreachableError(f"{known.path}: the key was not stored: {e.strerror or e}") from None

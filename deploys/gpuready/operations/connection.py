@@ -17,22 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paramiko import BadHostKeyException, ChannelException, SSHException
+from paramiko import ChannelException, SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
-from pyinfra.connectors.sshuserclient.client import get_host_keys
 
-from gpuready.core.errors import UnreachableError
+from gpuready.core.errors import GpureadyError, UnreachableError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.host_names import split_port
 from gpuready.inventory.hosts import Connection, HostEntry
-from gpuready.operations.knownhosts import KnownHosts
-from gpuready.operations.ssh import BOUNDS, ProxyFailure
+from gpuready.operations.knownhosts import Status, stored
+from gpuready.operations.ssh import BOUNDS, HostKeyRefused, ProxyFailure
 from gpuready.operations.transport import BECOME
 
-_stored = functools.cache(KnownHosts)
 _POLICY = {"strict": "yes", "accept-new": "accept-new"}
 
 
@@ -44,16 +42,14 @@ def host_data(connection: Connection, host_keys: str = "strict") -> dict[str, An
     extra: dict[str, Any] = dict(BOUNDS)
     if connection.timeout is not None:
         extra["timeout"] = connection.timeout
-    if foreign := _foreign_kinds(connection):
-        extra["disabled_algorithms"] = {"keys": foreign}
     data: dict[str, Any] = become | {
         "ssh_hostname": connection.address,
         "ssh_strict_host_key_checking": _POLICY[host_keys],
         "ssh_config_file": _config(connection, host_keys),
         "ssh_paramiko_connect_kwargs": extra,
     }
-    if host_keys == "accept-new":
-        _known_hosts(connection).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if files := _known_hosts(connection):
+        stored(files.split())  # an inventory's error, even if no host answers
     key = str(Path(connection.key).expanduser()) if connection.key else None
     if key is not None and _encrypted(key):
         # pyinfra would prompt for the passphrase; the agent may have the key
@@ -73,35 +69,9 @@ def _encrypted(key: str) -> bool:
     return False
 
 
-def _known_hosts(connection: Connection) -> Path:
-    files = [value for key, value in connection.options if key.lower() == "userknownhostsfile"]
-    return Path((files or ["~/.ssh/known_hosts"])[0].split()[0]).expanduser()
-
-
-_KINDS = {
-    "ssh-ed25519": ("ssh-ed25519",),
-    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
-    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
-    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
-    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa"),
-}
-
-
-def _foreign_kinds(connection: Connection) -> list[str]:
-    """Return the host key algorithms to disable: those without a known key, if a key of another kind is known.
-
-    ssh asks the server for a kind of key that it knows. paramiko takes the server's first choice; if only the RSA key
-    is known, it would report that the host key has changed.
-    """
-    known = set(_stored(_known_hosts(connection)).kinds(_known_name(connection)))
-    if not known & _KINDS.keys():
-        return []
-    return [algorithm for kind, algorithms in _KINDS.items() if kind not in known for algorithm in algorithms]
-
-
-def forget_host_keys() -> None:
-    """Clear the cache of known host keys before a new connection: accept-new may have stored a key in this run."""
-    get_host_keys.cache.clear()
+def _known_hosts(connection: Connection) -> str:
+    """Return the inventory's UserKnownHostsFile; empty if it sets none."""
+    return next((value for key, value in connection.options if key.lower() == "userknownhostsfile"), "")
 
 
 @functools.cache
@@ -117,9 +87,8 @@ def _config(connection: Connection, host_keys: str) -> str:
     lines += [f"Host {connection.address}"] + [f"  {key} {value}" for key, value in options]
     if hops := _hops(connection):
         lines.append(f"  ProxyJump {','.join(hops)}")
-    known = [value for key, value in options if key.lower() == "userknownhostsfile"]
-    if known:
-        lines += ["Host *", f"  UserKnownHostsFile {known[0]}"]
+    if known := _known_hosts(connection):
+        lines += ["Host *", f"  UserKnownHostsFile {known}"]
     if connection.config is not None:
         lines += ["Host *", connection.config]
     elif own := own_ssh_config.text():
@@ -142,21 +111,10 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
     text = str(error) or type(error).__name__
     to, hops = entry.connection, _hops(entry.connection)
     where = to.address + (f":{to.port}" if to.port else "")
-    if changed := _changed(error):
-        return UnreachableError(
-            f"the host key of {changed} has changed",
-            remedy="if the machine was rebuilt: gpuready trust -i INVENTORY --replace "
-            f"(or ssh-keygen -R '{changed}'); otherwise this is a possible man-in-the-middle attack",
-        )
-    if isinstance(error, AttributeError):
-        raise error
-    if unknown := re.search(r"No host key for (\S+) found", text):
-        hop = bool(hops) and unknown[1] not in (to.address, _known_name(to))
-        return UnreachableError(
-            f"the host key of {'the jump host ' if hop else ''}{unknown[1]} is not known",
-            remedy=f"gpuready trust -i {unknown[1] + ',' if hop else 'INVENTORY'} shows and stores it; "
-            "in CI: --host-keys accept-new",
-        )
+    if isinstance(error, GpureadyError):
+        return UnreachableError(str(error), remedy=error.remedy)
+    if refused := next((e for e in _chain(error) if isinstance(e, HostKeyRefused)), None):
+        return _refusal(refused, hop=bool(hops) and refused.name not in (to.address, _known_name(to)))
     if failure := next((e for e in _chain(error) if isinstance(e, ProxyFailure)), None):
         place = _proxy_place(to)
         return UnreachableError(
@@ -186,9 +144,30 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__context__
 
 
-def _changed(error: Exception) -> str:
-    """Return the host whose key changed, or nothing. For a jump host, pyinfra itself fails with an AttributeError."""
-    return next((e.hostname for e in _chain(error) if isinstance(e, BadHostKeyException)), "")
+def _refusal(refused: HostKeyRefused, *, hop: bool) -> UnreachableError:
+    """Say what known_hosts has against the key of a host."""
+    name, trust = refused.name, f"gpuready trust -i {refused.name + ',' if hop else 'INVENTORY'}"
+    where = f"{'the jump host ' if hop else ''}{name}"
+    attack = "otherwise this is a possible man-in-the-middle attack"
+    message, remedy = {
+        Status.new: (
+            f"the host key of {where} is not known",
+            f"{trust} shows and stores it; in CI: --host-keys accept-new",
+        ),
+        Status.changed: (
+            f"the host key of {where} has changed",
+            f"if the machine was rebuilt: {trust} --replace (or ssh-keygen -R '{name}'); {attack}",
+        ),
+        Status.revoked: (
+            f"the host key of {where} is marked @revoked in known_hosts",
+            "do not use this key: someone else may have it. Make a new host key on the machine",
+        ),
+        Status.invalid: (
+            f"the host certificate of {where} does not prove its name: {refused.judgement.why}",
+            f"renew the certificate; {trust} --replace stores the host's own key; {attack}",
+        ),
+    }[refused.judgement.status]
+    return UnreachableError(message, remedy=remedy)
 
 
 def obstacle(error: Exception) -> str:

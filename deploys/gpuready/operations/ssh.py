@@ -16,12 +16,23 @@ from typing import Any
 
 import gevent
 from gevent.local import local
-from paramiko import Channel, ProxyCommand, SSHClient, SSHException, Transport
+from paramiko import (
+    Channel,
+    HostKeys,
+    MissingHostKeyPolicy,
+    PKey,
+    ProxyCommand,
+    SSHClient,
+    SSHException,
+    Transport,
+)
 from paramiko.ssh_exception import ProxyCommandFailure
 from pyinfra.api.host import Host
+from pyinfra.connectors import ssh as ssh_connector
 from pyinfra.connectors.sshuserclient import client as sshuserclient
 
 from gpuready.core.errors import brief
+from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 
 #: Seconds between two keepalive requests to sshd, and seconds that sshd may take to answer one.
 BEAT, SILENCE = 10, 30
@@ -125,8 +136,60 @@ class Proxy(ProxyCommand):
                 pipe.close()
 
 
-class HopClient(sshuserclient.SSHClient):
-    """pyinfra's client for jump hosts: limited in bytes until the login, and closed if a later connection fails."""
+class HostKeyRefused(SSHException):
+    """The key of ``name`` (in known_hosts) does not prove that it is this host."""
+
+    def __init__(self, name: str, judgement: Judgement) -> None:
+        super().__init__(f"the host key of {name} is not accepted: {judgement.status.value} {judgement.why}".rstrip())
+        self.name, self.judgement = name, judgement
+
+
+class _Judge(MissingHostKeyPolicy):
+    """Judges every host key by our reader of known_hosts. Only for a new key does pyinfra's policy count."""
+
+    def __init__(self, known: KnownHosts, policy: MissingHostKeyPolicy) -> None:
+        self._known, self._policy = known, policy
+
+    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
+        """Return if the key is accepted. ``hostname`` is the name in known_hosts."""
+        judgement = self._known.judge(hostname, key)
+        if judgement.status is Status.known:
+            return
+        if judgement.status is not Status.new or isinstance(self._policy, sshuserclient.StrictPolicy):
+            raise HostKeyRefused(hostname, judgement)
+        if isinstance(self._policy, sshuserclient.AcceptNewPolicy):
+            self._known.add(hostname, key)
+        else:
+            self._policy.missing_host_key(client, hostname, key)
+
+
+class _JudgingClient(SSHClient):
+    """paramiko's client without its own known host keys, so that it asks :class:`_Judge` about each key."""
+
+    _host_keys: Any
+    _policy: MissingHostKeyPolicy
+
+    def connect(self, hostname: str, port: int = 22, **options: Any) -> None:  # type: ignore[override]
+        """Like paramiko's. pyinfra's client has just stored here what :func:`stored` returned."""
+        known: KnownHosts = self._host_keys
+        self._host_keys, self._policy = HostKeys(), _Judge(known, self._policy)
+        name = hostname if int(port) == 22 else f"[{hostname}]:{port}"
+        factory = options.get("transport_factory") or Transport
+
+        def prepared(*args: Any, **kwargs: Any) -> Transport:
+            transport: Transport = factory(*args, **kwargs)
+            known.prepare(transport, name)
+            return transport
+
+        super().connect(hostname, int(port), **{**options, "transport_factory": prepared})
+
+
+class Client(sshuserclient.SSHClient, _JudgingClient):  # type: ignore[misc]
+    """pyinfra's client with our host keys: its call of paramiko's ``connect`` reaches :class:`_JudgingClient`."""
+
+
+class HopClient(Client):
+    """The client for jump hosts: limited in bytes until the login, and closed if a later connection fails."""
 
     def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
         """Like pyinfra's. The limit ends with the login: a jump host carries the traffic of the node behind it."""
@@ -138,7 +201,9 @@ class HopClient(sshuserclient.SSHClient):
             transport.bounded.allowance = sys.maxsize
 
 
+ssh_connector.SSHClient = Client  # type: ignore[attr-defined]
 sshuserclient.SSHClient = HopClient  # type: ignore[misc]
+sshuserclient.get_host_keys = stored
 sshuserclient.ProxyCommand = Proxy  # type: ignore[assignment,attr-defined]
 #: The clients of the connection that this greenlet is opening.
 _opened = local()

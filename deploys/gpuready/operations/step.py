@@ -19,7 +19,6 @@ from gpuready.core import resources
 from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
 from gpuready.core.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
-from gpuready.operations.connection import forget_host_keys
 from gpuready.operations.ssh import connect
 from gpuready.operations.transport import ConnectionLost, hang_up, run_script
 from gpuready.operations.upload import upload
@@ -123,7 +122,6 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
 def reconnect(host: Host) -> None:
     """Open a new connection. Raises the errors of pyinfra and paramiko."""
     hang_up(host)
-    forget_host_keys()
     connect(host)
 
 
