@@ -96,7 +96,7 @@ def test_a_limit_only_narrows(limit: str, tmp_path: Path) -> None:
         ("g:&gpu[01:02]", "gpu01 gpu02"),
         ("g[2:3]", "gpu03 gpu04"),  # a subscript of a group
         ("g[2-3],!gpu[4,04]", "gpu03"),
-        ("!gpu[01,gpu05", "gpu05"),  # no range: the comma separates
+        ("g:!gpu[01-02,05]", "gpu03 gpu04 gpu06 gpu07 gpu08"),  # this comma does not separate
     ],
 )
 def test_a_range_of_hosts_in_a_limit(limit: str, chosen: str, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_range_of_hosts_in_a_limit(limit: str, chosen: str, tmp_path: Path) ->
     assert names(load([inventory], limit=[limit]))[0] == chosen.split()
 
 
-@pytest.mark.parametrize("limit", ["gpu[3-4]", "gpu[08-01]", "gpu[1-2][3,4]", "gpu[,01]", "gpu[01-]"])
+@pytest.mark.parametrize("limit", ["gpu[3-4]", "gpu[1-2][3,4]", "gpu[01-]", "gpu[01]"])
 def test_a_range_without_a_host_matches_none(limit: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match=f"--limit {re.escape(limit)}: no host matches"):
         load([written(tmp_path, "g: {hosts: {'gpu[01:08]': {gpuready: {}}}}")], limit=[limit])
@@ -114,9 +114,7 @@ def test_a_subscript_that_looks_like_a_range_is_noted(tmp_path: Path) -> None:
     inventory = written(tmp_path, "gpu: {hosts: {'gpu[01:08]': {gpuready: {}}}}")
     found = load([inventory], limit=["gpu[03:04]"])
     assert names(found)[0] == ["gpu04", "gpu05"]
-    assert found.chosen[0].notes == (
-        "--limit gpu[03:04]: by position in the group gpu, from 0, as in Ansible: gpu[04-05]",
-    )
+    assert found.chosen[0].notes == ("--limit gpu[03:04]: by position in gpu, from 0, as in Ansible: gpu[04-05]",)
     assert load([inventory], limit=["gpu[0:2]"]).chosen[0].notes == ()
 
 

@@ -95,6 +95,14 @@ def _placed(ctx: click.Context, param: click.Parameter, value: Sequence[str]) ->
     return tuple((text, str(param.envvar) if environment else "-e") for text in value)
 
 
+def _named(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> Sequence[str]:
+    """Refuse an empty variable of the environment: click takes it for an unset one, which chooses every host."""
+    name = str(param.envvar)
+    if not value and name in os.environ and not ctx.resilient_parsing:
+        raise UsageError(f"{name} is empty", remedy="unset it, or set it to all, to choose all hosts")
+    return value
+
+
 COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                      help="auto (default): only on a terminal, and not if NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
@@ -103,7 +111,7 @@ _HOSTS = (
                  help="Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host "
                  "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Repeatable.",
                  **_environment("INVENTORY")),
-    click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns,
+    click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns, callback=_named,
                  help="Only these hosts: name, range, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
     click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
                  help="Value of the spec for all chosen hosts; overrides the inventory: hardware.gpus=8. Repeatable.",

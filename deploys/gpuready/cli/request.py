@@ -73,17 +73,15 @@ def request(
 ) -> Request:
     """Check the command line first, then the inventory; nothing is connected yet.
 
-    ``host``: the HOST of a verb that has one; it is one more ``--limit``. ``secrets``: read sudo's password where the
-    inventory refers to it. ``reach``: the other fields of the request.
+    ``host``: the HOST of a verb that has one; ``--limit`` can only narrow it. ``secrets``: read sudo's password where
+    the inventory refers to it. ``reach``: the other fields of the request.
     """
     if not inventory:
         raise UsageError(
             "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
         )
-    if host is not None:
-        if not host.strip(" ,:"):
-            raise UsageError(f"{verb}: HOST is empty", remedy="a name, a group or a pattern of the inventory")
-        limit = (*limit, host)
+    if host is not None and not host.strip(" ,:"):
+        raise UsageError(f"{verb}: HOST is empty", remedy="a name, a group or a pattern of the inventory")
     if batch and not BATCH.fullmatch(batch):
         raise UsageError(
             f"--batch {batch}: not a batch size", remedy="a number from 1, a percentage, or several: 1,25%"
@@ -100,6 +98,7 @@ def request(
     found = load(
         inventory,
         limit=limit,
+        host=host,
         allow_exec=allow_exec,
         ansible=ansible,
         check_ids=_check_ids,

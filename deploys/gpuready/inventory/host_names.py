@@ -5,6 +5,7 @@ keeps the zeros, ``[a:f]`` counts letters, ``[0:10:2]`` has a step. Unlike Ansib
 a name that neither DNS nor SSH accepts.
 """
 
+import fnmatch
 import ipaddress
 import re
 from string import ascii_letters
@@ -23,6 +24,12 @@ _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
 _IPV4_LIKE = re.compile(r"[0-9]+(\.[0-9]+)*\.?")
 _ZONE = re.compile(r"[A-Za-z0-9._-]+")
 _OTHER_RANGE = re.compile(r"[\[{]([0-9]{1,18}|[A-Za-z])(?:-|\.\.|:)([0-9]{1,18}|[A-Za-z])[\]}]")
+#: What is a range beside a glob. Other brackets are a set of characters there, also [0-9], which means the same.
+_NOT_A_SET = re.compile(
+    r"\[[^\[\]]*[:,][^\[\]]*\]|\[[0-9]{2,18}-[0-9]{1,18}\]|\[[0-9]-[0-9]{2,18}\]|\{[0-9A-Za-z]+\.\.[0-9A-Za-z]+\}"
+)
+#: A range stands for one of these characters while fnmatch translates the rest; it has at most so many steps.
+_PLACES, _MOST_STEPS = 0xF0000, 10_000
 _LIST = re.compile(r"\[([0-9-]+(?:,[0-9-]+)+)\]")
 _BOUNDS = re.compile(r"(?:([A-Za-z]):([A-Za-z])|([0-9]{0,18}):([0-9]{1,18}))(?::([0-9]{1,18}))?")
 
@@ -70,6 +77,30 @@ def expand_any(pattern: str) -> list[str]:
     each = listed[1].split(",") if listed else ()
     patterns = [_LIST.sub(part if part.isalnum() else f"[{part}]", pattern, count=1) for part in each] or [pattern]
     return [name for one in patterns for name in expand(range_meant(one) or one)]
+
+
+def glob(pattern: str) -> str:
+    """The regular expression of a glob that may hold ranges, as :func:`expand_any` takes them.
+
+    fnmatch alone takes ``[01:12]`` for a set of characters: 0, 1, 2 and the colon. A number beside ``*`` is a whole
+    number: ``gpu[1:3]*`` is not gpu10. ValueError with the reason if a range is not valid.
+    """
+    ranges: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        steps = expand_any(match[0])
+        if len(steps) > _MOST_STEPS:
+            raise ValueError(f"{match[0]} is more than {_MOST_STEPS} hosts")
+        number = steps[0].isdecimal()
+        before = r"(?<![0-9])" if number and pattern[: match.start()].endswith("*") else ""
+        after = r"(?![0-9])" if number and pattern[match.end() :].startswith("*") else ""
+        ranges.append(f"{before}(?:{'|'.join(map(re.escape, steps))}){after}")
+        return chr(_PLACES + len(ranges) - 1)
+
+    if any(ord(char) >= _PLACES for char in pattern):
+        raise ValueError("not a host name")
+    translated = fnmatch.translate(_NOT_A_SET.sub(place, pattern))
+    return re.sub(f"[{chr(_PLACES)}-{chr(0x10FFFF)}]", lambda match: ranges[ord(match[0]) - _PLACES], translated)
 
 
 def range_meant(pattern: str) -> str:

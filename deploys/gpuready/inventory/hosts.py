@@ -102,6 +102,7 @@ def load(
     sources: Sequence[str],
     *,
     limit: Sequence[str] = (),
+    host: str | None = None,
     allow_exec: bool = False,
     ansible: bool = False,
     today: datetime.date | None = None,
@@ -112,15 +113,22 @@ def load(
     """The hosts that match, chosen and skipped.
 
     ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`).
-    ``limit`` are Ansible patterns. ``allow_exec`` permits executable inventories, ``cmd:`` secrets and ssh options that
-    run commands. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
-    ``until`` date has passed. A waiver must name one of ``check_ids()`` (None: any name). Without ``secrets``, sudo's
-    password is not read; a note says if it is not available. Raises :class:`SpecErrors` with all errors of the chosen
-    hosts, :class:`NothingChosen`, or :class:`InventoryError` if a source is unreadable or empty, or nothing matches.
+    ``limit`` are Ansible patterns; ``host`` is one more, which a host must match as well. ``allow_exec`` permits
+    executable inventories, ``cmd:`` secrets and ssh options that run commands. With ``ansible``, ansible-inventory
+    reads the files and directories. ``today`` decides whether an ``until`` date has passed. A waiver must name one of
+    ``check_ids()`` (None: any name). Without ``secrets``, sudo's password is not read; a note says if it is not
+    available. Raises :class:`SpecErrors` with all errors of the chosen hosts, :class:`NothingChosen`,
+    :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or :class:`UsageError` for a
+    pattern that is not one.
     """
     graph = read(sources, allow_exec=allow_exec, ansible=ansible)
     notes = list(graph.notes)
     names = select(graph, limit, notes)
+    if host is not None:
+        allowed, names = set(names), select(graph, [host], notes)
+        names = [name for name in names if name in allowed]
+        if not names:
+            raise InventoryError(f"{host}: --limit {','.join(limit)} leaves it out")
     layers = Layers(graph, [] if ansible else [directory_of(s) for s in sources if is_path(s)])
     notes += layers.misnamed()
     loader = _HostLoader(

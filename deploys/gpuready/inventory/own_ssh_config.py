@@ -58,7 +58,7 @@ def add_hosts(source: str, graph: Graph) -> None:
         else:
             graph.notes.append(f"{where}: {name!r} is not a host name: left out")
     if not graph.named & found.keys():
-        remedy = f"{PREFIX}* stands for every host that a Host line names without * and ?"
+        remedy = f"{PREFIX}* stands for every host that a Host line names without * and ?; brackets are not special"
         raise InventoryError(f"{source}: no host in ~/.ssh/config matches", remedy=remedy)
 
 
@@ -112,7 +112,11 @@ def _words(text: str) -> list[str]:
 
 
 def _matches(name: str, patterns: tuple[str, ...] | list[str]) -> bool:
-    """Whether a Host line with these patterns applies: one of them matches, and none with ``!``."""
+    """Whether a Host line with these patterns applies: one of them matches, and none with ``!``.
+
+    To ssh, only ``*`` and ``?`` are special; brackets are not.
+    """
+    patterns = [pattern.replace("[", "[[]") for pattern in patterns]
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
     refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     return any(fnmatchcase(name, each) for each in wanted) and not any(fnmatchcase(name, each) for each in refused)
