@@ -1,5 +1,6 @@
 """Another package manager at work: the scripts wait, bounded, and look again. apt and dpkg are stubs here."""
 
+import base64
 import subprocess
 from pathlib import Path
 
@@ -76,20 +77,13 @@ def test_a_dpkg_that_cannot_be_finished_is_an_error_at_once(tmp_path: Path) -> N
 
 
 BUSY = "echo 'E: Could not get lock /var/lib/apt/lists/lock. It is held by process 812 (apt-get)'; exit 100"
-CLOCKS = {
-    "stands still": "echo 1000",
-    "jumps ahead": "echo x >>n; echo $(( $(wc -l <n) * 100000 ))",
-    "jumps back": "echo x >>n; echo $(( 9000000 - $(wc -l <n) * 100000 ))",
-}
 
 
-@pytest.mark.fault("clock-jump")
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_a_clock_that_jumps_changes_no_wait(clock: str, tmp_path: Path) -> None:
+def test_the_lock_of_the_lists_is_waited_for_within_a_limit(tmp_path: Path) -> None:
     twice = f"echo x >>tries; [ $(wc -l <tries) -gt 2 ] || {{ {BUSY}; }}"
-    done = run(tmp_path, "apt_update && echo went on", date=CLOCKS[clock], apt_get=twice)
+    done = run(tmp_path, "apt_update && echo went on", apt_get=twice)
     assert done.stdout == "went on\n", done.stderr
-    done = run(tmp_path, 'apt_update || echo "$why"', 2, date=CLOCKS[clock], apt_get=BUSY)
+    done = run(tmp_path, 'apt_update || echo "$why"', 2, apt_get=BUSY)
     assert done.stdout.startswith("Could not get lock /var/lib/apt/lists/lock"), done.stderr
 
 
@@ -127,3 +121,18 @@ def test_what_came_to_need_our_packages_is_not_purged(
     call = f"came {tmp_path}/list 'asked:*'; printf '%s\\n' $TAKE | sort -u | joined ' '"
     done = run(tmp_path, call, dpkg_query=query, apt_get=purge)
     assert (done.returncode, done.stdout) == expected[:2] and done.stderr.startswith(expected[2])
+
+
+@pytest.mark.fault("D9", "proxy-secret")
+def test_the_proxy_reaches_apt_by_a_file_of_roots(tmp_path: Path) -> None:
+    proxy = 'Acquire::http::Proxy::h "http://me:hunter2@h";'
+    script = resources.script("repository/fetch-key", url="http://h/key", proxy=proxy)
+    helper = 'echo "$@" >arguments; stat -c %a "${2%/*}" "$2" >modes; cat "$2" >given; for f; do :; done; echo key >$f'
+    stub(tmp_path, apt_helper=helper)
+    assert script.count("/usr/lib/apt/apt-helper") == 1
+    script = script.replace("/usr/lib/apt/apt-helper", f"{tmp_path}/apt-helper")
+    done = subprocess.run(["sh"], input=f"umask 0\n{script}", capture_output=True, text=True, check=True)
+    assert (base64.b64decode(done.stdout), done.stderr) == (b"key\n", "")
+    assert (tmp_path / "modes").read_text() == "700\n600\n"
+    assert (tmp_path / "given").read_text() == f"{proxy}\n"
+    assert "hunter2" not in (tmp_path / "arguments").read_text()

@@ -268,6 +268,25 @@ def test_a_damaged_original_is_refused_in_words(node: Place) -> None:
     assert str(original) in done.stderr and node.content() == SECOND
 
 
+@pytest.mark.fault("D4", "kill-inside-backup")
+@pytest.mark.parametrize("body", [_put(THIRD), 'putback "$F" 1'])
+def test_a_copy_that_lacks_bytes_is_never_kept_and_never_put_back(node: Place, body: str) -> None:
+    """A cp that ends well says nothing about what it wrote. Here it writes 20 bytes."""
+    if "putback" in body:
+        assert node.sh(node.case.body).returncode == 0
+
+    def copies() -> dict[Path, str]:
+        return {path: path.read_text() for end in ("original", "last") for path in node.kept.rglob(f"*.{end}")}
+
+    before, kept = node.content(), copies()
+    short = 'cp() { for last; do :; done; shift; head -c 20 "$1" >"$last"; }'
+    done = node.sh(f"{short}; {body}")
+    assert (done.returncode, node.content()) == (1, before)
+    assert re.search(r"^cannot (keep a copy|write in) .*it was not changed|was not changed$", done.stderr), done
+    assert copies() == kept
+    assert [path.name for path in node.folder.iterdir()] == [node.file.name]
+
+
 @pytest.mark.fault("D4")
 def test_an_edit_after_a_run_that_failed_is_the_original(node: Place) -> None:
     node.folder.joinpath(".gpuready.before").mkdir()  # the last step of `put` fails

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -14,6 +15,7 @@ from gpuready.core import resources
 from gpuready.core.records import unmarked as records
 from gpuready.operations.step import _reply
 from gpuready.operations.transport import ANSWER
+from tests.lab import scale
 from tests.templates.test_durable import as_root
 
 #: Name and body of a step, and whether it survives its controller.
@@ -103,6 +105,66 @@ def test_what_a_step_leaves_running_holds_no_lock(start: Start, tmp_path: Path) 
     assert answer(start("second", "true")) == ("0", "")
     os.kill(int((tmp_path / "pid").read_text()), 9)
     assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600, "only root may hold the lock"
+
+
+@pytest.mark.fault("D13", "overlap-of-steps")
+@pytest.mark.parametrize("older", [None, 0o666])
+@pytest.mark.parametrize("lock", ["lib/lock", "lib/step-lock"])
+def test_only_root_may_open_a_lock(lock: str, older: int | None, tmp_path: Path) -> None:
+    """Who may open it may hold it: neither a new file nor an older one stays open to others, nor is it for a moment."""
+    file = tmp_path / "lock"
+    if older:
+        file.touch()
+        file.chmod(older)
+    script, found = re.subn(r"/run/gpuready(\.step)?\.lock", str(file), resources.script(lock, owner="me", silence=1))
+    assert found
+    call = "step_lock me" if lock == "lib/step-lock" else ""
+    sh(tmp_path, f"umask 0\n{script}\n{call}", chmod=f'stat -c %a "$2" >>{tmp_path}/modes; exec /bin/chmod "$@"')
+    assert (tmp_path / "modes").read_text() == f"{older or 0o600:o}\n"
+    assert (file.stat().st_mode & 0o777, file.read_text()) == (0o600, "me\n")
+
+
+def sh(folder: Path, script: str, **stubs: str) -> str:
+    """What a script prints that finds the stubs before other programs."""
+    for name, text in stubs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    path = f"PATH={folder}:"
+    script = f"cd {folder}; {path}$PATH\n{script.replace('PATH=/usr/local/sbin', f'{path}/usr/local/sbin')}"
+    limit = scale.seconds(20)
+    command = ["sh", "-c", script]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+@pytest.mark.fault("clock-jump")
+def test_seconds_are_those_since_the_boot() -> None:
+    """Not those of a clock that can be set."""
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    told = int(subprocess.check_output(["sh", "-c", f"{resources.script('lib/prelude')}seconds"]))
+    assert int(before) <= told <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@pytest.mark.fault("clock-jump")
+@pytest.mark.parametrize("step", [100_000, -100_000, 0])
+@pytest.mark.parametrize(("end", "limit", "record"), [("echo 7 >tx/0/rc", 600, "step 7  "), (":", 1, "lost cut")])
+def test_a_clock_that_jumps_changes_no_wait_for_a_step(
+    step: int, end: str, limit: int, record: str, tmp_path: Path
+) -> None:
+    """A step that ends at the third look is within its limit; one that does not end is lost after its limit."""
+    folder = tmp_path / "tx/0"
+    folder.mkdir(parents=True)
+    (folder / "out").touch()
+    (folder / "err").touch()
+    script = resources.script("lib/collect", id="0", step="slow", limit=limit)
+    assert "/var/lib/gpuready/tx" in script
+    stubs = {
+        "date": f"echo x >>n; echo $(( 9000000 + {step} * $(wc -l <n) ))",
+        "systemctl": f"echo x >>looks; [ $(wc -l <looks) -lt 3 ] || {end}",
+    }
+    said = sh(tmp_path, script.replace("/var/lib/gpuready", str(tmp_path)), **stubs)
+    assert records(said)[0] == record
 
 
 @pytest.mark.fault("D13", "false-conmon")
