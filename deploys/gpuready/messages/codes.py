@@ -115,6 +115,8 @@ _CUDA_CAUSES = (
         ("gpu.xid",),
     ),
 )
+#: The cause of a number that says nothing of its own. The component that printed it tells more.
+VAGUE = _CUDA_CAUSES[-1].cause
 #: Results of NCCL, from 1. Each has an entry in the table.
 _NCCL = (
     "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",

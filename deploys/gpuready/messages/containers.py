@@ -89,6 +89,22 @@ nvidia-container-cli: mount error: failed to add device rules (cgroup v2)
           that: in a rootless engine, in LXC, with a hardened eBPF JIT, or by a fault of the old library.
   fix     gpuready apply installs a toolkit that does not change the filter. Only for a rootless engine, or one in LXC,
           set no-cgroups = true in /etc/nvidia-container-runtime/config.toml
+nvidia-container-cli: mount error: failed to add device rules: open /sys/fs/cgroup/devices/.../devices.allow: permission denied
+  pattern failed to add device rules: open /sys/fs/cgroup/devices/[^ ]{0,200}devices\.allow: (?:permission denied|operation not permitted)
+  source  NVIDIA/libnvidia-container#313
+  checks  toolkit.version config.cgroups
+  cause   The node uses cgroup v1, and enroot or Slurm runs nvidia-container-cli without the right to change the device
+          rules. libnvidia-container 1.17.7 began to change them there, too.
+  fix     upgrade libnvidia-container (newer than 1.17.7), or set no-cgroups = true in
+          /etc/nvidia-container-runtime/config.toml on this node; Slurm's ConstrainDevices limits the GPUs
+nvidia-container-cli: mount error: file creation failed: .../run/nvidia-persistenced/socket: no such device or address
+  pattern mount error: (?:file creation|mount operation) failed: [^ ]{0,300}/nvidia-persistenced/socket
+  source  NVIDIA/nvidia-docker#1690
+  checks  driver.persistenced docker.smoke
+  cause   The toolkit wants to put the socket of nvidia-persistenced into the container, but a socket is already there:
+          the container mounts the host's /run or /var/run, or enroot's root file system keeps one from before.
+  fix     mount only the directory that the program needs instead of /run or /var/run; with enroot remove
+          run/nvidia-persistenced/socket from the container's root (enroot create makes a new one)
 nvidia-container-cli: mount error: file creation failed
   pattern nvidia-container-cli(?:\.real)?: mount error: (?:file creation|mount operation) failed
   source  NVIDIA/nvidia-container-toolkit#289
@@ -209,6 +225,7 @@ Failed to initialize NVML: Unknown Error
           {on_driver_change: mend}), then gpuready apply
 Failed to initialize NVML: Insufficient Permissions
   pattern failed to initialize nvml: insufficient permissions
+  also    nvml error: insufficient permissions
   source  NVIDIA/nvidia-container-toolkit#210
   checks  docker.smoke cdi.podman
   cause   SELinux does not let the container use the NVIDIA devices, or this user may not open the device nodes.

@@ -67,6 +67,8 @@ def find(text: str) -> tuple[Message, ...]:
         seen = joined if not seen or any(not found.message.general for found in joined) else seen
     if any(not found.message.general for found in seen):
         seen = [found for found in seen if not found.message.general]
+    if any(found.message.cause != codes.VAGUE for found in seen):
+        seen = [found for found in seen if found.message.cause != codes.VAGUE]
     kept: list[Found] = []
     for found in sorted(seen, key=lambda found: (-found.weight, found.start)):
         if not any(found.start < other.end and other.start < found.end for other in kept):
