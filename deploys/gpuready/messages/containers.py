@@ -334,4 +334,20 @@ failed to generate CDI spec: failed to locate libcuda.so.535.183.06
   cause   nvidia-ctk does not find the libraries of the loaded driver: they are in a directory that it does not search.
   fix     gpuready apply adds the directory to the linker cache (ldso) and makes the spec (cdi); by hand: nvidia-ctk cdi
           generate --library-search-path=DIRECTORY --output=/etc/cdi/nvidia.yaml
+failed to unmarshal CDI Spec: json: unknown field "additionalGids" (podman)
+  pattern unknown field "additionalgids"
+  source  NVIDIA/nvidia-container-toolkit#1865
+  checks  cdi.podman cdi.spec
+  cause   From 1.19.1 on, the toolkit writes CDI specs of version 0.7. podman 4 does not know the field additionalGids
+          and ignores the whole file, so its devices are "unresolvable".
+  fix     set NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in
+          /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env, then systemctl restart nvidia-cdi-refresh; or use podman
+          5.4 (Debian 13)
+nvidia-container-cli: error parsing IMEX info: unsupported IMEX channel value: all
+  pattern error parsing imex info: unsupported imex channel value
+  source  NVIDIA/nvidia-container-toolkit#797
+  checks  toolkit.floor toolkit.version
+  cause   Version 1.17.0 of the toolkit asks for all IMEX channels in old images, and its own nvidia-container-cli does
+          not accept that word.
+  fix     gpuready apply installs a newer toolkit
 """)

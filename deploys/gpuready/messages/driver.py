@@ -305,4 +305,20 @@ nvidia-smi: Field is not a valid field to query
   source  docs.nvidia.com/deploy/nvidia-smi (query options)
   cause   This nvidia-smi does not know one of the queried fields, and therefore prints none of them.
   fix     nvidia-smi --help-query-gpu lists its fields; clocks_throttle_reasons is now clocks_event_reasons
+Kernel module "ib_umad" has not been loaded, fabric manager cannot be started
+  pattern kernel module "ib_umad" has not been loaded
+  also    /sys/class/infiniband_mad/abi_version \(no such file or directory\)
+  source  spectrocloud/CanvOS#700
+  checks  driver.fabricmanager gpu.fabric
+  cause   HGX B200 and B300 control their NVSwitches over InfiniBand management ports. The kernel modules ib_umad and
+          mlx5_ib are not loaded, so NVLSM and the fabric manager cannot start, and CUDA fails with error 802.
+  fix     modprobe ib_umad mlx5_ib and write both names to /etc/modules-load.d/nvidia-fabricmanager.conf (Ubuntu: they
+          are in linux-modules-extra); install nvlsm; systemctl restart nvidia-fabricmanager
+Failed to display compute instances: Insufficient Permissions (nvidia-smi mig)
+  pattern failed to display (?:compute|gpu) instances?(?: profiles)?: insufficient permissions
+  source  Project-HAMi/HAMi#1044
+  checks  gpu.mig
+  cause   Only root may see and change MIG instances, or MIG is not on for this GPU.
+  fix     run it as root on the host; in a container set NVIDIA_MIG_CONFIG_DEVICES=all or NVIDIA_MIG_MONITOR_DEVICES=all;
+          nvidia-smi -L shows whether MIG is on
 """)

@@ -472,6 +472,30 @@ NCCL INFO NET/Plugin: libnccl-net.so: cannot open shared object file
   source  NVIDIA/nccl-tests#166
   cause   Not an error: no network plugin for NCCL is installed, so NCCL uses its own InfiniBand or socket code.
   fix     nothing; the line with Using network shows what NCCL uses
+NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
+  pattern gpu direct rdma disabled for (?:hca|gpu)
+  source  NVIDIA/nccl#1537
+  checks  rdma.gdr driver.peers
+  cause   NCCL sends over this device through the memory of the host instead of directly from the GPU: nvidia_peermem
+          is not registered with the RDMA driver, and dma-buf is not available. It works, and is slower.
+  fix     use the open kernel modules and Linux 5.12 or newer (dma-buf); or load nvidia_peermem, and rebuild it after
+          an installation of DOCA-OFED; /sys/kernel/mm/memory_peers shows whether it is registered
+UCX ERROR ibv_modify_qp(DCI, RTR) failed : Invalid argument / Failed to create UCP worker
+  pattern ucx error ibv_modify_qp\([a-z]{2,4}, ?rtr\) failed
+  also    failed to create ucp worker
+  source  openucx/ucx#8604
+  checks  rdma.ports nccl.gid
+  cause   UCX cannot set up its connections on this device: a transport that device or driver do not support (DC, SRQ),
+          or a GID index that does not fit.
+  fix     set UCX_IB_GID_INDEX to the index that gpuready nccl prints; if it still fails, UCX_TLS=rc,ud,sm,self leaves
+          out DC, and UCX_TLS=tcp,sm,self works without RDMA
+NCCL WARN NET/OFI Could not find any optimal provider (EFA)
+  pattern net/ofi could(?: not|n't) find any optimal provider
+  source  NVIDIA/nccl#229
+  cause   The plugin of AWS finds no EFA device: the instance has none, the container was started without it, or
+          libfabric in the image is older than the driver. NCCL then uses TCP.
+  fix     ls /dev/infiniband/uverbs* on the host; start the container with --device for each of them and --ulimit
+          memlock=-1; fi_info -p efa must list a provider
 """,
     LAST_ERROR=_LAST_ERROR,
 )
