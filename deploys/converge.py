@@ -1,5 +1,5 @@
 """pyinfra -y inventories/example.py deploys/converge.py"""
 
-from gpuready.operations.door import converge
+from gpuready.pyinfra import converge
 
 converge()

@@ -1,5 +1,5 @@
 """pyinfra -y inventories/example.py deploys/verify.py"""
 
-from gpuready.operations.door import verify
+from gpuready.pyinfra import verify
 
 verify()

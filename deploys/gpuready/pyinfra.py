@@ -1,8 +1,9 @@
 """Deploys for your own pyinfra code: ``from gpuready.pyinfra import converge, docker, ldso, verify``.
 
 Each component is a deploy of its name; ``converge`` runs them all in order, and ``verify`` fails if a check fails. The
-spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra's inventory or group data. Each deploy
-reads the node with one exec for all deploys of a host. Use :mod:`gpuready.operations.door` for gpuready's inventories.
+spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra's inventory or group data; or that of
+gpuready's own inventory (:func:`gpuready.operations.door.hosts`). Deploys that follow each other share one exec that
+reads the node; after somebody else's operation they read it again. ``verify`` always does.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,9 @@ def converge() -> None:
 
 
 def verify() -> None:
-    """Judge the host; the operation fails if a check fails or is unknown."""
+    """Probe the host anew and judge it; the operation fails if a check fails or is unknown."""
     _read_spec()
-    door.verify()
+    door.judge(name="verify")
 
 
 def reboot() -> None:
@@ -68,7 +69,10 @@ def _deploy(item: Component) -> Callable[[], None]:
 def _read_spec() -> None:
     if isinstance(host.data.get(SPEC), NodeSpec):
         return
-    given = located(host.data.get("gpuready"), Where(f"host.data.gpuready of {host.name}"))
+    if not hasattr(host.data, "gpuready"):
+        way = "give it a mapping (an empty one will do), or leave the host out with --limit"
+        raise PyinfraError(f"{host.name} has no data gpuready: {way}")
+    given = located(host.data.gpuready, Where(f"host.data.gpuready of {host.name}"))
     try:
         spec = build(given, today=date.today(), allow_exec=False, check_ids=lambda: BY_ID)
     except SpecErrors as e:

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,6 +257,22 @@ def test_a_file_that_is_not_an_inventory(name: str, tmp_path: Path, monkeypatch:
     assert says in str(caught.value) and ("hosts" in says or file in str(caught.value))
     if "empty" in says or "has no hosts" in says:
         assert "gpuready init - --host gpu01" in caught.value.remedy
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_fix_names_pyinfras_command_where_there_is_one(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pipx and uv put it beside their Python, and not on the PATH."""
+    path = tmp_path / "my hosts.py"
+    path.touch()
+    if there:
+        (tmp_path / "pyinfra").touch()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(InventoryError) as caught:
+        load([str(path)])
+    run = f"; or run {tmp_path}/pyinfra -y '{path}' gpuready.pyinfra.converge" if there else ""
+    assert caught.value.remedy == f"gpuready init writes a YAML file{run}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The plan of a host is made once for each state that was read, and shared by all that need it."""
+"""The plan of a host is made once for each state that was read, and shared by all that need it.
+
+A state is read once, too, until something may have changed the node.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +12,7 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
+from pyinfra.operations import python
 
 from gpuready.components.memlock.component import Memlock
 from gpuready.core.compare import Plan
@@ -17,10 +21,12 @@ from gpuready.core.facts import Answer
 from gpuready.core.step import Reply
 from gpuready.evaluate import compared, judged
 from gpuready.node import NODE
+from gpuready.operations import door
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
 from gpuready.operations.node_state import SPEC, forget, host_plan, settled_state
 from gpuready.operations.outcome import outcomes
+from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.report.run import HostRun
 from gpuready.spec.model import NodeSpec
@@ -82,6 +88,51 @@ def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
     assert host_plan(host, plan.state, NODE, original=False).order == NODE
     forget(host)
     assert host_plan(host, settled_state(host), order, original=False)[order[0]].diff and len(asked) == 2
+
+
+OURS, OTHER = "ours", "other"
+
+
+@pytest.mark.parametrize(
+    "operations, detects, probes",
+    [
+        ([OURS, OURS], False, 1),
+        ([OTHER, OURS, OURS], False, 1),
+        ([OURS, OTHER, OURS, OURS], False, 2),
+        ([OURS, "reboot", OURS], False, 1),
+        ([OURS, "verify", OURS], False, 3),
+        (["verify", "verify"], True, 2),  # never while pyinfra detects changes
+        ([OURS, OURS], True, 2),  # once for the detection
+        ([OTHER, OURS], True, 2),
+    ],
+)
+def test_pyinfras_runs_probe_again_when_the_node_may_have_changed(
+    operations: list[str], detects: bool, probes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
+    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    monkeypatch.setattr(door, "run_active", lambda host, state, spec: state)
+    monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
+    spec = WANTED.model_copy(update={"memlock": None})
+    state = State(Inventory(([("@local", {SPEC: spec})], {})), Config(), check_for_changes=detects)
+    (host,) = state.inventory
+    host.connected = True
+    state.activate_host(host)
+    state.set_stage(StateStage.Prepare)
+    item = Memlock()
+    calls: dict[str, tuple[Any, dict[str, Any]]] = {
+        OURS: (component, {"item": item, "order": (item,)}),
+        OTHER: (python.call, {"function": lambda: None}),
+        "reboot": (reboot, {}),
+        "verify": (door.judge, {}),
+    }
+    for name in operations:
+        operation, arguments = calls[name]
+        add_op(state, operation, **arguments)
+    state.set_stage(StateStage.Execute)
+    run_ops(state)
+    assert (state.results[host].ops, sent) == (len(operations), ["probe"] * probes)
 
 
 def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:

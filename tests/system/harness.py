@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from jsonschema import Draft202012Validator
 
 from gpuready.report.result import result_schema
-from tests.lab import Lab, Machine, Node, Repository, scale
+from tests.lab import Lab, Machine, Node, Repository, access, scale
 from tests.system.warm import Forked, Warm
 
 GPUREADY = str(Path(sys.executable).parent / "gpuready")
@@ -152,20 +153,38 @@ def here(script: str, folder: Path) -> tuple[list[str], str]:
 
 
 def pyinfra(folder: Path, *words: str, code: int = 0) -> str:
-    """What pyinfra's own command line prints, which runs in a folder and ends with that exit code."""
+    """What pyinfra's own command line prints, which runs in a folder and ends with that exit code.
+
+    It gets "Enter", for which it asks without ``-y``.
+    """
     limit = scale.seconds(240)
-    command = [PYINFRA, "-y", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+    command = [PYINFRA, *words]
+    done = subprocess.run(command, cwd=folder, input="\n", capture_output=True, text=True, timeout=limit, check=False)
     told = done.stdout + done.stderr
     assert done.returncode == code and "Traceback" not in told, told
     return told
 
 
-def door(folder: Path, inventory: Path, deploy: str, code: int = 0) -> str:
-    """The same for one of our deploys, over the hosts of our inventory."""
+def door(folder: Path, inventory: Path, *deploys: str, code: int = 0) -> str:
+    """The same for our deploys, over the hosts of our inventory."""
     loads = f"from gpuready.operations.door import hosts as load\n\nhosts = load({str(inventory)!r})\n"
     (folder / "inv.py").write_text(loads)
-    return pyinfra(folder, "inv.py", str(ROOT / "deploys" / f"{deploy}.py"), code=code)
+    files = (str(ROOT / "deploys" / f"{deploy}.py") for deploy in deploys)
+    return pyinfra(folder, "-y", "inv.py", *files, code=code)
+
+
+def pyinfra_inventory(folder: Path, node: Node, where: Path, **spec: object) -> Path:
+    """A pyinfra inventory of the machine, for which ours has the login; ``spec`` is laid over the lab's own."""
+    group = yaml.safe_load(where.read_text("utf-8"))["all"]["vars"]
+    data = {
+        "ssh_user": group["ansible_user"],
+        "ssh_key": group["ansible_ssh_private_key_file"],
+        "ssh_known_hosts_file": str(access.known_hosts()),
+        "gpuready": group["gpuready"] | spec,
+    }
+    path = folder / "inventory.py"
+    path.write_text(f"nodes = [({node.address!r}, {data!r})]\n", "utf-8")
+    return path
 
 
 class Inventories:

@@ -8,6 +8,7 @@ that prints such JSON, the JSON of Terraform, a directory of these, stdin, a lis
 
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,8 +119,7 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
     if suffix == ".py":
         raise InventoryError(
             f"{path}: this is a pyinfra inventory; -i reads YAML, INI and JSON",
-            remedy="gpuready init writes a YAML file; "
-            f"or, in a clone of gpuready: pyinfra -y {path} deploys/converge.py",
+            remedy=f"gpuready init writes a YAML file{_with_pyinfra(path)}",
         )
     if suffix in _NOT_YET:
         raise InventoryError(f"{path}: not supported yet: {_NOT_YET[suffix].format(path)}")
@@ -128,6 +128,13 @@ def _read_file(path: str, graph: Graph, errors: list[SpecError], *, allow_exec: 
         raise InventoryError(f"{path}: an executable inventory runs only with --allow-exec")
     text = script_output(path) if script else read_text(path)
     _read_text(path, text, graph, errors, script=script)
+
+
+def _with_pyinfra(path: str) -> str:
+    """Return how pyinfra converges its inventory. pipx and uv keep pyinfra off the PATH; a zipapp has no pyinfra."""
+    program = Path(sys.executable).with_name("pyinfra")
+    words = [str(program), "-y", path, "gpuready.pyinfra.converge"]
+    return f"; or run {shlex.join(words)}" if program.exists() else ""
 
 
 def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, script: bool = False) -> None:

@@ -16,7 +16,15 @@ from gpuready.core.component import Change, Component, Disruption
 from gpuready.core.errors import ConvergeError, GpureadyError
 from gpuready.core.permission import permission, permissions, users
 from gpuready.operations import drain
-from gpuready.operations.node_state import ALLOWED, SELECTED, forget, host_plan, node_state, settled_state
+from gpuready.operations.node_state import (
+    ALLOWED,
+    SELECTED,
+    forget,
+    forget_outdated,
+    host_plan,
+    node_state,
+    settled_state,
+)
 from gpuready.operations.outcome import Failed, outcomes
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.report.run import ComponentRun
@@ -30,6 +38,7 @@ def component(
 
     ``order``: all components of this run. ``original``: restore the state before gpuready (``remove``).
     """
+    forget_outdated(host)
     selected = host.data.get(SELECTED)
     if selected is not None and item.name not in selected:
         host.noop(f"{item.name} is not selected")

@@ -1,7 +1,4 @@
-"""The plain doors: run gpuready with pyinfra itself, as in ``pyinfra -y inventories/x.py deploys/converge.py``.
-
-They give pyinfra the hosts of gpuready's inventory and the operations. The engine runs the same operations.
-"""
+"""What pyinfra itself is given to run: the hosts of gpuready's inventory, and operations, which the engine shares."""
 
 import sys
 from collections.abc import Generator
@@ -12,6 +9,7 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
+from pyinfra.context import state as run
 
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.components.ledger.component import Ledger
@@ -22,7 +20,7 @@ from gpuready.node import BACK, NODE
 from gpuready.operations.active import run_active
 from gpuready.operations.component import component
 from gpuready.operations.connection import host_data
-from gpuready.operations.node_state import SPEC, node_state
+from gpuready.operations.node_state import SPEC, forget, settled_state
 from gpuready.operations.outcome import Failed
 from gpuready.operations.reboot import reboot
 from gpuready.report.human import skipped_lines
@@ -39,9 +37,9 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
         found = load([str(inventory)], check_ids=lambda: BY_ID)
     except GpureadyError as e:
         sys.exit(printable(f"{e}"))
-    run = Run("converge")
-    run.leave_alone(found.skipped)
-    for line in skipped_lines(run, Painter(False)):
+    skipped = Run("converge")
+    skipped.leave_alone(found.skipped)
+    for line in skipped_lines(skipped, Painter(False)):
         print(printable(line), file=sys.stderr)
     return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in found.chosen]
 
@@ -61,17 +59,15 @@ def withdraw() -> None:
         component(item=item, order=BACK, original=True, name=f"remove {item.name}")
 
 
-def verify() -> None:
-    """Judge the host: one pyinfra operation, which fails if a check fails."""
-    judge(name="verify")
-
-
 @operation()
 def judge() -> Generator[PyinfraCommand, None, None]:
-    """Judge the host with two execs. The error lists each failed or unknown check."""
+    """Judge the host by a new probe, with two execs. The error lists each failed or unknown check."""
+    if not run.is_executing:  # pyinfra detects changes; this makes none
+        return
     spec = host.data.get(SPEC)
+    forget(host)
     try:
-        state = node_state(host)
+        state = settled_state(host)
         concerned = concerning(CATALOGUE, spec, state)
         if any(check.active for check in concerned):
             state = run_active(host, state, spec)

@@ -1,6 +1,10 @@
-"""Probe each host once over pyinfra's connection. Both phases and all operations read the same state and plan."""
+"""Probe a host over pyinfra's connection. gpuready's operations share the state and plan until the node may have changed.
+
+The engine's phases share them, too.
+"""
 
 from pyinfra.api.host import Host
+from pyinfra.api.state import StateStage
 
 from gpuready.core.compare import Plan
 from gpuready.core.component import Component
@@ -19,6 +23,8 @@ ALLOWED = "gpuready_allowed"
 #: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.state.probe.TIMEOUT`.
 PROBE_TIMEOUT = "gpuready_probe_timeout"
 _KEY, _SETTLED, _PLAN = "gpuready.state", "gpuready.settled", "gpuready.plan"
+#: The key for the number of pyinfra's operations on the host after which its state is current; -1: after none.
+_CURRENT = "gpuready.current"
 
 
 def node_state(host: Host) -> NodeState:
@@ -59,6 +65,8 @@ def _keep(host: Host, state: NodeState) -> NodeState:
 
         state = look(host, state, spec, host.data.get(SELECTED))
     host.connector_data[_KEY] = state
+    if host.state.current_stage == StateStage.Prepare:  # pyinfra detects changes; the user may take time to confirm
+        host.connector_data[_CURRENT] = -1
     return state
 
 
@@ -69,6 +77,18 @@ def host_plan(host: Host, state: NodeState, order: tuple[Component, ...], *, ori
         plan = Plan(order, host.data.get(SPEC), state, host.data.get(SELECTED), original)
         host.connector_data[_PLAN] = plan
     return plan
+
+
+def forget_outdated(host: Host) -> None:
+    """Drop the state if pyinfra read it before the execution, or if an operation of somebody else ran since.
+
+    Each of gpuready's operations calls this first, and so counts itself.
+    """
+    if host.state.is_executing:
+        completed = host.state.get_results_for_host(host).ops
+        if host.connector_data.get(_CURRENT, 0) != completed:
+            forget(host)
+        host.connector_data[_CURRENT] = completed + 1
 
 
 def forget(host: Host) -> None:

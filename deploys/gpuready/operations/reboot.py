@@ -24,7 +24,7 @@ from gpuready.core.step import PENDING_EXIT, Script, Step
 from gpuready.inventory.connection import LOCAL
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
-from gpuready.operations.node_state import SPEC, forget, node_state
+from gpuready.operations.node_state import SPEC, forget, forget_outdated, node_state
 from gpuready.operations.outcome import Failed, Reboot, outcomes, rebooted
 from gpuready.operations.step import Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
@@ -37,6 +37,7 @@ _PAUSE, _LOOK, _SERVICES = 2, 45, 180
 @operation()
 def reboot() -> Generator[PyinfraCommand, None, None]:
     """Reboot the host if a component needs a reboot and has permission for it."""
+    forget_outdated(host)
     due = [outcome for outcome in outcomes(host).values() if outcome.reboot]
     if not due:
         host.noop("no reboot is needed")
