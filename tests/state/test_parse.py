@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import struct
 import tarfile
 from typing import Any
@@ -13,8 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuready.core.errors import GpureadyError
-from gpuready.core.records import ProbeError, Records
+from gpuready.core.records import MOST_FILE, MOST_OUTPUT, MOST_TEXT, ProbeError, Records
 from gpuready.gpu.facts.smi import lean
+from gpuready.state import probe
 from gpuready.state.model import Docker, Linker, NodeState, Package, Tool, Unknown
 from gpuready.state.parse import parse
 from tests.state.probe_answers import DRIVER, H200_LIBS, LIB64, docker_info, h200, h200_lines, lines, recorded, tar
@@ -564,6 +566,37 @@ def test_a_sparse_file_of_eight_exabytes_is_not_unpacked() -> None:
     sparse = b"%011o\0%011o\0" % (0, 0) + b"\0" * 72 + b"\0" + b"\x80" + struct.pack(">Q", 1 << 62).rjust(11, b"\0")
     with pytest.raises(ProbeError, match="'etc/x' is of type b'S'"):
         parse([f"tar {b64(header(b'etc/x', b'S', 0, sparse) + bytes(1024))}", "end 1"])
+
+
+@pytest.mark.fault("short-lines")
+@pytest.mark.parametrize(
+    ("part", "most"), [("P/proc.text", MOST_TEXT), ("P/smi.stuck", MOST_TEXT), ("etc/docker/daemon.json", MOST_FILE)]
+)
+def test_a_part_over_its_limit_fails_the_host_by_name(part: str, most: int) -> None:
+    def answer(size: int) -> list[str]:
+        return [f"tar {b64(tar({'P/values.text': 'kernel=x', part: 'x' * size}))}", "end 1"]
+
+    assert parse(answer(most)).kernel == "x"
+    with pytest.raises(
+        ProbeError,
+        match=f"{part.removeprefix('P/')} of the probe's answer has {most + 1} characters; .* at most {most}",
+    ):
+        parse(answer(most + 1))
+
+
+@pytest.mark.fault("short-lines")
+def test_a_command_that_printed_more_than_its_limit_is_unknown() -> None:
+    row = "a\tamd64\t1\tii \n"
+    assert parse(lines(outs={"dpkg": row.ljust(MOST_OUTPUT)})).packages == {"a": Package(version="1", arch="amd64")}
+    packages = parse(lines(outs={"dpkg": row.ljust(MOST_OUTPUT + 1)})).packages
+    assert packages == Unknown(unknown="dpkg: it printed 2097153 characters; gpuready reads at most 2097152")
+
+
+@pytest.mark.fault("short-lines")
+def test_the_caller_can_pause_before_each_part() -> None:
+    pauses: list[None] = []
+    assert parse(h200_lines(), lambda: pauses.append(None)) == h200()
+    assert len(pauses) >= len(set(re.findall(r"P/(\w+)\.(?:text|out)", probe.script())))
 
 
 @pytest.mark.parametrize("mtime", ["inf", "nan", "-1e300", "1e300"])

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections.abc import Callable
 
 from gpuready.core.archive import ArchiveError, members
 from gpuready.core.errors import GpureadyError
@@ -11,6 +12,9 @@ from gpuready.core.facts import File, Unknown
 #: Limits of one answer. The probe has 2 MB for its files; base64 adds a third.
 MOST_CHARACTERS = 16_000_000
 MOST_RECORDS = 10_000
+#: Limits of one part of the probe's answer, in characters: a configuration file (the probe's ``find`` leaves out larger
+#: ones), what the shell itself read, and a command's output.
+MOST_FILE, MOST_TEXT, MOST_OUTPUT = 1 << 20, 1 << 20, 2 << 20
 
 
 class ProbeError(GpureadyError):
@@ -38,9 +42,10 @@ def _text(data: bytes) -> str:
 
 
 class Records:
-    """The probe's records by kind and name."""
+    """The probe's records by kind and name. ``pause`` is called before a part is returned: to parse it takes time."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], pause: Callable[[], None] = lambda: None) -> None:
+        self._pause = pause
         self.files: dict[str, File] = {}
         self.texts: dict[str, str] = {}
         self.runs: dict[str, tuple[int, str]] = {}
@@ -73,18 +78,21 @@ class Records:
             if path.startswith("/P/"):
                 own[path[3:]] = file.text
             else:
+                _bounded(path, file.text, MOST_FILE)
                 self.files[path] = file
         for key, text in own.items():
             name, _, kind = key.rpartition(".")
             if kind == "text":
-                self.texts[name] = text
+                self.texts[name] = _bounded(key, text, MOST_TEXT)
             elif kind == "stuck":
-                self.stuck[name] = text
+                self.stuck[name] = _bounded(key, text, MOST_TEXT)
             elif kind == "rc" and text.strip().isdecimal():
                 rc = int(text.strip()[:4])
                 self.runs[name] = (rc, own.get(f"{name}.err" if rc else f"{name}.out", ""))
 
     def text(self, name: str) -> str:
+        """Return what the shell itself read; empty if there is nothing."""
+        self._pause()
         return self.texts.get(name, "")
 
     def abandoned(self) -> tuple[str, ...]:
@@ -93,6 +101,7 @@ class Records:
 
     def run(self, name: str) -> str | Unknown | None:
         """Return a command's output, or why it is unknown, or None if the probe had no reason to run it."""
+        self._pause()
         if name in self.stuck:
             pids = re.findall(r"^[^:\n]*:?Pid:\s*(\d+)", self.stuck[name], re.M)
             states = re.findall(r"State:\s*(\S)", self.stuck[name])
@@ -101,9 +110,17 @@ class Records:
         if name not in self.runs:
             return None
         rc, text = self.runs[name]
+        if len(text) > MOST_OUTPUT:
+            return Unknown(unknown=f"{name}: it printed {len(text)} characters; gpuready reads at most {MOST_OUTPUT}")
         if rc:
             return Unknown(unknown=f"{name}: exit {rc}: {_first(text)}")
         return text
+
+
+def _bounded(name: str, text: str, most: int) -> str:
+    if len(text) > most:
+        raise ProbeError(f"{name} of the probe's answer has {len(text)} characters; gpuready reads at most {most}")
+    return text
 
 
 def _first(text: str) -> str:

@@ -5,6 +5,7 @@ Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOA
 
 import re
 import shlex
+from collections.abc import Callable
 
 from gpuready.components.containerd.state import cri
 from gpuready.components.crio.state import crio
@@ -22,9 +23,12 @@ from gpuready.state.readiness import not_yet
 __all__ = ["ProbeError", "parse"]
 
 
-def parse(lines: list[str]) -> NodeState:
-    """Parse one probe's output (its lines, without newlines). Raises :class:`ProbeError`."""
-    r = Records(lines)
+def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeState:
+    """Parse one probe's output (its lines, without newlines). Raises :class:`ProbeError`.
+
+    ``pause`` is called before each part of the answer, so that the caller can serve other hosts in between.
+    """
+    r = Records(lines, pause)
     if not r.text("values"):
         raise ProbeError("the probe's output holds nothing of the node")
     values = _pairs(r.text("values"))
@@ -121,12 +125,12 @@ def _colons(text: str) -> dict[str, str]:
 
 def _proc(text: str) -> dict[str, str]:
     """Parse ``grep -H '' /proc/...``: several lines per file. A PCI address in a path has colons, so match the path."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for line in text.splitlines():
         m = re.match(r"(/proc/driver/nvidia/gpus/[^/]*/information|/proc/[^:]*):(.*)", line)
         if m:
-            found[m[1]] = found.get(m[1], "") + m[2] + "\n"
-    return found
+            found.setdefault(m[1], []).append(f"{m[2]}\n")
+    return {path: "".join(lines) for path, lines in found.items()}
 
 
 def _os(text: str) -> OS:

@@ -7,7 +7,7 @@ Sources: ldconfig(8), ld.so(8), Triton's driver.py.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import join
 
@@ -57,7 +57,8 @@ class Ldso(Component):
             )
         if dirs:
             want["ldso.conf"] = dirs
-        return want | {f"ldso.cache.{d}": _libs(linker, d) for d in dirs if _libs(linker, d)}
+        files = _by_directory(linker)
+        return want | {f"ldso.cache.{d}": sonames for d in dirs if (sonames := _sonames(files.get(d, ())))}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         linker = state.linker
@@ -69,8 +70,14 @@ class Ldso(Component):
             "ldso.stale": _stale(state, linker, _dirs(spec, state, linker)),
             **ledger.actual("ldso", state, [CONF]),
         }
-        for d in {path.rpartition("/")[0] for path in linker.libs}:
-            found[f"ldso.cache.{d}"] = tuple(name for name in _libs(linker, d) if _listed(linker, d, name))
+        # ldconfig lists a directory only once, under the first of its names: so the real file counts, too.
+        listed = {name: {linker.libs.get(path, path) for path in paths} for name, paths in linker.cache.items()}
+        for d, names in _by_directory(linker).items():
+            found[f"ldso.cache.{d}"] = tuple(
+                name
+                for name in _sonames(names)
+                if linker.libs.get(f"{d}/{name}", f"{d}/{name}") in listed.get(name, ())
+            )
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
@@ -107,18 +114,20 @@ def _dirs(spec: NodeSpec, state: NodeState, linker: Linker) -> tuple[str, ...]:
     return tuple(spec.ldso) if isinstance(spec.ldso, (list, tuple)) else _auto(state, linker)
 
 
-def _libs(linker: Linker, directory: str) -> tuple[str, ...]:
-    """Return the driver's SONAMEs that ldconfig will find in a directory: versioned files give ``lib*.so.1``."""
-    names = {path.rpartition("/")[2] for path in linker.libs if path.rpartition("/")[0] == directory}
+def _by_directory(linker: Linker) -> dict[str, list[str]]:
+    """Return the names of the driver's files by their directory."""
+    found: dict[str, list[str]] = {}
+    for path in linker.libs:
+        directory, _, name = path.rpartition("/")
+        found.setdefault(directory, []).append(name)
+    return found
+
+
+def _sonames(names: Collection[str]) -> tuple[str, ...]:
+    """Return the driver's SONAMEs that ldconfig will find among these: versioned files give ``lib*.so.1``."""
     return tuple(
         f"{base}.so.1" for base in ("libcuda", "libnvidia-ml") if any(re.match(rf"{base}\.so\.\d", n) for n in names)
     )
-
-
-def _listed(linker: Linker, directory: str, name: str) -> bool:
-    """Tell whether the cache has this file. ldconfig lists a directory only once, under the first of its names."""
-    path, listed = f"{directory}/{name}", linker.cache.get(name, ())
-    return path in listed or (path in linker.libs and linker.libs[path] in [linker.libs.get(p) for p in listed])
 
 
 def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,20 +136,24 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
     On a read-only mount, ldconfig lists a name although it cannot create the link, if a file of the library is beside
     it. With ``dirs``, missing libraries have keys of their own.
     """
-    version = state.driver.loaded
+    version, files = state.driver.loaded, _by_directory(linker)
     found = []
     for soname, base in (("libcuda.so.1", "libcuda.so."), ("libnvidia-ml.so.1", "libnvidia-ml.so.")):
-        for path in linker.cache.get(soname, ()):
-            directory = path.rpartition("/")[0]
-            beside = {library_version(p) for p in linker.libs if p.startswith(f"{directory}/{base}")} - {""}
-            leads = library_version(linker.libs.get(path, ""))
-            newest = max(beside, key=lambda one: leading(one, 3), default="")
-            if (path not in linker.libs and not beside) or (leads and version and version == newest != leads):
+        listed = {path: path.rpartition("/")[0] for path in linker.cache.get(soname, ())}
+        newest = {d: _newest(name for name in files.get(d, ()) if name.startswith(base)) for d in set(listed.values())}
+        for path, directory in listed.items():
+            leads, best = library_version(linker.libs.get(path, "")), newest[directory]
+            if (path not in linker.libs and not best) or (leads and version and version == best != leads):
                 found.append(path)
         if version and not linker.cache.get(soname) and not dirs:
-            listed = (f"{d}/{soname}" for d in _configured(state))
-            found += [path for path in listed if library_version(linker.libs.get(path, "")) == version]
+            places = (f"{d}/{soname}" for d in _configured(state))
+            found += [path for path in places if library_version(linker.libs.get(path, "")) == version]
     return tuple(found)
+
+
+def _newest(names: Iterable[str]) -> str:
+    """Return the newest version of these files; empty if none has a version."""
+    return max(filter(None, map(library_version, names)), key=lambda one: leading(one, 3), default="")
 
 
 def _configured(state: NodeState) -> Iterator[str]:
