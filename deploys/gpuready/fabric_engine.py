@@ -127,7 +127,8 @@ class FabricEngine(Engine):
                 self.progress(host.name, "train")
             findings = training.judged(parts, run_training(parts, hosts))
         seconds = time.monotonic() - began
-        self._fabric.findings += [replace(finding, seconds=seconds) for finding in findings]
+        for finding in findings:
+            self._fabric.add(replace(finding, seconds=seconds))
         for host in hosts:
             self.progress(host.name, "ok" if self._is_there(host) else "unreachable")
 
@@ -152,7 +153,7 @@ class FabricEngine(Engine):
                     limits = specs[0].verify.thresholds
                     finding = run_test(test, ends, nodes, tools, limits, fabric.wanted.seconds, write_bw(done))
                 done.append(finding)
-                fabric.findings.append(replace(finding, round=number))
+                fabric.add(replace(finding, round=number))
                 if not all(map(self._is_there, nodes)):
                     return
 

@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from gpuready.catalogue import BY_ID
 from gpuready.gpu.thresholds import load
 from gpuready.messages import codes
 from gpuready.messages.entry import Message, read
-from gpuready.messages.find import MOST, TABLE, find, nearest, normal, plain
+from gpuready.messages.find import MOST, TABLE, _parts, find, head, nearest, normal, plain
 from gpuready.messages.words import words
 from gpuready.spec.schema import settings
 from tests.command import Exits
@@ -76,6 +77,19 @@ def test_what_is_near_is_named_and_nothing_else(exits: Exits) -> None:
     assert "\n  Nearest known messages:\n    Failed to initialize NVML: Driver/library version mismatch\n" in told
     told = exits(64, "explain", "zeppelin of lead in the soup").err
     assert "earest" not in told and "open an issue" in told
+
+
+def test_few_lines_are_compared_and_no_title_twice(exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long text of short lines is no more work than 50 lines; the titles are taken apart once for all texts."""
+    known = "Driver/library versoin mismatch, after noon"
+    nearest(known)
+    parts = Mock(side_effect=_parts)
+    monkeypatch.setattr("gpuready.messages.find._parts", parts)
+    text = "\n".join([known, *(f"{number:x}" for number in range(10_000))])
+    assert nearest(text)[:1] == nearest(known)[:1] and parts.call_count == 50 + 1
+    told = exits(64, "explain", text).err
+    assert f"Nearest known messages (only the first {len(head(text))} characters were compared):" in told
+    assert head(text).endswith("\n30") and head("x" * 5000) == "x" * 4000 and head(known) == known
 
 
 README = (

@@ -50,6 +50,13 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
     assert (nccl["status"], nccl["summary"]) == ("skip", f"{a.name}, {b.name}: no GPU")
     await_nothing_left(a, b)
 
+    a.run("chmod -x /usr/bin/iperf3")
+    lacking = gpuready("fabric", "--tests", "tcp_lat,tcp_bw", "--seconds", "1", inventory=hosts, code=3)
+    a.run("chmod +x /usr/bin/iperf3")
+    (missing,) = findings(lacking, "tcp_bw").values()
+    assert (missing["status"], missing["remedy"]) == ("unknown", "install iperf3"), missing
+    assert lacking.checks("unknown", host=a.name) == lacking.checks("unknown", host=b.name) == {"fabric.tcp_bw"}
+
     told = gpuready("nccl", inventory=hosts).host(a.name)["nccl"]
     assert told["variables"] == {"NCCL_SOCKET_IFNAME": f"={latency['server']['netdev']}"}, told
     assert told["wires"][0]["address"].startswith(f"{a.address}/")

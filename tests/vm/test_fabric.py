@@ -107,7 +107,7 @@ def test_lost_packets_are_a_failed_pair_that_says_what_both_ends_said(
     await_nothing_left(*roce)
 
 
-def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
+def test_a_port_that_is_down_is_named_and_a_missing_tool_is_unknown(
     roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
 ) -> None:
     """Exit 3 with the port's name and state; nothing waits for a server that cannot be."""
@@ -130,7 +130,7 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_a_skip(
     assert missing.code == 3, missing.explain()  # nothing at all was tested
     (finding,) = findings(missing, "write_bw")
     assert (finding["status"], finding["remedy"]) == (
-        "skip",
+        "unknown",
         "install perftest (in the spec: rdma: {packages: [perftest]})",
     )
     assert "fabric.ports" in missing.checks("unknown", host=a.name)

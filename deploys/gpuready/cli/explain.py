@@ -99,7 +99,7 @@ def _explained(name: str) -> _Answer:
         return _Answer(_component(_COMPONENTS[key]), tuple(id for id in BY_ID if id.startswith(f"{key}.")))
     if not key:
         raise UsageError("explain: the text is empty", remedy="gpuready explain lists the checks and components")
-    from gpuready.messages.find import MOST, find, nearest
+    from gpuready.messages.find import MOST, find, head, nearest
 
     if len(name) > MOST:
         raise UsageError(
@@ -119,8 +119,10 @@ def _explained(name: str) -> _Answer:
     shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
     shorter = "the line of the first error alone, or " if "\n" in name.strip() else ""
     near = [f"  {message.title}" for message in nearest(name)]
+    looked_at = head(name)
+    part = "" if looked_at == name.strip() else f" (only the first {len(looked_at)} characters were compared)"
     raise UsageError(
-        "\n".join([f"not known: {shown!r}{hint}", *(["Nearest known messages:", *near] if near else [])]),
+        "\n".join([f"not known: {shown!r}{hint}", *([f"Nearest known messages{part}:", *near] if near else [])]),
         remedy=f"give {shorter}a word such as nccl; gpuready explain lists all checks;\n"
         "to have a message added, open an issue with the whole line and what caused it",
     )

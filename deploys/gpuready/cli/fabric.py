@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _HELP = """Test RDMA or TCP between hosts, pair by pair. No host is in two pairs at the same time.
 
 Each test loads its links at full speed for some seconds: do not run it beside a training job. Nothing is installed and
-nothing is left behind. If a host lacks a tool, gpuready skips the test and names the package.
+nothing is left behind. If a host lacks a tool, gpuready skips the test and names the package; a test that --tests names
+is then unknown (exit 3).
 
 \b
   gpuready fabric -i hosts.yaml                          each host with the next one

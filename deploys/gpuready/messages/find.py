@@ -28,6 +28,7 @@ MOST = 1 << 20
 ALIKE = 0.2
 """The least share of common parts, from 0 to 1, with which a message is called near. Foreign texts have 0.1 to 0.2."""
 
+_MOST_CHARACTERS, _MOST_LINES = 4000, 50
 _ANSI = re.compile(r"\x1b\[[0-9;]*[a-zA-Z]")
 _QUOTED = re.compile(r"(?m)^[ \t]*[>|\u2502]+[ \t]?")
 _ESCAPES = re.compile(r"\\+(?:[ntr](?=[^a-z]|nvidia|exec)|#012)?|#012")
@@ -76,10 +77,15 @@ def find(text: str) -> tuple[Message, ...]:
     return tuple(dict.fromkeys(found.message for found in sorted(kept, key=lambda found: found.start)))
 
 
+def head(text: str) -> str:
+    """Return the part of ``text`` that :func:`nearest` compares: its first lines."""
+    return "\n".join(text.strip()[:_MOST_CHARACTERS].split("\n")[:_MOST_LINES])
+
+
 def nearest(text: str, most: int = 3) -> tuple[Message, ...]:
-    """Return the messages that share the most three-letter parts with a line of ``text``; none without a likeness."""
-    lines = [_parts(normal(line)) for line in text[:4000].split("\n")]
-    likeness = {item: max(_likeness(_parts(normal(item.title)), line) for line in lines) for item in TABLE}
+    """Return the messages that share the most three-letter parts with a line of :func:`head`; none without likeness."""
+    lines = {_parts(normal(line)) for line in head(text).split("\n")}
+    likeness = {item: max(_likeness(title, line) for line in lines) for item, title in _titles().items()}
     ranked = sorted(TABLE, key=lambda item: -likeness[item])
     return tuple(item for item in ranked[:most] if likeness[item] >= ALIKE)
 
@@ -93,6 +99,11 @@ def plain(pattern: str) -> tuple[str, int]:
 @functools.cache
 def _plain() -> tuple[tuple[Message, str, str, int], ...]:
     return tuple((item, pattern, *plain(pattern)) for item in TABLE for pattern in item.patterns)
+
+
+@functools.cache
+def _titles() -> dict[Message, frozenset[str]]:
+    return {item: _parts(normal(item.title)) for item in TABLE}
 
 
 def _found(text: str) -> list[Found]:

@@ -21,7 +21,7 @@ from gpuready.tools.fabric.counters import Snapshot
 from gpuready.tools.fabric.run import FabricRun, Wanted
 from gpuready.tools.fabric.schedule import Pairing
 from gpuready.tools.fabric.tcp import BANDWIDTH_SCRIPT, STREAMS
-from gpuready.tools.fabric.verdict import Answer, Finding, blocked, found
+from gpuready.tools.fabric.verdict import Answer, Finding, blocked, found, skipped
 
 SOCKETS = (Path(__file__).parents[2] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")
 A, B = (End(f"n{n}", "eth0", 0, "eth0", f"10.0.0.{n}", None, 10.0, 1500) for n in (1, 2))
@@ -125,6 +125,18 @@ def test_a_warning_is_one_of_both_hosts() -> None:
         verdicts = {each.check.id: each.verdict for each in judge_host(run, host, NodeSpec(), date(2026, 11, 1))}
         assert verdicts["fabric.tcp_bw"].status == "warn"
         assert verdicts["fabric.ports"].status == "pass"
+
+
+@pytest.mark.parametrize(("automatic", "status"), [(True, "skip"), (False, "unknown")])
+def test_a_named_test_without_its_tool_is_unknown(automatic: bool, status: str) -> None:
+    run = FabricRun(Wanted(Pairing("ring"), ("tcp_lat", "tcp_bw"), 5, automatic))
+    run.add(judged("tcp_lat", PINGED.format(10, 0)))
+    run.add(found(TESTS["tcp_bw"], A, B, (Answer(missing="there is no iperf3"), Answer()), Thresholds()))
+    run.add(skipped(TESTS["nccl"], A, B, "n1: no GPU"))
+    assert [each.status for each in run.findings] == ["pass", status, "skip"]
+    verdicts = {each.check.id: each.verdict for each in judge_host(run, "n1", NodeSpec(), date(2026, 11, 1))}
+    assert (verdicts["fabric.tcp_lat"].status, verdicts["fabric.tcp_bw"].status) == ("pass", status)
+    assert verdicts["fabric.tcp_bw"].remedy == ("" if automatic else "install iperf3")
 
 
 def test_nccl_is_held_to_sockets() -> None:

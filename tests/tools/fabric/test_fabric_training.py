@@ -149,13 +149,14 @@ def test_the_slow_host_and_the_wrong_interface_are_those_of_one_host() -> None:
     ("answers", "checks"),
     [
         (GOOD, {"fabric.train": "pass"}),
-        ([*GOOD[:2], Answer(missing="there is no /x")], {"fabric.ports": "unknown", "fabric.train": "skip"}),
+        ([*GOOD[:2], Answer(missing="there is no /x")], {"fabric.ports": "unknown", "fabric.train": "unknown"}),
         (None, {"fabric.ports": "fail", "fabric.train": "skip"}),
     ],
 )
 def test_a_training_that_did_not_run_proves_nothing(answers: list[Answer] | None, checks: dict[str, str]) -> None:
     run = FabricRun(Wanted(Pairing("ring"), ("train",), 5))
-    run.findings = judged(parts(), answers) if answers else [blocked(TEST, part.end, part.end, "x") for part in parts()]
+    for each in judged(parts(), answers) if answers else [blocked(TEST, part.end, part.end, "x") for part in parts()]:
+        run.add(each)
     found = judge_host(run, "n1", NO_GPUS, date(2026, 11, 23))
     assert {each.check.id: each.verdict.status for each in found} == checks
 

@@ -152,11 +152,11 @@ def _test(found: Sequence[Finding]) -> Verdict:
     lines = [f"{each}: {each.summary}" for each in (*failed, *unproven)]
     evidence = "\n".join(each.proof for each in (*failed, *unproven) if each.proof)
     summary = f"{len(lines)} of {len(ran)} failed or are unproven: {'; '.join(lines)}"
-    remedies = "; ".join(dict.fromkeys(each.remedy for each in failed if each.remedy))
+    remedies = "; ".join(dict.fromkeys(each.remedy for each in failed or unproven if each.remedy))
     if failed:
         return Verdict("fail", summary, evidence, remedies)
     if unproven:
-        return unknown(summary)
+        return unknown(summary, remedies)
     if slow := [each for each in ran if each.status == "warn"]:
         told = "; ".join(f"{each}: {each.summary}" for each in slow)
         return warn(f"{len(slow)} of {len(ran)} are slow: {told}", slow[0].remedy)

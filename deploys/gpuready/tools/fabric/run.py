@@ -52,6 +52,11 @@ class FabricRun:
     met: set[str] = field(default_factory=set)
     """The hosts with at least one pair of which both hosts were there."""
 
+    def add(self, finding: Finding) -> None:
+        """Add a finding. If a tool is missing for a test that the user named, the test is unknown, not skipped."""
+        named = not self.wanted.automatic and finding.tool_missing
+        self.findings.append(replace(finding, status="unknown") if named else finding)
+
     def of(self, test: str) -> list[Finding]:
         """Return the findings of one test."""
         return [each for each in self.findings if each.test == test]

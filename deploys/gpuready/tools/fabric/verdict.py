@@ -79,6 +79,11 @@ class Finding:
         return f"{self.client} -> {self.server}" if self.has_link else str(self.client)
 
     @property
+    def tool_missing(self) -> bool:
+        """Whether it is a skip that an installation ends; :func:`skipped` names no remedy."""
+        return self.status == "skip" and bool(self.remedy)
+
+    @property
     def unit(self) -> str:
         """The unit of ``value``."""
         return commands.TESTS[self.test].unit
