@@ -1,6 +1,6 @@
-"""Probe a host over pyinfra's connection. gpuready's operations share the state and plan until the node may have changed.
+"""Probe a host over pyinfra's connection. Phases and operations share the state and the plan.
 
-The engine's phases share them, too.
+They do so until something may have changed the node.
 """
 
 from pyinfra.api.host import Host
