@@ -4,8 +4,9 @@ import argparse
 import sys
 
 from tests.lab import access, inventory
-from tests.lab.host import LabError
-from tests.lab.lab import DISTROS, Lab
+from tests.lab.host import LabError, cache_root
+from tests.lab.lab import DISTROS, Lab, ours
+from tests.lab.node import Node
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -16,11 +17,11 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--distro", choices=DISTROS, default="debian13")
     up.add_argument("--vm", action="store_true", help="virtual machines (QEMU): one, or two joined by a private wire")
     up.add_argument("--name", default="lab", metavar="PREFIX", help="machines are PREFIX1, PREFIX2, ...")
-    listing = verbs.add_parser("inventory", help="print an inventory of them that gpuready takes")
+    listing = verbs.add_parser("inventory", help="print an inventory of this checkout's machines that gpuready takes")
     listing.add_argument("--plain", action="store_true", help="hosts and ssh only, no gpuready settings")
-    verbs.add_parser("status", help="print the machines there are")
-    down = verbs.add_parser("down", help="remove machines that `up` made, and leftovers of dead test runs")
-    down.add_argument("--name", default="", metavar="PREFIX", help="only machines with that prefix")
+    verbs.add_parser("status", help="print the machines there are, also of other checkouts")
+    down = verbs.add_parser("down", help="remove this checkout's machines and leftovers of dead test runs")
+    down.add_argument("--name", default="", metavar="PREFIX", help="machines with that prefix, of any checkout")
     down.add_argument("--all", action="store_true", help="those of running tests, too")
     verbs.add_parser("prepare", help="build and cache everything, start nothing")
     return parser
@@ -30,8 +31,19 @@ def _status(lab: Lab) -> None:
     print(f"{'NAME':<16} {'ADDRESS':<15} {'DISTRO':<10} {'STATE':<8} OWNER")
     for found in lab.machines():
         state = "up" if found.running() else "down"
-        owner = f"pid {found.record.owner}" if found.record.owner else "-"
+        owner = f"pid {found.record.owner}" if found.record.owner else found.checkout or "-"
         print(f"{found.name:<16} {found.address:<15} {found.distro:<10} {state:<8} {owner}")
+
+
+def _listed(lab: Lab) -> list[Node]:
+    """The machines for an inventory: this checkout's that `up` made."""
+    found = [each for each in ours(lab.machines()) if not each.record.owner]
+    if not found:
+        raise LabError("this checkout has no machines; python -m tests.lab up boots one")
+    for each in found:
+        if str(cache_root()) not in each.record.image:  # which holds the key that logs in, and the repository
+            raise LabError(f"{each.name} was made with another cache, {each.record.image}; set HOME as it was then")
+    return found
 
 
 def _next_steps(address: str) -> str:
@@ -68,7 +80,7 @@ def main() -> int:
             case "status":
                 _status(lab)
             case "inventory":
-                hosts = [found for found in lab.machines() if not found.record.owner]
+                hosts = _listed(lab)
                 plain = inventory.text([(found.name, found.address) for found in hosts], None)
                 print(plain if arguments.plain else lab.inventory(hosts), end="")
     except LabError as error:

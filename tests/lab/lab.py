@@ -208,14 +208,13 @@ class Lab:
         return list(islice(free, count))
 
     def down(self, prefix: str = "", everything: bool = False) -> list[str]:
-        """Remove the machines of up() and those of dead test runs; with `everything`, those of live ones, too."""
-        return self._remove(
-            [
-                found
-                for found in self.machines()
-                if found.name.startswith(prefix) and (everything or not _alive(found.record.owner))
-            ]
-        )
+        """Remove the machines of up() and those of dead test runs; with `everything`, those of live ones, too.
+
+        Without a prefix only those of this checkout: the machines of others have names that their users know.
+        """
+        known = self.machines()
+        chosen = [found for found in known if found.name.startswith(prefix)] if prefix else ours(known)
+        return self._remove([found for found in chosen if everything or not _alive(found.record.owner)])
 
     def reap(self, owner: int | None = None) -> list[str]:
         """Remove the machines of one test run, else those of all test runs that have ended."""
@@ -279,6 +278,11 @@ class Lab:
     def _lock(self) -> Iterator[None]:
         with cache.locked(run_root() / "lock"):
             yield
+
+
+def ours(machines: Sequence[Node]) -> list[Node]:
+    """Those of the machines that this checkout made."""
+    return [found for found in machines if found.checkout == node.CHECKOUT]
 
 
 def _fresh_name() -> str:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -35,6 +36,10 @@ class Record:
     peer: str = ""
 
 
+#: The checkout that this process runs from. It stands in a file of its own: the record is read by other checkouts, too.
+CHECKOUT = str(Path(__file__).parents[2])
+
+
 class Node(ABC):
     """A test machine with a name, an address and, while it is up, ssh."""
 
@@ -46,6 +51,13 @@ class Node(ABC):
         self.distro = record.distro
         self.address = network.address(record.index)
         self.home = home(record.name)
+
+    @property
+    def checkout(self) -> str:
+        """The checkout that made it; empty if that is not known."""
+        with suppress(FileNotFoundError):  # made by an earlier release, or half-made
+            return (self.home / "checkout").read_text("utf-8")
+        return ""
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -189,6 +201,7 @@ def save(record: Record) -> None:
     if (place / "machine.json").exists():
         raise LabError(f"there is a machine {record.name} already")
     place.mkdir(parents=True, exist_ok=True)
+    (place / "checkout").write_text(CHECKOUT, "utf-8")
     (place / "machine.new").write_text(json.dumps(asdict(record), indent=1), "utf-8")
     (place / "machine.new").rename(place / "machine.json")
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpuready.components.toolkit.spec import Toolkit
+from tests.lab import __main__ as command_line
 from tests.lab import cache, golang, host, inventory, network, packages, scale
+from tests.lab import lab as whole
+from tests.lab import node as nodes
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +151,36 @@ def test_limits_grow_with_the_load_and_no_further_than_they_may(monkeypatch: pyt
     for load, least in ((0.0, 1.0), (1e6, scale.MOST)):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
         assert least <= scale.factor() <= scale.MOST
+
+
+@pytest.fixture
+def two_checkouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> whole.Lab:
+    """A lab with lab1 and a leftover of this checkout, lab2 of another one, and lab3 of one that left no name."""
+    for module in (whole, nodes):
+        monkeypatch.setattr(module, "run_root", lambda: tmp_path)
+    image = str(host.cache_root() / "image-debian13")
+    for index, (name, checkout) in enumerate([("lab1", nodes.CHECKOUT), ("lab2", "/other"), ("lab3", "")], 1):
+        nodes.save(nodes.Record(name, "debian13", index, image, "", 0))
+        (nodes.home(name) / "checkout").write_text(checkout)
+    nodes.save(nodes.Record("t1", "debian13", 4, image, "", 2**22 + 1))  # no process has such a number
+    (nodes.home("lab3") / "checkout").unlink()
+    monkeypatch.setattr(whole.Lab, "destroy", lambda self, gone: None)
+    return whole.Lab()
+
+
+def test_down_takes_this_checkouts_machines_or_those_that_are_named(two_checkouts: whole.Lab) -> None:
+    assert two_checkouts.down() == two_checkouts.down(everything=True) == ["lab1", "t1"]
+    assert two_checkouts.down("lab2") == ["lab2"]
+    assert two_checkouts.down("lab") == ["lab1", "lab2", "lab3"]
+
+
+def test_an_inventory_is_of_this_checkouts_machines_and_of_the_cache_they_came_from(
+    two_checkouts: whole.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [each.name for each in command_line._listed(two_checkouts)] == ["lab1"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    with pytest.raises(host.LabError, match="lab1 was made with another cache"):
+        command_line._listed(two_checkouts)
+    monkeypatch.setattr(nodes, "CHECKOUT", "/third")
+    with pytest.raises(host.LabError, match="this checkout has no machines"):
+        command_line._listed(two_checkouts)
