@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyinfra.api.host import Host
+
 from gpuready.core.component import Disruption
 from gpuready.engine import Engine, Options
 from gpuready.inventory.hosts import HostEntry, load
@@ -80,12 +82,12 @@ def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
 def _floor(engine: Engine) -> Run:
     """Connect and run ``true`` on every host: what nobody can go below."""
 
-    def work(host: object) -> None:
-        engine._connect(host)  # type: ignore[arg-type]
-        ask(host, "true", 15)  # type: ignore[arg-type]
-        engine._runs[host.name].outcome = "ok"  # type: ignore[attr-defined]
+    def work(host: Host) -> None:
+        engine._connect(host)
+        ask(host, "true", 15, "true")
+        engine._runs[host.name].outcome = "ok"
 
-    return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))  # type: ignore[arg-type]
+    return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))
 
 
 def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, int]:
@@ -112,7 +114,7 @@ done
 def _probe(folder: Path) -> str:
     """What the probe costs on this very machine, beside starting a process that does nothing."""
     (folder / "probe").write_text(probe.script(), "ascii")
-    words = ["sh", "-c", _PROBES, "sh", folder / "probe"]
+    words = ["sh", "-c", _PROBES, "sh", str(folder / "probe")]
     rows = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     took, hundred = (statistics.median(map(int, column)) for column in zip(*(r.split() for r in rows), strict=True))
     return f"the probe alone: {took / 1000:.0f} ms, as long as {took / hundred * 100:.0f} processes that do nothing"
