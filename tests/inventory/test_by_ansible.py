@@ -114,7 +114,7 @@ def test_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InventoryError, match="ansible-inventory is not installed") as caught:
         chosen(source)
-    assert "pip install 'gpuready[ansible]'" in caught.value.remedy
+    assert "pip install ansible-core" in caught.value.remedy
 
 
 def test_bytes_and_time_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

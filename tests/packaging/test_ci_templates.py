@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from gpuready.tools.render import cloud_init
 
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "tests/data/h200-mounted-driver/state.json"
@@ -18,9 +21,11 @@ STATE = ROOT / "tests/data/h200-mounted-driver/state.json"
 def place(tmp_path: Path) -> Path:
     """A directory with an inventory, and with gpuready where the scripts expect it."""
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {h200: {gpuready: {hardware: {gpus: 2}}}}}\n")
-    for name in ("gpuready", ".gpuready"):
-        (tmp_path / name / "bin").mkdir(parents=True)
-        (tmp_path / name / "bin/gpuready").symlink_to(Path(sys.executable).parent / "gpuready")
+    for program, words in (("gpuready/bin/python", ""), (".gpuready/bin/gpuready", "-I -m gpuready")):
+        (tmp_path / program).parent.mkdir(parents=True)
+        (tmp_path / program).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (tmp_path / program).chmod(0o755)
+    (tmp_path / "yaml.py").write_text("raise SystemExit('this is not the module yaml')\n")
     return tmp_path
 
 
@@ -34,7 +39,7 @@ def run(place: Path, script: str, **variables: str) -> subprocess.CompletedProce
 def test_the_action_annotates_and_keeps_the_exit_code(place: Path) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     install, verify = action["runs"]["steps"]
-    assert "$GITHUB_ACTION_PATH" in install["run"]
+    assert '--require-hashes -r "$GITHUB_ACTION_PATH/requirements.txt"' in install["run"]
     assert verify["env"] == {"INVENTORY": "${{ inputs.inventory }}", "ARGUMENTS": "${{ inputs.arguments }}"}
     done = run(
         place, verify["run"], RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(place / "output"),
@@ -55,3 +60,54 @@ def test_the_gitlab_template_writes_what_it_declares(place: Path) -> None:
     assert [entry["check_name"] for entry in json.loads((place / reports["codequality"]).read_text())]
     assert ET.parse(place / reports["junit"]).getroot().get("failures") != "0"
     assert (place / job["artifacts"]["paths"][0]).stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("package", "pinned"),
+    [
+        (f"https://x.example/gpuready-1-py3-none-any.whl#sha256={'a' * 64}", True),
+        (f"https://x.example/gpuready-1-py3-none-any.whl?token=b#sha256={'a' * 64}", True),
+        (f"git+https://user@x.example/gpuready.git@{'a' * 40}", True),
+        ("", False),
+        ("gpuready", False),
+        ("gpuready==0.1.0", False),
+        ("https://x.example/gpuready-1-py3-none-any.whl", False),
+        (f"https://x.example/gpuready-1-py3-none-any.whl#sha256={'a' * 63}", False),
+        (f"https://x.example/gpuready-1-py3-none-any.whl#md5={'a' * 64}", False),
+        (f"http://x.example/gpuready-1-py3-none-any.whl#sha256={'a' * 64}", False),
+        ("git+https://x.example/gpuready.git@v1", False),
+        (f"git+https://x.example/gpuready.git@{'a' * 7}", False),
+        (f"--index-url=https://x.example gpuready@{'a' * 40}", False),
+    ],
+)
+@pytest.mark.fault("foreign-package")
+def test_what_is_installed_is_named_by_its_content(package: str, pinned: bool, tmp_path: Path) -> None:
+    """By ``render cloud-init``, and by the template, which else ends before it makes the environment."""
+    assert cloud_init.is_pinned(package) is pinned
+    install = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text("utf-8"))["gpuready-verify"]["script"][0]
+    check, made, _ = install.partition("python3 -m venv")
+    assert made
+    done = run(tmp_path, f"{check}echo installs", GPUREADY_PACKAGE=package)
+    assert (done.returncode, done.stdout) == ((0, "installs\n") if pinned else (64, "")), done.stderr
+    assert pinned or f'GPUREADY_PACKAGE is "{package}"' in done.stderr
+
+
+def test_the_templates_name_no_package_that_an_index_could_answer_for() -> None:
+    job = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text("utf-8"))["gpuready-verify"]
+    assert job["variables"]["GPUREADY_PACKAGE"] == "" and cloud_init.PINNED in job["script"][0]
+    files = [path for part in ("docs", "templates", "deploys") for path in (ROOT / part).rglob("*.*")]
+    files += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "action.yml", "ci/gitlab.yml")]
+    texts = {str(path): path.read_text("utf-8") for path in files if path.suffix in (".j2", ".md", ".py", ".yml")}
+    asked = re.compile(r"(pipx?|uv tool|uv pip) install (-\S+ )*[\"']?gpuready\b(?!/)")
+    assert [name for name, text in texts.items() if asked.search(text)] == []
+
+
+def test_the_workflow_pins_its_actions_and_may_only_read() -> None:
+    text = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    uses = re.findall(r"uses: (.*)", text)
+    assert uses and [line for line in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
+    privileged = [job for job in workflow["jobs"].values() if "--privileged" in str(job)]
+    own = "github.event_name == 'push' || github.event.pull_request.head.repo.full_name == github.repository"
+    assert [job.get("if") for job in privileged] == [own]

@@ -61,7 +61,7 @@ def test_a_scheduler_can_ask_the_gate(node: Host) -> None:
 def test_cloud_init_takes_the_user_data(node: Host, tmp_path: Path) -> None:
     where = tmp_path / "hosts.yaml"
     where.write_text("all: {hosts: {gpu01: {gpuready: {gate: on, hardware: {gpus: 8}, ldso: off}}}}\n")
-    text = node.shown("render", "cloud-init", "--package", "gpuready", inventory=where)
+    text = node.shown("render", "cloud-init", "--package", f"git+https://x.example/y@{'a' * 40}", inventory=where)
     schema = json.loads(node.run(SCHEMA).stdout)
     found = yaml.safe_load(text)
     assert not list(Draft4Validator(schema).iter_errors(found))

@@ -40,12 +40,15 @@ NCCL's settings come from the states that gpuready probe recorded. Without --sta
 """
 _CLOUD_INIT = f"""Print cloud-init user-data for one host. The node runs gpuready apply at its first boot.
 
-As root, pip installs the package of --package. In a clone, python -m pip wheel --no-deps -w dist . builds a wheel.
+As root, pip installs the package of --package. In a clone, python -m pip wheel --no-deps -w dist . builds a wheel,
+and sha256sum prints its hash.
 
 \b
   gpuready render cloud-init -i hosts.yaml --limit gpu01 \\
-      --package https://files.example.com/gpuready-{__version__}-py3-none-any.whl > user-data
+      --package 'https://files.example.com/gpuready-{__version__}-py3-none-any.whl#sha256=HASH' > user-data
 """
+_PINNED = f"https://HOST/gpuready-{__version__}-py3-none-any.whl#sha256=HASH, or git+https://HOST/gpuready@COMMIT"
+
 _GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, on one VM with GPUs.
 
 \b
@@ -117,11 +120,16 @@ def _gpu_operator(**given: Any) -> None:
 @hosts
 @click.option(
     "--package",
-    metavar="REQUIREMENT",
+    metavar="URL",
     required=True,
-    help=f"What pip installs on the node: the URL of a wheel, or gpuready=={__version__} if your index has it.",
+    help=f"What pip installs on the node: {_PINNED}.",
 )
 def _cloud_init(package: str, **given: Any) -> None:
+    if not cloud_init.is_pinned(package):
+        raise UsageError(
+            f'--package "{package}" does not say with a hash what pip installs as root',
+            remedy=f"{_PINNED}, with all 64 or 40 digits",
+        )
     entry = _one("cloud-init", given)
     if keys := cloud_init.local_files(entry.spec):
         raise UsageError(

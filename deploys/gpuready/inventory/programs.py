@@ -24,7 +24,7 @@ TIMEOUT = 60
 _TAIL = 500
 #: ansible-inventory else only warns about a file that it cannot read, and prints the rest.
 _STRICT = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True", "ANSIBLE_NOCOLOR": "1"}
-INSTALL = "pip install 'gpuready[ansible]', or pipx inject gpuready ansible-core"
+INSTALL = "pip install ansible-core beside gpuready, or pipx inject gpuready ansible-core"
 
 
 def script_output(path: str) -> str:

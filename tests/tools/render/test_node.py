@@ -17,6 +17,7 @@ from gpuready.components.gate.component import SCRIPT
 from gpuready.inventory.hosts import load
 from gpuready.operations.drain import DrainSlurm
 
+PACKAGE = f'https://x/a.whl?"b\'c"#sha256={"0" * 64}'
 LINE = "gpuready: driver.loaded: no nvidia module is loaded"
 SHOWN = "NodeName=n1 CPULoad=9.26 State={} ThreadsPerCore=1 Partitions=gpu ResumeAfterTime=None AveWatts=0 {}"
 STAMP = "[root@2026-11-23T03:09:16]"
@@ -150,7 +151,7 @@ def inventory(folder: Path) -> Path:
 def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> None:
     where = inventory(tmp_path)
     for host in ("gpu01", "gpu02"):
-        text = rendered("cloud-init", "-i", str(where), "--limit", host, "--package", 'https://x/a.whl?"b" # c')
+        text = rendered("cloud-init", "-i", str(where), "--limit", host, "--package", PACKAGE)
         assert text.startswith("#cloud-config\n")
         found = yaml.safe_load(text)
         (file,) = found["write_files"]
@@ -159,7 +160,7 @@ def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> N
         (wanted,) = [each for each in load([str(where)]).chosen if each.name == host]
         assert entry.spec == wanted.spec
         venv, pip, first_boot = found["runcmd"]
-        assert pip[-1] == 'https://x/a.whl?"b" # c' and venv[0] == "sh"
+        assert pip[-1] == PACKAGE and venv[0] == "sh"
         assert "--property=After=cloud-final.service" in first_boot
         assert first_boot[-7:] == ["/opt/gpuready/bin/gpuready", "apply", "-i", file["path"], "-i", "@local", "--yes"]
 
@@ -168,9 +169,13 @@ def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> N
     ("words", "said"),
     [
         (["cloud-init", "--limit", "gpu01"], "Missing parameter: package"),
-        (["cloud-init", "--package", "x", "--limit", "gpu03"], "toolkit.repo.key: files or variables of this machine"),
-        (["cloud-init", "--package", "x", "--limit", "gpu04"], "toolkit.repo.proxy: files or variables of this"),
-        (["cloud-init", "--package", "x"], "needs exactly one host, but 4 are chosen"),
+        (["cloud-init", "--package", "gpuready", "--limit", "gpu01"], "does not say with a hash what pip installs"),
+        (
+            ["cloud-init", "--package", PACKAGE, "--limit", "gpu03"],
+            "toolkit.repo.key: files or variables of this machine",
+        ),
+        (["cloud-init", "--package", PACKAGE, "--limit", "gpu04"], "toolkit.repo.proxy: files or variables of this"),
+        (["cloud-init", "--package", PACKAGE], "needs exactly one host, but 4 are chosen"),
     ],
 )
 def test_what_cannot_be_rendered(words: list[str], said: str, tmp_path: Path) -> None:

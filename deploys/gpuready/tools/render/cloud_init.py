@@ -6,6 +6,7 @@ Sources: cloud-init's reference (write_files, runcmd), systemd-run(1).
 """
 
 import json
+import re
 
 import yaml
 
@@ -13,9 +14,18 @@ from gpuready.core import resources
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.secrets import is_reference
 
+#: The requirements that name their content, with a hash that pip or git checks. A bare name does not: no package index
+#: has gpuready, so whoever registers the name there would run code as root. ci/gitlab.yml has the same pattern.
+PINNED = r"https://[^ #]+\.whl([?][^ #]*)?#sha256=[0-9a-f]{64}|git[+]https://[^ #]+@[0-9a-f]{40}"
+
+
+def is_pinned(package: str) -> bool:
+    """Tell whether a requirement names one content and no other."""
+    return re.fullmatch(PINNED, package) is not None
+
 
 def user_data(spec: NodeSpec, package: str) -> str:
-    """Return the user-data (YAML). ``package``: the requirement by which pip finds gpuready."""
+    """Return the user-data (YAML). ``package``: the requirement by which pip finds gpuready, pinned."""
     given = spec.model_dump(mode="json", exclude_defaults=True)
     inventory = yaml.safe_dump({"all": {"vars": {"gpuready": given}}}, sort_keys=False, allow_unicode=True)
     return resources.document("tools/render/cloud-init.yml", inventory=inventory.rstrip(), package=json.dumps(package))
