@@ -79,7 +79,10 @@ def look_back(plan: Plan, touched: Sequence[ComponentRun]) -> None:
                 item.done = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
         elif again.diff or again.error:
             keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
-            item.error = ConvergeError(f"{item.found.name} still differs after its steps: {again.error or keys}")
+            item.error = ConvergeError(
+                f"{item.found.name} still differs after its steps: {again.error or keys}",
+                remedy="run again; if it still differs, another program writes these settings or restarts the service",
+            )
 
 
 def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list[Member]:

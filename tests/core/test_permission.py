@@ -139,6 +139,15 @@ def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:
     assert (item.changed, item.done) == (True, {"driver.libcuda1.held"})
 
 
+def test_what_differs_after_its_steps_says_what_to_do() -> None:
+    spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
+    state = NodeState(have=("apt-get",), packages={"libcuda1": Package(version="550.163.01-2", arch="amd64")})
+    item = ComponentRun(compare(Driver(), spec, state))
+    look_back(Plan((Driver(),), spec, state), [item])
+    assert item.error is not None and "driver still differs after its steps" in str(item.error)
+    assert item.error.remedy.startswith("run again; if it still differs, ")
+
+
 @pytest.mark.parametrize("kind", [Recreating(), Engine(), Rebooting()])
 def test_who_waits_is_told_to_run_again_whatever_the_way(kind: Engine) -> None:
     """The same words stand in a plan, an apply and a remove."""

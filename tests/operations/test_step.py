@@ -1,6 +1,8 @@
 """A step that fails: its error has the script's message, and what to do about it if the step knows."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -14,6 +16,7 @@ from gpuready.operations.step import StepCommand
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
+TEMPLATES = Path(__file__).parents[2] / "templates"
 SPEC, STATE = NodeSpec(), NodeState(have=("apt-get",))
 
 
@@ -36,3 +39,42 @@ def test_a_repository_out_of_reach_says_what_to_set(step: Step, monkeypatch: pyt
     assert "{repo: {url: URL, key: URL}}" in fix and NodeSpec.model_validate(
         {"toolkit": {"repo": {"url": "https://mirror.example/deb", "key": "https://mirror.example/key"}}}
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("cannot write in /etc/apt/keyrings (full, out of inodes, read-only or immutable?); K was not changed",
+         "find the cause with df -h /etc/apt/keyrings; df -i /etc/apt/keyrings; findmnt"),
+        ("cannot write to /run (full or read-only?); nothing was changed", "find the cause with df -h /run;"),
+        ("/etc/hosts cannot be written (is it immutable, see lsattr, or ...?)", "df -h /etc/hosts;"),
+        ("/tmp has 0 MiB free, 1 MiB are needed; nothing was changed", "free space there (df -h /tmp; df -i /tmp)"),
+        ("/var has 3 inodes free, 64 are needed; nothing was changed", "free space there (df -h /var; df -i /var)"),
+        ("cannot write /var/lib/gpuready/x (is /var full?); F was not touched", "free space there (df -h /var;"),
+        ("cannot make a temporary directory (is /tmp full?); nothing was changed", "free space there (df -h /tmp;"),
+        ("no room for 2 MB in /run or in /tmp; nothing was changed", "free space in /run or /tmp"),
+        ("the step did not end on its own: result signal", "run again: gpuready repairs what is left"),
+        ("apt-get install failed; E: Sub-process /usr/bin/dpkg returned an error code (1)", "dpkg --audit"),
+        ("docker gives no answer (docker events); F is what it was", "journalctl -u docker;"),
+        ("F changed since the plan was made; it was not touched, run again", "run again"),
+    ],
+)  # fmt: skip
+def test_a_message_of_any_step_says_what_to_do(message: str, remedy: str) -> None:
+    assert remedy in next(steps()).fix(message) and "run again" in next(steps()).fix(message)
+
+
+def test_a_missing_command_is_named() -> None:
+    fix = next(steps()).fix("there is no nvidia-ctk on this node; F was not touched")
+    assert fix == "install nvidia-ctk on the node, or put it on root's PATH"
+
+
+def test_every_message_of_a_full_disk_says_what_to_do() -> None:
+    """The messages of all templates, with a path for each of their variables."""
+    found = {
+        re.sub(r"\$\{?\w+[^ ;}]*\}?", "/x", message)
+        for path in TEMPLATES.rglob("*.j2")
+        for message in re.findall(r'(?:die|fail|failed .*|unwritten\(\) \{ die) "([^"]*)', path.read_text("utf-8"))
+        if re.search(r"\b(?:full|MiB free|inodes free)\b", message)
+    }
+    found = {message for message in found if " has " not in message}  # of `room`, above
+    assert len(found) > 12 and [each for each in found if not next(steps()).fix(each)] == []

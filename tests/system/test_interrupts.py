@@ -60,6 +60,21 @@ def _let_go(m: Machine) -> None:
     (m.root / "var/tmp/go").touch()
 
 
+@pytest.mark.fault("step-killed")
+def test_a_step_that_is_killed_in_dpkg_says_so(fresh: Hosts) -> None:
+    m = fresh()
+    marker = _hold_dpkg(m)
+    process = m.begin("apply")
+    until(marker.exists, 60)
+    m.run("systemctl kill -s KILL gpuready-toolkit.service")
+    error = m.gpuready.finish(process, code=1).component("toolkit")["error"]
+    assert error["message"].startswith("the step did not end on its own: result signal code=killed"), error
+    assert "its last line: " in error["message"] and error["remedy"].startswith("run again"), error
+    (m.root / "etc/apt/apt.conf.d/99held").unlink()
+    assert "toolkit" in m.apply().changed()
+    m.settled()
+
+
 def _lock_is_free(m: Machine) -> bool:
     return m.run("flock -n /run/gpuready.lock true", check=False, timeout=20).returncode == 0
 

@@ -69,6 +69,16 @@ def test_an_engine_that_starts_is_waited_for(unit: str, fresh: Hosts) -> None:
     m.settled()
 
 
+def test_a_killed_dockerd_is_waited_for(fresh: Hosts) -> None:
+    """Between its end and systemd's next start it has no job, and it may come up before the step, with the old file."""
+    m = fresh()
+    m.script(_STARTS.format(unit="docker.service"), "[Service]\nRestartSec=600\n")
+    m.run("systemctl daemon-reload; kill -KILL $(cat /run/docker.pid)")
+    m.run("until systemctl show -p SubState docker.service | grep -q auto-restart; do sleep 0.05; done")
+    assert "docker" in _waits(m, "docker.service restarts", "systemctl start docker.service").changed()
+    m.settled()
+
+
 def test_a_dockerd_that_stands_still_for_a_while_is_waited_for(fresh: Hosts) -> None:
     m = fresh()
     m.run("kill -STOP $(cat /run/docker.pid)")

@@ -13,7 +13,7 @@ import pytest
 
 from gpuready.core import resources
 from gpuready.core.records import unmarked as records
-from gpuready.operations.step import _reply
+from gpuready.operations.step import _message, _reply
 from gpuready.operations.transport import ANSWER
 from tests.lab import scale
 from tests.templates.test_durable import as_root
@@ -97,6 +97,16 @@ def test_of_a_long_log_the_head_and_the_tail_are_sent(start: Start, tmp_path: Pa
         script = script.replace("/var/lib/gpuready/tx", f"{tmp_path}/tx")
         again = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
         assert _reply(records(again)) == reply
+
+
+@pytest.mark.fault("step-killed")
+@pytest.mark.parametrize(("survives", "whom"), [(True, "$$"), (True, "$PPID"), (False, "$$")])
+def test_a_killed_step_does_not_give_its_last_line_as_the_reason(start: Start, survives: bool, whom: str) -> None:
+    """``$$`` is the step's script, ``$PPID`` the shell that would write its result."""
+    body = f"echo 'Unpacking libnvidia-container1 ...' >&2; kill -KILL {whom}; sleep 60"
+    reply = _reply(records(start("toolkit", body, survives).communicate(timeout=60)[0]))
+    how = ": SIGKILL" if whom == "$$" else ""
+    assert _message(reply) == f"the step did not end on its own{how}; its last line: Unpacking libnvidia-container1 ..."
 
 
 @pytest.mark.fault("D13", "overlap-of-steps")

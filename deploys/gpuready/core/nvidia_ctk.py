@@ -5,6 +5,7 @@ nvidia-ctk works on a copy: gpuready takes only its own keys from the result. So
 
 from collections.abc import Generator
 
+from gpuready.core.errors import ConvergeError
 from gpuready.core.step import Reply, Script, Step
 
 
@@ -24,3 +25,9 @@ def configure(engine: str, given: bytes, smallest: str = "") -> Generator[Step, 
     summary = "nvidia-ctk runtime configure, on a copy"
     reply = yield Step(f"{engine}-stage", Configure(engine, given, smallest), survives=False, summary=summary)
     return reply.out
+
+
+def wrote(what: str) -> ConvergeError:
+    """The error for a result that gpuready cannot use."""
+    remedy = "run it on the node (nvidia-ctk runtime configure --dry-run); reinstall nvidia-container-toolkit-base"
+    return ConvergeError(f"nvidia-ctk runtime configure wrote {what}; nothing was changed", remedy=remedy)

@@ -1,5 +1,6 @@
 """A step: one script for the node and its reply. Components yield steps while they converge."""
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,6 +29,25 @@ class Script:
         return resources.script(self.template, **vars(self))
 
 
+_FREE = r"free space there (df -h \1; df -i \1), then run again"
+_FIND = r"find the cause with df -h \1; df -i \1; findmnt -T \1; lsattr -d \1; remove it, then run again"
+#: What to do about messages that any step may print, by what they begin with; \\1 is the path that they name.
+_FIXES = (
+    (r"cannot .*\(is (/tmp|/var) full", _FREE),
+    (r"(/\S{0,200}) has \d{1,20} (?:MiB|inodes) free", _FREE),
+    (r"no room for 2 MB", "free space in /run or /tmp (df -h /run /tmp), then run again"),
+    (r"cannot write(?: in| to)? (/[^ ;,]{0,200})", _FIND),
+    (r"(/\S{0,200}) cannot be written", _FIND),
+    (r"apt-get \w{1,20} failed", "mend it on the node (dpkg --audit; apt-get --fix-broken install), then run again"),
+    (r"(docker|containerd) (?:did not|does not|failed|could not|gives no|was restarted)",
+     r"see systemctl status \1 and journalctl -u \1; mend that, then run again"),
+    (r"there is no (\S{1,80}) on (?:this node|root's PATH)", r"install \1 on the node, or put it on root's PATH"),
+    (r".{1,1000}[;,] run again$", "run again"),
+    (r"the step did not end on its own",
+     "run again: gpuready repairs what is left. If it ends again, find out who ends it: journalctl -b"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Step:
     """A script to run on the node as root, with its arguments in ``args``.
@@ -53,8 +73,10 @@ class Step:
         return self.args.render()
 
     def fix(self, message: str) -> str:
-        """Return what to do about a failure with this message; empty if the step does not know."""
-        return next((fix for begin, fix in self.fixes if message.startswith(begin)), "")
+        """Return what to do about a failure with this message; empty if nobody knows."""
+        own = (fix for begin, fix in self.fixes if message.startswith(begin))
+        common = (match.expand(fix) for pattern, fix in _FIXES if (match := re.match(pattern, message)))
+        return next(own, "") or next(common, "")
 
 
 PENDING_EXIT = 77

@@ -6,6 +6,7 @@ reconnects once and reads the unit's result from the node.
 
 import base64
 import contextlib
+import signal
 import uuid
 from typing import Any
 
@@ -28,6 +29,8 @@ PROGRESS = "gpuready.progress"
 _RECONNECT = 30
 #: The maximum length of a message from a step, in characters.
 _LONGEST = 2000
+#: A shell adds this to the number of the signal that ended a program.
+_SIGNALLED = 128
 
 
 def show(host: Host, activity: str) -> None:
@@ -145,6 +148,11 @@ def last_line(text: str) -> str:
 
 
 def _message(reply: Reply) -> str:
+    """Return why a step failed. If a signal ended it, its last line is not the reason."""
     lines = [line.strip() for line in reply.err.splitlines() if line.strip()]
+    with contextlib.suppress(ValueError):
+        ended = signal.Signals(reply.rc - _SIGNALLED)
+        said = [line for line in lines if str(signal.strsignal(ended)) not in line]  # that line is the shell's own
+        return brief(f"the step did not end on its own: {ended.name}; its last line: {['none', *said][-1]}", _LONGEST)
     errors = [line for line in lines[:-1] if line.startswith(("E:", "dpkg: error"))]
     return brief("; ".join([*lines[-1:], *errors[-3:]]), _LONGEST) or f"exit {reply.rc} without a message"

@@ -59,4 +59,6 @@ def _send(session: Session, path: str, start: int) -> None:
             while session.is_open() and (chunk := file.read(_CHUNK)):
                 session.send(chunk, _STALLED)
     except OSError as e:
-        raise ConvergeError(f"{path}: {reason(e)}") from None
+        raise ConvergeError(
+            f"{path}: {reason(e)}", remedy="let this machine read the file to its end, then run again"
+        ) from None

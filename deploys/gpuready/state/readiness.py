@@ -22,6 +22,9 @@ def not_yet(units: Mapping[str, Unit] | Unknown, name: str) -> Unknown | None:
 def unsettled(state: NodeState) -> tuple[str, ...]:
     """List what is worth waiting for, each as a phrase; empty for most nodes."""
     found = [why.unknown for name in ENGINES if (why := not_yet(state.units, name))]
+    if not isinstance(state.units, Unknown) and "docker.service" in state.units and not found:
+        # Between two tries of systemd, it has no job. A Docker that comes up after the probe would miss the reload.
+        found += ["docker.service restarts"] if state.units["docker.service"].active == "activating" else []
     silent = dict.fromkeys((*(["docker"] if isinstance(state.docker, Unknown) else []), *state.abandoned))
     if found:  # a Docker that is starting is unknown for that reason
         silent.pop("docker", None)

@@ -11,9 +11,8 @@ from typing import Any
 
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.state import SECTIONS, Effective
-from gpuready.core import toml_document
+from gpuready.core import nvidia_ctk, toml_document
 from gpuready.core.component import Value, Values
-from gpuready.core.errors import ConvergeError
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import Cri
 from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
@@ -92,7 +91,7 @@ def staged(text: str) -> None:
     try:
         document = toml_document.read(text)
     except toml_document.TomlError as e:
-        raise ConvergeError(f"nvidia-ctk runtime configure wrote no TOML ({e}); nothing was changed") from None
+        raise nvidia_ctk.wrote(f"no TOML ({e})") from None
     paths = [
         toml_document.at(document, ("plugins", name, "containerd", "runtimes", "nvidia", "options", "BinaryName"))
         for name in SECTIONS.values()
@@ -100,9 +99,7 @@ def staged(text: str) -> None:
     given = [path for path in paths if path]
     if not given or _SAME.get(str(given[0]), given[0]) != RUNTIME_PATH:
         what = f"the path {given[0]!r}" if given else "no runtime 'nvidia'"
-        raise ConvergeError(
-            f"nvidia-ctk runtime configure wrote {what} into its copy, not {RUNTIME_PATH}; nothing was changed"
-        )
+        raise nvidia_ctk.wrote(f"{what} into its copy, not {RUNTIME_PATH}")
 
 
 def by_systemd(table: Mapping[str, Any]) -> bool:

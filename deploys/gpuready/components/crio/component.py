@@ -224,7 +224,7 @@ def _content(state: NodeState, found: Effective, want: Values, staged: str) -> b
         made = toml_document.read(staged)
         table = toml_document.at(made, NVIDIA)
         if not isinstance(table, dict) or table.get("runtime_path") != RUNTIME_PATH:
-            raise ConvergeError(f"nvidia-ctk runtime configure wrote no runtime {RUNTIME_PATH}; nothing was changed")
+            raise nvidia_ctk.wrote(f"no runtime {RUNTIME_PATH}")
         ours: dict[tuple[str, ...], object] = {}
         registers = any(key in want for key in (_PATH, _TYPE, _MONITOR))
         if registers and toml_document.at(files.read(state, DROP_IN), NVIDIA) is None:

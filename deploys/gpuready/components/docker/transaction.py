@@ -35,11 +35,9 @@ def stage(document: Document, data: bytes) -> Generator[Step, Reply, str]:
     try:
         path = json_document.read(text.encode("utf-8", "surrogateescape"))["runtimes"]["nvidia"]["path"]
     except (DaemonJsonError, KeyError, TypeError):
-        raise ConvergeError(
-            "nvidia-ctk runtime configure wrote no runtime 'nvidia' into its copy; nothing was changed"
-        ) from None
+        raise nvidia_ctk.wrote("no runtime 'nvidia' into its copy") from None
     if not isinstance(path, str) or not path:
-        raise ConvergeError("nvidia-ctk runtime configure wrote an empty path; nothing was changed")
+        raise nvidia_ctk.wrote("an empty path")
     return path
 
 

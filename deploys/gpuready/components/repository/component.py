@@ -126,7 +126,10 @@ class Repository(Component):
             try:
                 data = read_file(repo.key, LIMIT)
             except (OSError, ValueError) as e:
-                raise ConvergeError(f"{repo.key} cannot be read: {reason(e)}; nothing was written") from None
+                raise ConvergeError(
+                    f"{repo.key} cannot be read: {reason(e)}; nothing was written",
+                    remedy="toolkit.repo.key is a file on the machine that runs gpuready, or a URL",
+                ) from None
         try:
             found = certificate(data)
         except KeyFileError as e:
