@@ -23,10 +23,12 @@ def _forgotten() -> Iterator[None]:
 def test_the_password_goes_to_the_hosts_without_one_and_is_asked_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OWN_PASSWORD", "own")
+    monkeypatch.setenv("GPUREADY_OWN_PASSWORD", "own")
     asked: list[str] = []
     monkeypatch.setattr(getpass, "getpass", lambda prompt: asked.append(prompt) or "typed")
-    (tmp_path / "hosts.ini").write_text("[all:vars]\ngpuready={}\n[g]\na\nb ansible_become_password=env:OWN_PASSWORD\n")
+    (tmp_path / "hosts.ini").write_text(
+        "[all:vars]\ngpuready={}\n[g]\na\nb ansible_become_password=env:GPUREADY_OWN_PASSWORD\n"
+    )
     chosen = load([str(tmp_path / "hosts.ini")]).chosen
     for _ in range(2):
         passwords = [entry.connection.become_password for entry in become.with_password(chosen)]

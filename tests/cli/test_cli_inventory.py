@@ -23,14 +23,14 @@ HOSTS = """all:
           ansible_port: 2222
           gpuready:
             hardware: {gpus: 8}
-            toolkit: {repo: {proxy: "env:INVENTORY_PROXY"}}
+            toolkit: {repo: {proxy: "env:GPUREADY_TEST_INVENTORY_PROXY"}}
 """
 OTHERS = "all: {hosts: {gpu01: {gpuready: {}}, web1: {ansible_port: x}}}\n"
 
 
 @pytest.fixture
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("INVENTORY_PROXY", "http://me:hunter2@proxy:3128")
+    monkeypatch.setenv("GPUREADY_TEST_INVENTORY_PROXY", "http://me:hunter2@proxy:3128")
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars" / "train.yml").write_text("gpuready:\n  runtimes:\n    docker: {shm_size: 8g}\n")
     return write_hosts(tmp_path, HOSTS)
@@ -44,13 +44,15 @@ def listed(argv: list[str], exits: Exits) -> dict[str, Any]:
 
 def test_a_password_that_is_not_set_is_a_note(inventory: str, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a connection nobody needs it; plan does."""
-    monkeypatch.delenv("NO_SUCH_PASSWORD", raising=False)
+    monkeypatch.delenv("GPUREADY_NO_SUCH_PASSWORD", raising=False)
     path = Path(inventory)
-    path.write_text("all: {hosts: {a: {gpuready: {}, ansible_become_password: 'env:NO_SUCH_PASSWORD'}}}\n")
+    path.write_text("all: {hosts: {a: {gpuready: {}, ansible_become_password: 'env:GPUREADY_NO_SUCH_PASSWORD'}}}\n")
     (note,) = listed(["-i", inventory], exits)["a"]["notes"]
-    assert note.startswith(f"{path}:1: ansible_become_password is env:NO_SUCH_PASSWORD, which plan and apply need: ")
+    assert note.startswith(
+        f"{path}:1: ansible_become_password is env:GPUREADY_NO_SUCH_PASSWORD, which plan and apply need: "
+    )
     told = exits(0, "plan", "-i", inventory, "--list-hosts")
-    assert told.out == "a\n" and "env:NO_SUCH_PASSWORD" in told.err
+    assert told.out == "a\n" and "env:GPUREADY_NO_SUCH_PASSWORD" in told.err
     assert run(["plan", "-i", inventory]) == 5
 
 
@@ -61,7 +63,7 @@ def test_every_value_has_its_place(inventory: str, exits: Exits) -> None:
         {"key": "hardware.gpus", "value": 8, "where": f"{inventory}:14"},
         {"key": "runtimes.docker.shm_size", "value": "8g", "where": f"{beside}:3"},
         {"key": "toolkit.hold", "value": False, "where": f"{inventory}:3"},
-        {"key": "toolkit.repo.proxy", "value": "env:INVENTORY_PROXY", "where": f"{inventory}:15"},
+        {"key": "toolkit.repo.proxy", "value": "env:GPUREADY_TEST_INVENTORY_PROXY", "where": f"{inventory}:15"},
     ]
     spec = host["spec"]
     assert (spec["hardware"]["gpus"], spec["toolkit"]["hold"], spec["memlock"]) == (8, False, "auto")

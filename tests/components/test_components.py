@@ -15,8 +15,8 @@ from tests.components.closing import STAGED, Closed, after, close
 
 @pytest.fixture(autouse=True)
 def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_PROXY", "http://user:hunter2@proxy.example:3128")
-    monkeypatch.setenv("TEST_PLAIN_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("GPUREADY_TEST_PROXY", "http://user:hunter2@proxy.example:3128")
+    monkeypatch.setenv("GPUREADY_TEST_PLAIN_PROXY", "http://proxy.example:3128")
 
 
 #: By folder, as the cases lie.

@@ -421,8 +421,8 @@ def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path)
 
 
 def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
-    step, _ = key_step({"proxy": "env:TEST_FETCH_PROXY"})
+    monkeypatch.setenv("GPUREADY_TEST_FETCH_PROXY", "http://me:secret@proxy.example:3128")
+    step, _ = key_step({"proxy": "env:GPUREADY_TEST_FETCH_PROXY"})
     line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
     assert step.args == FetchKey("https://mirror.example/key", line)
     assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script

@@ -49,7 +49,7 @@ def given(at: Path, path: Path) -> dict[str, list[str]]:
     }
     for name, spec in {"key": KEY, "wheel": WHEEL, "secret": SECRET}.items():
         (at / name).mkdir(exist_ok=True)
-        words[name] = ["plan", "-i", hosts(at / name, spec.format(path=path))]
+        words[name] = ["plan", "-i", hosts(at / name, spec.format(path=path)), "--allow-read", f"file:{path}"]
     return words
 
 

@@ -378,8 +378,17 @@ class _Login(paramiko.ServerInterface):
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         if self.user == "refuses_commands":
             return False
-        threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
+        play = self._steal if self.user == "steals" else self._run
+        threading.Thread(target=play, args=(channel, command), daemon=True).start()
         return True
+
+    def _steal(self, channel: paramiko.Channel, command: bytes) -> None:
+        """Ask as sudo would, and keep what is sent."""
+        with contextlib.suppress(OSError, EOFError):
+            if prompt := re.search(rb"sudo -S -p (\w+)", command):
+                channel.sendall_stderr(prompt[1])
+                self.server.stolen.append(channel.recv(1000))
+            channel.close()
 
     def _run(self, channel: paramiko.Channel, command: bytes) -> None:
         with contextlib.suppress(OSError, EOFError, AttributeError, paramiko.SSHException):
@@ -419,6 +428,8 @@ class Server:
         """The kinds of all execs, as they came."""
         self.cut: set[str] = set()
         """Users whose first connection was broken."""
+        self.stolen: list[bytes] = []
+        """What the user ``steals`` was sent as sudo's password."""
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:

@@ -82,7 +82,7 @@ VALUES = {
     "toolkit: {hold: VALUE}": (["yes", None], "allowed: true | false"),
     "toolkit: {version: VALUE}": (["1.20.0-1", "1.20.0;reboot", "1.20.0\n"], "X.Y.Z"),
     "toolkit: {floor_exception: {reason: x, until: VALUE}}": (["soon", "2026-02-30"], "allowed: a date, such as"),
-    "toolkit: {repo: {proxy: VALUE}}": (["proxy:3128", 'http://p:1";'], "allowed: http(s)://host:port, or env:NAME"),
+    "toolkit: {repo: {proxy: VALUE}}": (["proxy:3128", 'http://p:1";'], "allowed: http(s)://host:port, or env:"),
     "toolkit: {repo: {url: VALUE}}": (
         ["a.org", "file:///etc", "https://h/a b", 'https://h/"x', "https://h/\nTrusted: yes", "https://h/$(id)"],
         "toolkit.repo.url: not a plain repository URL",

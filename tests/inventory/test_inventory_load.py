@@ -26,7 +26,7 @@ def write(folder: Path, **files: str) -> str:
     return str(folder / "hosts.yaml")
 
 
-def one(folder: Path, variables: str, **options: bool) -> HostEntry:
+def one(folder: Path, variables: str, **options: Any) -> HostEntry:
     """The one host of an inventory, with these variables in flow style."""
     text = f"all: {{hosts: {{n1: {{{variables}}}}}, vars: {{gpuready: {{}}}}}}"
     (entry,) = chosen([write(folder, hosts=text)], **options)
@@ -110,10 +110,11 @@ def test_what_hosts_cannot_be_spread_by(value: str, tmp_path: Path) -> None:
 @pytest.mark.fault("sudo-password")
 @pytest.mark.parametrize("name", ["ansible_become_password", "ansible_become_pass", "ansible_sudo_pass"])
 def test_the_password_of_sudo_by_reference(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"OURS_{name}", "hunter2")
+    monkeypatch.setenv(f"GPUREADY_OURS_{name}", "hunter2")
     (tmp_path / "password").write_text(f"hunter3 {name}\n")
-    by_name = one(tmp_path, f"{name}: 'env:OURS_{name}'")
-    by_file = one(tmp_path, f"{name}: 'file:{tmp_path}/password'")
+    by_name = one(tmp_path, f"{name}: 'env:GPUREADY_OURS_{name}'")
+    reference = f"file:{tmp_path}/password"
+    by_file = one(tmp_path, f"{name}: '{reference}'", allow_read=[reference])
     for entry, password in ((by_name, "hunter2"), (by_file, f"hunter3 {name}")):
         assert entry.connection.become_password is not None
         assert entry.connection.become_password.reveal() == password
@@ -124,12 +125,13 @@ def test_the_password_of_sudo_by_reference(name: str, tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("hunter2", "ansible_become_password: not supported in clear text; allowed: env:NAME, file:PATH"),
+        ("hunter2", "ansible_become_password: not supported in clear text; allowed: env:GPUREADY_NAME, file:PATH"),
         ("12345", "ansible_become_password: not supported in clear text"),
         ("'{{ hunter2 }}'", "does not evaluate templates"),
         ("!vault hunter2", "cannot decrypt ansible-vault values"),
         ("'env:GPUREADY_NOT_SET'", "the secret's environment variable is not set; given 'env:GPUREADY_NOT_SET'"),
-        ("'file:/nowhere'", "the secret's file cannot be read"),
+        ("'file:/nowhere'", "the command line does not allow the inventory to read this secret"),
+        ("'env:HOME'", "given 'env:HOME'; allowed: env:GPUREADY_NAME, or --allow-read env:HOME"),
         ("'cmd:touch was-run'", "cmd: runs only with --allow-exec"),
     ],
 )

@@ -33,7 +33,7 @@ def test_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUREADY_TEST_SECRET", "from-env")
     (tmp_path / "secret").write_text("from-file\n")
     assert resolve("env:GPUREADY_TEST_SECRET").reveal() == "from-env"
-    assert resolve(f"file:{tmp_path}/secret").reveal() == "from-file"
+    assert resolve(f"file:{tmp_path}/secret", allow_exec=True).reveal() == "from-file"
     assert resolve("cmd:printf 'from cmd; $HOME'", allow_exec=True).reveal() == "from cmd; $HOME"
     assert resolve("http://proxy:3128").reveal() == "http://proxy:3128"
 
@@ -80,7 +80,7 @@ def proxy(folder: Path, reference: str) -> str:
 
 def test_in_an_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "proxy").write_text("http://user:hunter2@proxy:3128\n")
-    entry = load([proxy(tmp_path, "file:proxy")]).chosen[0]
+    entry = load([proxy(tmp_path, "file:proxy")], allow_read=[f"file:{tmp_path}/proxy"]).chosen[0]
     reference = entry.spec.toolkit.repo.proxy
     assert reference == f"file:{tmp_path}/proxy" and "hunter2" not in repr(entry)
     assert resolve(reference).reveal() == "http://user:hunter2@proxy:3128"

@@ -65,17 +65,22 @@ def test_sudo_with_a_password(shared: Hosts, tmp_path: Path) -> None:
     for name, password in (("right", right), ("wrong", wrong)):
         (tmp_path / name).write_text(f"{password}\n")
     refused = extended(m.where(user="pw"), ansible_become_password=f"file:{tmp_path}/wrong")
-    told = _unreachable(m.plan(inventory=refused, code=4), "sudo refused the password", "--ask-become-pass")
+    allow = f"--allow-read=file:{tmp_path}/right"
+    told = _unreachable(
+        m.plan(allow.replace("right", "wrong"), inventory=refused, code=4),
+        "sudo refused the password",
+        "--ask-become-pass",
+    )
     assert "1 incorrect password attempt" in m.run("journalctl --no-pager -t sudo").stdout
     taken = extended(m.where(user="pw"), ansible_become_password=f"file:{tmp_path}/right")
-    applied = m.apply(inventory=taken)
+    applied = m.apply(allow, inventory=taken)
     assert applied.host()["outcome"] == "changed", applied.explain()
-    m.plan("--detailed-exitcode", inventory=taken)
+    m.plan("--detailed-exitcode", allow, inventory=taken)
     said = told + applied.stderr + str(applied.document) + m.run("journalctl --no-pager -a").stdout
     assert right not in said and wrong not in said
     # Where sudo does not ask, a password does no harm.
     spare = extended(m.where(), ansible_become_password=f"file:{tmp_path}/right")
-    m.plan("--detailed-exitcode", inventory=spare)
+    m.plan("--detailed-exitcode", allow, inventory=spare)
 
 
 @pytest.mark.fault("encrypted-key", "sudo-password")

@@ -127,7 +127,7 @@ PASSWORD = "hunter2hunter2"
 
 @pytest.mark.fault("D9", "proxy-secret")
 def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
-    node, wrong, leaked = fresh().with_spec(toolkit={"repo": {"proxy": "env:LAB_PROXY"}}), [], []
+    node, wrong, leaked = fresh().with_spec(toolkit={"repo": {"proxy": "env:GPUREADY_LAB_PROXY"}}), [], []
     expected = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 
     def look(credentials: str) -> None:
@@ -140,7 +140,7 @@ def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
         hashes = [hashlib.sha256(text.encode()).hexdigest()[:10] for text in (line, f"{line}\n", url, PASSWORD)]
 
         def run(*words: str, value: str = url) -> str:
-            result = node.call(*words, env={"LAB_PROXY": value})
+            result = node.call(*words, env={"GPUREADY_LAB_PROXY": value})
             for secret in (PASSWORD, *hashes):
                 assert secret not in result.stdout + result.stderr, f"{words}: {secret}"
             return result.stdout

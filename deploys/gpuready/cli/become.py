@@ -31,7 +31,8 @@ def _asked() -> Secret:
             answer = getpass.getpass("sudo password: ")
     except (getpass.GetPassWarning, EOFError, OSError):
         raise UsageError(
-            "--ask-become-pass needs a terminal", remedy="set ansible_become_password: env:NAME in the inventory"
+            "--ask-become-pass needs a terminal",
+            remedy="set ansible_become_password: env:GPUREADY_NAME in the inventory",
         ) from None
     if not answer:
         raise UsageError("--ask-become-pass: the password is empty")

@@ -120,8 +120,12 @@ _HOSTS = (
     click.option("--ansible", is_flag=True,
                  help="Let ansible-inventory read files and directories: plugins, encrypted files. Needs --allow-exec.",
                  **_environment("ANSIBLE")),
-    click.option("--allow-exec", is_flag=True, help="Run executable inventories, cmd: secrets and ProxyCommand.",
+    click.option("--allow-exec", is_flag=True,
+                 help="Run executable inventories, cmd: secrets and ProxyCommand; read any secret.",
                  **_environment("ALLOW_EXEC")),
+    click.option("--allow-read", multiple=True, metavar="REFERENCE",
+                 help="Let the inventory read this secret, env:NAME or file:PATH; env:GPUREADY_NAME needs no "
+                 "permission. Repeatable.", **_environment("ALLOW_READ")),
     COLOR,
 )  # fmt: skip
 

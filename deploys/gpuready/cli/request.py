@@ -57,6 +57,7 @@ def request(
     limit: Sequence[str],
     host: str | None = None,
     allow_exec: bool,
+    allow_read: Sequence[str],
     color: str,
     output: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -92,6 +93,9 @@ def request(
         )
     if ansible and not allow_exec:
         raise UsageError("--ansible runs the plugins and programs of the inventory", remedy="add --allow-exec")
+    for reference in allow_read:
+        if not reference.startswith(("env:", "file:")):
+            raise UsageError(f"--allow-read: {reference!r} is not a reference", remedy="env:NAME or file:PATH")
     outputs = targets(output, default_output, forms)
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
@@ -100,6 +104,7 @@ def request(
         limit=limit,
         host=host,
         allow_exec=allow_exec,
+        allow_read=allow_read,
         ansible=ansible,
         check_ids=_check_ids,
         extra=extra,

@@ -53,7 +53,7 @@ class Offer:
 def command(yes: bool, replace: bool, **given: Any) -> int:
     """The exit code: 4 if a host is unreachable or its key has changed, 7 if you did not confirm."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
-    found = request("trust", **given)
+    found = request("trust", secrets=False, **given)
     found.tell_skipped()
     if any(entry.name == LOCAL for entry in found.entries):
         raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")

@@ -162,7 +162,7 @@ Proxy = Annotated[
     str,
     AfterValidator(_proxy),
     LocalFile(prefix="file:"),
-    Allowed("http(s)://host:port, or env:NAME, file:PATH, cmd:COMMAND"),
+    Allowed("http(s)://host:port, or env:GPUREADY_NAME, file:PATH, cmd:COMMAND"),
 ]
 LdsoDirectory = Annotated[
     str,

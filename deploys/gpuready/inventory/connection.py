@@ -7,7 +7,7 @@ ssh_config(5).
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -41,7 +41,8 @@ _WORDS = ("ansible_connection", "ansible_become_method", "ansible_become_user")
 HONOURED = {*_HOST, *_USER, *_PORT, *_KEY_FILE, *_TIMEOUT, *_WORDS, *_ARGUMENTS, *PASSWORDS}
 _LONGEST_TIMEOUT = 3600
 _CONNECT_TIMEOUT = re.compile(r"ConnectTimeout(?:\s*=\s*|\s+)([0-9]{1,4})", re.ASCII | re.IGNORECASE)
-_PASSWORD_ALLOWED = "env:NAME, file:PATH, --ask-become-pass, or sudo without a password (NOPASSWD)"
+_KNOWN_HOSTS = re.compile(r"\s*UserKnownHostsFile(?:\s*=\s*|\s+)(\S.*)", re.ASCII | re.IGNORECASE)
+_PASSWORD_ALLOWED = "env:GPUREADY_NAME, file:PATH, --ask-become-pass, or sudo without a password (NOPASSWD)"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,13 @@ class Connection:
 
 
 def connection(
-    name: str, variables: Mapping[str, Located], files: ConfigFiles, *, allow_exec: bool, secrets: bool = True
+    name: str,
+    variables: Mapping[str, Located],
+    files: ConfigFiles,
+    *,
+    allow_exec: bool,
+    allow_read: Collection[str],
+    secrets: bool = True,
 ) -> tuple[Connection | None, list[SpecError]]:
     """The connection of one host, or None and all errors of its variables; ``files`` reads what ``-F`` names.
 
@@ -83,7 +90,7 @@ def connection(
 
     checked(lambda: _word(variables, "ansible_become_method", _SUDO, "sudo"))
     checked(lambda: _word(variables, "ansible_become_user", ("root",), "root"))
-    password = checked(lambda: _password(variables, allow_exec=allow_exec, read=secrets))
+    password = checked(lambda: _password(variables, allow_exec, allow_read, read=secrets))
     checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; for this machine, -i @local"))
     args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
     address = checked(lambda: _address(name, variables))
@@ -96,6 +103,13 @@ def connection(
         return None, errors
     timeout = timeout or args.timeout
     return Connection(address, user, port, key, args.config, args.jump, tuple(args.options), password, timeout), []
+
+
+def known_hosts_file(found: Connection) -> str:
+    """The known_hosts that the inventory names; empty for the user's own."""
+    lines = [f"{key} {value}" for key, value in found.options] + (found.config or "").splitlines()
+    named = filter(None, map(_KNOWN_HOSTS.match, lines))
+    return next((line[1].strip() for line in named), "")
 
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:
@@ -148,7 +162,9 @@ def _word(variables: Mapping[str, Located], name: str, words: tuple[str, ...], a
         refuse(name, found.located, allowed)
 
 
-def _password(variables: Mapping[str, Located], *, allow_exec: bool, read: bool) -> Secret | None:
+def _password(
+    variables: Mapping[str, Located], allow_exec: bool, allow_read: Collection[str], *, read: bool
+) -> Secret | None:
     found = _first(variables, PASSWORDS)
     if found is None:
         return None
@@ -157,16 +173,18 @@ def _password(variables: Mapping[str, Located], *, allow_exec: bool, read: bool)
         return Secret(str(value.value))
     if not isinstance(value.value, str) or not is_reference(value.value):
         refuse(name, value, _PASSWORD_ALLOWED, "not supported in clear text", secret=True)
-    return resolve(value.value, allow_exec=allow_exec, where=value.where) if read else None
+    if not read:
+        return None
+    return resolve(value.value, allow_exec=allow_exec, allow_read=allow_read, where=value.where)
 
 
-def missing_password(variables: Mapping[str, Located]) -> str:
+def missing_password(variables: Mapping[str, Located], allow_exec: bool, allow_read: Collection[str]) -> str:
     """Why sudo's password is not available now; empty if it is, if there is none, or if a command prints it."""
     found = _first(variables, PASSWORDS)
     if found is None or str(found.located.value).startswith("cmd:"):
         return ""
     try:
-        _password(variables, allow_exec=False, read=True)
+        _password(variables, allow_exec, allow_read, read=True)
     except SpecError as e:
         return f"{e.where}: {found.name} is {e.given}, which plan and apply need: {e.message}"
     return ""

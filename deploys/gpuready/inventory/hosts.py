@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
-from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, missing_password
+from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.sources import is_path, read_by_ansible, read_source
 from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
-from gpuready.spec.build import build
+from gpuready.spec.build import SECRET, build
 from gpuready.spec.model import NodeSpec
 from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates, value_at
 
@@ -104,6 +104,7 @@ def load(
     limit: Sequence[str] = (),
     host: str | None = None,
     allow_exec: bool = False,
+    allow_read: Sequence[str] = (),
     ansible: bool = False,
     today: datetime.date | None = None,
     check_ids: Callable[[], Collection[str]] | None = None,
@@ -112,14 +113,14 @@ def load(
 ) -> Hosts:
     """The hosts that match, chosen and skipped.
 
-    ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`).
-    ``limit`` are Ansible patterns; ``host`` is one more, which a host must match as well. ``allow_exec`` permits
-    executable inventories, ``cmd:`` secrets and ssh options that run commands. With ``ansible``, ansible-inventory
-    reads the files and directories. ``today`` decides whether an ``until`` date has passed. A waiver must name one of
-    ``check_ids()`` (None: any name). Without ``secrets``, sudo's password is not read; a note says if it is not
-    available. Raises :class:`SpecErrors` with all errors of the chosen hosts, :class:`NothingChosen`,
-    :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or :class:`UsageError` for a
-    pattern that is not one.
+    ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`). ``limit``
+    are Ansible patterns; ``host`` is one more, which a host must match as well. ``allow_exec`` permits executable
+    inventories, all secrets and ssh options that run commands; ``allow_read`` permits these references, as those in
+    ``extra`` are. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
+    ``until`` date has passed. A waiver must name one of ``check_ids()`` (None: any name). Without ``secrets``, sudo's
+    password is not read; a note says if it is not available. Raises :class:`SpecErrors` with all errors of the chosen
+    hosts, :class:`NothingChosen`, :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or
+    :class:`UsageError` for a pattern that is not one.
     """
     graph = read(sources, allow_exec=allow_exec, ansible=ansible)
     notes = list(graph.notes)
@@ -137,6 +138,7 @@ def load(
         notes=notes,
         files=ConfigFiles(allow_exec=allow_exec),
         allow_exec=allow_exec,
+        allow_read=(*allow_read, *_referred(extra)),
         today=today,
         check_ids=check_ids,
         extra=extra,
@@ -154,6 +156,12 @@ def load(
     if not chosen:
         raise NothingChosen(skipped, notes)
     return Hosts(tuple(chosen), tuple(skipped))
+
+
+def _referred(extra: Located | None) -> tuple[str, ...]:
+    """The secret that the command line itself refers to."""
+    found = None if extra is None else value_at(extra, SECRET)
+    return (found.value,) if found is not None and isinstance(found.value, str) else ()
 
 
 def read(sources: Sequence[str], *, allow_exec: bool = False, ansible: bool = False) -> Graph:
@@ -196,6 +204,7 @@ class _HostLoader:
     notes: list[str]
     files: ConfigFiles
     allow_exec: bool
+    allow_read: tuple[str, ...]
     today: datetime.date | None
     check_ids: Callable[[], Collection[str]] | None
     extra: Located | None
@@ -217,7 +226,9 @@ class _HostLoader:
         variables = {key: value for key, value in pairs if isinstance(key, str) and key.startswith("ansible_")}
         chosen = name in self.graph.named or any("gpuready" in layer for layer in layers)
         read = chosen and self.secrets
-        reach, wrong = connection(name, variables, self.files, allow_exec=self.allow_exec, secrets=read)
+        reach, wrong = connection(
+            name, variables, self.files, allow_exec=self.allow_exec, allow_read=self.allow_read, secrets=read
+        )
         encrypted = [layer[VAULT].where for layer in layers if VAULT in layer]
         if not chosen:
             reason = UNCHOSEN
@@ -235,8 +246,10 @@ class _HostLoader:
         groups = tuple(sorted(group.name for group in self.graph.groups_of(name)))
         remarks = self._remarks(name, ignored(variables), encrypted)
         remarks += _expired(name, found, self.today)
-        if not self.secrets and (missing := missing_password(variables)):
+        if not self.secrets and (missing := missing_password(variables, self.allow_exec, self.allow_read)):
             remarks.append(missing)
+        if file := known_hosts_file(reach):
+            remarks.append(f"known_hosts comes from the inventory: {file}")
         notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
         spread = self._spread(name, found.spec, layers)
         return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)
@@ -248,7 +261,13 @@ class _HostLoader:
             extra = [] if self.extra is None else [self.extra]
             tree = functools.reduce(merge, blocks + extra, Located(None, Where("")))
             try:
-                spec = build(tree, today=self.today, allow_exec=self.allow_exec, check_ids=self.check_ids)
+                spec = build(
+                    tree,
+                    today=self.today,
+                    allow_exec=self.allow_exec,
+                    allow_read=self.allow_read,
+                    check_ids=self.check_ids,
+                )
                 self._specs[key] = _Built(spec, tree)
             except SpecErrors as e:
                 self.errors += e.errors

@@ -362,7 +362,8 @@ _REFUSALS = (
     (("incorrect password", "Sorry, try again", "no password was provided"), "sudo refused the password",
      "correct ansible_become_password, or the password for --ask-become-pass"),
     (("password is required", "authentication is required", "askpass"), "sudo asks for a password",
-     "use --ask-become-pass, set ansible_become_password to env:NAME, or give the login user NOPASSWD in sudoers"),
+     "use --ask-become-pass, set ansible_become_password to env:GPUREADY_NAME, "
+     "or give the login user NOPASSWD in sudoers"),
     (("sudo: not found", "sudo: command not found"), "the login user is not root, and there is no sudo",
      "log in as root"),
     (("not in the sudoers", "may not run sudo", "not allowed to"), "the login user may not use sudo",

@@ -30,6 +30,8 @@ from gpuready.spec.source_values import (
     value_at,
 )
 
+#: The setting that may refer to a secret.
+SECRET = ("toolkit", "repo", "proxy")
 _VARS_DIRECTORIES = ("group_vars", "host_vars")
 
 
@@ -38,6 +40,7 @@ def build(
     *,
     today: datetime.date | None,
     allow_exec: bool,
+    allow_read: Collection[str] = (),
     check_ids: Callable[[], Collection[str]] | None = None,
 ) -> NodeSpec:
     """The spec; :class:`SpecErrors` with all errors. A waiver must name one of ``check_ids()`` (None: any name)."""
@@ -50,7 +53,7 @@ def build(
         raise SpecErrors(_translate(e, tree)) from None
     errors = [
         *_missing_files(tree),
-        *_unresolvable(spec, tree, allow_exec=allow_exec),
+        *_unresolvable(spec, tree, allow_exec=allow_exec, allow_read=allow_read),
         *_unknown_checks(spec, tree, check_ids),
     ]
     if errors:
@@ -153,13 +156,15 @@ def _spec_error(detail: Any, path: tuple[object, ...], tree: Located) -> SpecErr
     return SpecError(f"{name}: {reason}", where=here.where, given=given, allowed=allowed, near="".join(near))
 
 
-def _unresolvable(spec: NodeSpec, tree: Located, *, allow_exec: bool) -> Iterator[SpecError]:
+def _unresolvable(
+    spec: NodeSpec, tree: Located, *, allow_exec: bool, allow_read: Collection[str]
+) -> Iterator[SpecError]:
     """A secret that is not available, or is not a proxy URL."""
-    reference, place = spec.toolkit.repo.proxy, value_at(tree, ("toolkit", "repo", "proxy"))
+    reference, place = spec.toolkit.repo.proxy, value_at(tree, SECRET)
     if reference is None or place is None or not is_reference(reference):
         return
     try:
-        secret = resolve(reference, allow_exec=allow_exec, where=place.where)
+        secret = resolve(reference, allow_exec=allow_exec, allow_read=allow_read, where=place.where)
     except SpecError as e:
         yield SpecError(f"toolkit.repo.proxy: {e.message}", where=e.where, given=e.given, allowed=e.allowed)
         return

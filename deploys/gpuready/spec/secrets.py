@@ -2,6 +2,9 @@
 
 The spec holds only the reference. The secret itself is read once per process, when the inventory is loaded. A missing
 secret is therefore an error with file and line, before anything is executed.
+
+A secret is sent to hosts that the inventory names. So the author of an inventory may refer only to variables that were
+made for gpuready, and to what the command line allows.
 """
 
 from __future__ import annotations
@@ -9,12 +12,15 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from gpuready.core.errors import SpecError, Where
 from gpuready.core.files import read_file, reason
 from gpuready.spec.source_values import Refused
 
+#: Every inventory may refer to the variables with this prefix.
+PREFIX = "GPUREADY_"
 _MAX_BYTES = 64 * 1024
 _TIMEOUT = 30
 _resolved: dict[str, Secret] = {}
@@ -49,30 +55,47 @@ def is_reference(value: str) -> bool:
     return value.startswith(("env:", "file:", "cmd:"))
 
 
-def resolve(ref: str, *, allow_exec: bool = False, where: Where | None = None) -> Secret:
+def normal(ref: str) -> str:
+    """The reference with an absolute path."""
+    kind, _, path = ref.partition(":")
+    return f"file:{os.path.abspath(os.path.expanduser(path))}" if kind == "file" else ref  # noqa: PTH100, PTH111
+
+
+def resolve(
+    ref: str, *, allow_exec: bool = False, allow_read: Collection[str] = (), where: Where | None = None
+) -> Secret:
     """The secret that ``ref`` refers to, or ``ref`` itself if it is not a reference.
 
-    ``cmd:`` runs only with ``allow_exec``, or if this process has run it before. Raises :class:`SpecError` at
-    ``where``; its message contains the reference, never the secret.
+    It is read with ``allow_exec``, if it is one of ``allow_read``, if it is a variable with our prefix, or if this
+    process has read it before. Raises :class:`SpecError` at ``where``; its message contains the reference, never the
+    secret.
     """
     if not is_reference(ref):
         return Secret(ref)
     if ref not in _resolved:
         try:
-            _resolved[ref] = Secret(_one_line(_read(ref, allow_exec=allow_exec)))
+            if not allow_exec:
+                _refuse_others(ref, allow_read)
+            _resolved[ref] = Secret(_one_line(_read(ref)))
         except Refused as e:
             raise SpecError(str(e), where=where or Where(ref), given=ref, allowed=e.allowed) from None
     return _resolved[ref]
 
 
-def _read(ref: str, *, allow_exec: bool) -> str:
+def _refuse_others(ref: str, allowed: Collection[str]) -> None:
+    if ref.startswith("cmd:"):
+        raise Refused("cmd: runs only with --allow-exec", "env:, file:, or --allow-exec")
+    if not ref.startswith(f"env:{PREFIX}") and normal(ref) not in map(normal, allowed):
+        problem = "the command line does not allow the inventory to read this secret"
+        raise Refused(problem, f"env:{PREFIX}NAME, or --allow-read {shlex.quote(ref)}")
+
+
+def _read(ref: str) -> str:
     kind, _, rest = ref.partition(":")
     if kind == "env":
         return _from_environment(rest)
     if kind == "file":
         return _from_file(rest)
-    if not allow_exec:
-        raise Refused("cmd: runs only with --allow-exec", "env:, file:, or --allow-exec")
     return _from_command(rest)
 
 
