@@ -15,6 +15,7 @@ from pyinfra.api.state import State, StateStage
 from pyinfra.operations import python
 
 from gpuready.components.memlock.component import Memlock
+from gpuready.components.nccl.component import Nccl
 from gpuready.core.compare import Plan
 from gpuready.core.component import Disruption, Value
 from gpuready.core.facts import Answer
@@ -24,7 +25,7 @@ from gpuready.node import NODE
 from gpuready.operations import door
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
-from gpuready.operations.node_state import SPEC, forget, host_plan, settled_state
+from gpuready.operations.node_state import SELECTED, SPEC, forget, host_plan, settled_state
 from gpuready.operations.outcome import outcomes
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
@@ -94,35 +95,40 @@ OURS, OTHER = "ours", "other"
 
 
 @pytest.mark.parametrize(
-    "operations, detects, probes",
+    "before, operations, probes",
     [
-        ([OURS, OURS], False, 1),
-        ([OTHER, OURS, OURS], False, 1),
-        ([OURS, OTHER, OURS, OURS], False, 2),
-        ([OURS, "reboot", OURS], False, 1),
-        ([OURS, "verify", OURS], False, 3),
-        (["verify", "verify"], True, 2),  # never while pyinfra detects changes
-        ([OURS, OURS], True, 2),  # once for the detection
-        ([OTHER, OURS], True, 2),
+        ("", [OURS, OURS], 1),
+        ("", [OTHER, OURS, OURS], 1),
+        ("", [OURS, OTHER, OURS, OURS], 2),
+        ("", [OURS, "verify", OURS], 3),
+        ("detect", ["verify", "verify"], 2),  # never while pyinfra detects changes
+        ("detect", [OURS, OURS], 2),  # once for the detection
+        ("detect", [OTHER, OURS], 2),
+        ("look", [OURS, "left out", "reboot", OURS], 1),  # the engine
     ],
 )
-def test_pyinfras_runs_probe_again_when_the_node_may_have_changed(
-    operations: list[str], detects: bool, probes: int, monkeypatch: pytest.MonkeyPatch
+def test_operations_probe_again_when_the_node_may_have_changed(
+    before: str, operations: list[str], probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """``before``: pyinfra detects changes before it executes, or the engine looks at the node even before that."""
     sent: list[str] = []
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
     monkeypatch.setattr(door, "run_active", lambda host, state, spec: state)
     monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
-    spec = WANTED.model_copy(update={"memlock": None})
-    state = State(Inventory(([("@local", {SPEC: spec})], {})), Config(), check_for_changes=detects)
+    data = {SPEC: WANTED.model_copy(update={"memlock": None}), SELECTED: {"memlock"}}
+    state = State(Inventory(([("@local", data)], {})), Config(), check_for_changes=bool(before))
+    state.set_stage(StateStage.Connect)
     (host,) = state.inventory
     host.connected = True
     state.activate_host(host)
+    if before == "look":
+        settled_state(host)
     state.set_stage(StateStage.Prepare)
     item = Memlock()
     calls: dict[str, tuple[Any, dict[str, Any]]] = {
         OURS: (component, {"item": item, "order": (item,)}),
+        "left out": (component, {"item": Nccl(), "order": (item,)}),
         OTHER: (python.call, {"function": lambda: None}),
         "reboot": (reboot, {}),
         "verify": (door.judge, {}),
