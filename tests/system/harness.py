@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
 
 from gpuready.report.result import result_schema
-from tests.lab import Lab, Machine, Node, Repository, access, scale
+from tests.lab import Lab, Machine, Node, Repository, scale
 from tests.system.warm import Forked, Warm
 
 GPUREADY = str(Path(sys.executable).parent / "gpuready")
@@ -171,20 +170,6 @@ def door(folder: Path, inventory: Path, *deploys: str, code: int = 0) -> str:
     (folder / "inv.py").write_text(loads)
     files = (str(ROOT / "deploys" / f"{deploy}.py") for deploy in deploys)
     return pyinfra(folder, "-y", "inv.py", *files, code=code)
-
-
-def pyinfra_inventory(folder: Path, node: Node, where: Path, **spec: object) -> Path:
-    """A pyinfra inventory of the machine, for which ours has the login; ``spec`` is laid over the lab's own."""
-    group = yaml.safe_load(where.read_text("utf-8"))["all"]["vars"]
-    data = {
-        "ssh_user": group["ansible_user"],
-        "ssh_key": group["ansible_ssh_private_key_file"],
-        "ssh_known_hosts_file": str(access.known_hosts()),
-        "gpuready": group["gpuready"] | spec,
-    }
-    path = folder / "inventory.py"
-    path.write_text(f"nodes = [({node.address!r}, {data!r})]\n", "utf-8")
-    return path
 
 
 class Inventories:

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.lab import DISTROS, scale
+from tests.lab import DISTROS, access, scale
 from tests.pages import BLOCK, PAGES, ROOT
-from tests.system.harness import Sessions, door, listing, pyinfra, pyinfra_inventory
+from tests.system.harness import Sessions, door, listing, pyinfra
 from tests.system.host import Host, Hosts
 
 RUNTIMES = "docker info -f '{{json .Runtimes}}'"
@@ -40,9 +41,23 @@ def test_the_plain_doors_converge_and_verify(distro: str, fresh: Hosts, tmp_path
     assert "docker.runtime:" in door(tmp_path, where, "verify", code=1)
 
 
+def pyinfra_inventory(folder: Path, node: Host, **spec: object) -> Path:
+    """A pyinfra inventory of the machine, with the lab's login and spec; ``spec`` is laid over that."""
+    group = yaml.safe_load(node.where().read_text("utf-8"))["all"]["vars"]
+    data = {
+        "ssh_user": group["ansible_user"],
+        "ssh_key": group["ansible_ssh_private_key_file"],
+        "ssh_known_hosts_file": str(access.known_hosts()),
+        "gpuready": group["gpuready"] | spec,
+    }
+    path = folder / "inventory.py"
+    path.write_text(f"nodes = [({node.address!r}, {data!r})]\n", "utf-8")
+    return path
+
+
 def deploy(folder: Path, node: Host, text: str, *options: str, code: int = 0, **spec: object) -> str:
     """Run a deploy of somebody's own with pyinfra; the spec is the host's data in pyinfra's own inventory."""
-    pyinfra_inventory(folder, node, node.where(), **spec)
+    pyinfra_inventory(folder, node, **spec)
     (folder / "deploy.py").write_text(text)
     return pyinfra(folder, *options, "inventory.py", "deploy.py", code=code)
 
@@ -101,7 +116,7 @@ def test_a_component_plans_from_what_a_step_before_it_left(options: list[str], s
 @pytest.mark.promise
 def test_the_fix_for_a_pyinfra_inventory_converges_it(shared: Hosts, tmp_path: Path) -> None:
     node = shared()
-    where = pyinfra_inventory(tmp_path, node, node.where())
+    where = pyinfra_inventory(tmp_path, node)
     node.run("rm -f /etc/docker/daemon.json; systemctl restart docker")
     refused = node.gpuready("plan", inventory=where, code=5)
     words = shlex.split(refused.document["error"]["remedy"].rpartition("; or run ")[2])
@@ -131,7 +146,7 @@ def test_a_guides_own_code_configures_a_pristine_machine(block: tuple[str, str],
     if language == "python":
         deploy(tmp_path, node, text, "-y")
     else:
-        pyinfra_inventory(tmp_path, node, node.where())
+        pyinfra_inventory(tmp_path, node)
         (tmp_path / "deploys").symlink_to(ROOT / "deploys")
         (tmp_path / "inventories").mkdir()
         shutil.copy(ROOT / "inventories/example.py", tmp_path / "inventories")
