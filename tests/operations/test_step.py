@@ -63,6 +63,14 @@ def test_a_message_of_any_step_says_what_to_do(message: str, remedy: str) -> Non
     assert remedy in next(steps()).fix(message) and "run again" in next(steps()).fix(message)
 
 
+def test_a_path_of_a_hostile_node_is_no_command() -> None:
+    fix = next(steps()).fix
+    assert [fix(f"{path} has 0 MiB free, 1 MiB are needed") for path in ("/$(id)", "/`id`", "/a;id", "/a|id")] == [
+        ""
+    ] * 4
+    assert not {*"$`|()"} & {*fix("cannot write in /etc/$(id)/`id` (full?)")}
+
+
 def test_a_missing_command_is_named() -> None:
     fix = next(steps()).fix("there is no nvidia-ctk on this node; F was not touched")
     assert fix == "install nvidia-ctk on the node, or put it on root's PATH"

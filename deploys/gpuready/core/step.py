@@ -31,17 +31,18 @@ class Script:
 
 _FREE = r"free space there (df -h \1; df -i \1), then run again"
 _FIND = r"find the cause with df -h \1; df -i \1; findmnt -T \1; lsattr -d \1; remove it, then run again"
-#: What to do about messages that any step may print, by what they begin with; \\1 is the path that they name.
+#: What to do about messages that any step may print, by what they begin with. The path that a message names becomes a
+#: part of a command that a user may paste, so it has no character that is special to a shell.
 _FIXES = (
     (r"cannot .*\(is (/tmp|/var) full", _FREE),
-    (r"(/\S{0,200}) has \d{1,20} (?:MiB|inodes) free", _FREE),
+    (r"(/[\w./@+-]{0,200}) has \d{1,20} (?:MiB|inodes) free", _FREE),
     (r"no room for 2 MB", "free space in /run or /tmp (df -h /run /tmp), then run again"),
-    (r"cannot write(?: in| to)? (/[^ ;,]{0,200})", _FIND),
-    (r"(/\S{0,200}) cannot be written", _FIND),
+    (r"cannot write(?: in| to)? (/[\w./@+-]{0,200})", _FIND),
+    (r"(/[\w./@+-]{0,200}) cannot be written", _FIND),
     (r"apt-get \w{1,20} failed", "mend it on the node (dpkg --audit; apt-get --fix-broken install), then run again"),
     (r"(docker|containerd) (?:did not|does not|failed|could not|gives no|was restarted)",
      r"see systemctl status \1 and journalctl -u \1; mend that, then run again"),
-    (r"there is no (\S{1,80}) on (?:this node|root's PATH)", r"install \1 on the node, or put it on root's PATH"),
+    (r"there is no ([\w.-]{1,80}) on (?:this node|root's PATH)", r"install \1 on the node, or put it on root's PATH"),
     (r".{1,1000}[;,] run again$", "run again"),
     (r"the step did not end on its own",
      "run again: gpuready repairs what is left. If it ends again, find out who ends it: journalctl -b"),
