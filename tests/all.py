@@ -8,12 +8,14 @@ import sys
 
 import pytest
 
-from tests.lab.host import LabError, no_vms
+from tests.lab.host import LabError, compilers, ensure_packages, no_vms
 from tests.lab.lab import Lab, available
 
+#: What tests without a machine run beside them. A test that lacks one of these is skipped.
+_TOOLS = ("busybox-static", "groff-base", "skopeo", "zsh")
 #: The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
 _WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-_SHORT = ("tests", "-m", "not lab or promise", *_WORKERS)
+_SHORT = ("tests", "-m", "not lab and not long or promise", *_WORKERS)
 _ALL = ("tests", *_WORKERS)
 #: Without KVM these take longer than all others together.
 _SLOW = tuple(f"tests/vm/test_{name}.py" for name in ("exporter", "rdma", "vm"))
@@ -35,6 +37,8 @@ def main() -> int:
     print("test: preparing the test machines (minutes the first time, nothing later)", file=sys.stderr)
     try:
         Lab().prepare()
+        ensure_packages(_TOOLS)
+        compilers()
         if whole and (no_vms() is None or os.environ.get("CI")):
             Lab().prepare_vms()
             left_out = () if Lab().kvm() else _SLOW

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.cli.app import run
 from gpuready.cli.images import is_here, read_image, registry_image
 from gpuready.core.errors import UsageError
 from gpuready.cuda.facts import CompatLib, Host
@@ -27,12 +26,6 @@ def test_an_image_that_this_machine_has_not() -> None:
     told = str(caught.value)
     assert "no container engine runs on this node" in told or "), and it is not pulled unasked" in told
     assert "docker://HOST/NAME:TAG" in caught.value.remedy
-
-
-@pytest.mark.skipif(shutil.which("skopeo") is not None, reason="skopeo is here")
-def test_no_skopeo(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compat", "--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"]) == 64
-    assert "there is no skopeo on this machine" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(shutil.which("skopeo") is None, reason="no skopeo")

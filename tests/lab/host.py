@@ -140,6 +140,12 @@ def command(name: str, package: str) -> str:
     return found
 
 
+def compilers() -> None:
+    """Have what builds the program that calls cuInit, for both machines."""
+    for machine in ("x86_64", "aarch64"):
+        command(f"{machine}-linux-gnu-gcc", f"gcc-{machine.replace('_', '-')}-linux-gnu")
+
+
 def architecture() -> str:
     """The architecture by its Debian name."""
     return sh("dpkg", "--print-architecture").strip()

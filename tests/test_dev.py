@@ -1,0 +1,71 @@
+"""Every verb of ./dev runs once, as small as it can be, in a copy of the checkout, so that no verb rots unseen."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: `test --all` is what CI runs.
+VERBS = set(re.findall(r"^\./dev (\S.*?)  ", (ROOT / "dev").read_text("utf-8"), re.M)) - {"test --all"}
+_LEFT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site", "dist")
+_TOOLS = pytest.mark.skipif(os.geteuid() != 0, reason="root installs the tools of this verb")
+
+
+class Smoke(NamedTuple):
+    """A command of ./dev, and what shows that it did its work: words that it prints, or a file that it makes."""
+
+    words: str
+    says: str = ""
+    makes: str = ""
+
+
+SMOKES = {
+    "demo": pytest.param(
+        Smoke("demo", "demo: converged, converged again with nothing to do, verified"),
+        marks=[pytest.mark.lab, pytest.mark.promise],
+    ),
+    "test": Smoke("test -q tests/test_changelog.py", " passed"),
+    "lint": pytest.param(Smoke("lint", "shellcheck: no findings"), marks=pytest.mark.long),
+    "docs": pytest.param(Smoke("docs", makes="site/index.html"), marks=pytest.mark.long),
+    "zipapp": pytest.param(Smoke("zipapp", makes="dist/gpuready.pyz"), marks=pytest.mark.long),
+    "bench [N]": pytest.param(Smoke("bench 1", "apply, nothing to do"), marks=_TOOLS),
+    "bench startup": pytest.param(Smoke("bench startup", "gpuready --version"), marks=pytest.mark.long),
+    "run ARG ...": Smoke("run --version", "gpuready "),
+    "cuinit": pytest.param(Smoke("cuinit", makes="deploys/gpuready/binaries/cuinit.aarch64"), marks=_TOOLS),
+}
+
+
+def test_every_verb_has_a_smoke_test() -> None:
+    assert set(SMOKES) == VERBS
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with the same environment, into which ./dev installs nothing."""
+    made = tmp_path_factory.mktemp("dev") / "gpuready"
+    shutil.copytree(ROOT, made, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT))
+    (made / ".venv").mkdir()
+    for part in (ROOT / ".venv").iterdir():
+        if part.name != ".made-for":
+            (made / ".venv" / part.name).symlink_to(part)
+    current = subprocess.check_output(["cksum", "pyproject.toml"], cwd=made)
+    (made / ".venv/.made-for").write_bytes(current)
+    return made
+
+
+@pytest.mark.parametrize("smoke", SMOKES.values(), ids=SMOKES)
+def test_a_verb_does_its_work(smoke: Smoke, checkout: Path) -> None:
+    (checkout / (smoke.makes or "none")).unlink(missing_ok=True)
+    # A job of CI without test machines runs this, too; and the tests' own pytest is none of the one that it starts.
+    environment = {key: value for key, value in os.environ.items() if key != "CI" and not key.startswith("PYTEST_")}
+    done = subprocess.run(
+        ["./dev", *smoke.words.split()], cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert smoke.says in done.stdout
+    assert not smoke.makes or (checkout / smoke.makes).stat().st_size > 1000
