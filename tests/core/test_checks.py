@@ -237,6 +237,10 @@ ELSEWHERE = f" reads CDI specs from /srv/cdi, but the GPU spec is {CDI}"
 H200_CDI = (Path(__file__).parents[1] / "data" / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
 SPEC = {CDI: file(H200_CDI)}
 PODMAN = {"podman": package("5.4.2+ds1-2")}
+PODMAN4 = {"podman": package("4.3.1+ds1-8+deb12u1")}
+GIDS = """kind: nvidia.com/gpu
+devices: [{name: "0", containerEdits: {deviceNodes: [{path: /dev/nvidia0, additionalGids: [44]}]}}]
+"""
 
 VERDICTS: list[Row] = [
     *rdma_verdicts.VERDICTS,
@@ -456,6 +460,8 @@ VERDICTS: list[Row] = [
     is_unknown("cdi.podman", "could not be read", state(packages=UNREADABLE)),
     passes("cdi.podman", "--device nvidia.com/gpu=all", state(LOADED, packages=PODMAN)),
     fails("cdi.podman", "old OCI hook", state(LOADED, packages=PODMAN, marks=("oci_hook",))),
+    fails("cdi.podman", "refuses the CDI spec", holding(GIDS, "/etc/cdi/nvidia.yaml", LOADED, packages=PODMAN4)),
+    passes("cdi.podman", "--device nvidia.com/gpu=all", holding(GIDS, "/etc/cdi/nvidia.yaml", LOADED, packages=PODMAN)),
     fails("cdi.podman", "does not support CDI devices", state(LOADED, packages={"podman": package("3.0.1+dfsg1-3")})),
     skips("docker.cdi", "no Docker runs"),
     skips("docker.cdi", "absent", state(docker=docker()), {"runtimes": {"docker": "absent"}}),

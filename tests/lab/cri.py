@@ -16,18 +16,14 @@ from tests.lab.machine import Machine
 
 PAUSE = "lab/pause:1"
 _SOURCE = Path(__file__).parent / "crictl"
-#: podman, and what it takes beyond a machine's own packages to look at images.
-_PODMAN = (
-    "podman",
-    "conmon",
-    "golang-github-containers-common",
-    "golang-github-containers-image",
-    "libassuan9",
-    "libgpg-error0",
-    "libgpgme11t64",
-    "libsubid5",
-    "netavark",
-)
+#: podman, and what it takes beyond a machine's own packages, by distribution.
+_PODMAN = {
+    distro: ("podman", "conmon", "golang-github-containers-common", "golang-github-containers-image", "netavark", *more)
+    for distro, more in {
+        "debian12": ("libassuan0", "libglib2.0-0", "libgpg-error0", "libgpgme11", "libsubid4"),
+        "debian13": ("libassuan9", "libatomic1", "libglib2.0-0t64", "libgpg-error0", "libgpgme11t64", "libsubid5"),
+    }.items()
+}
 _STORAGE = """
 [storage]
 driver = "overlay"
@@ -84,13 +80,14 @@ def containerd2() -> Path:
     return cache.cached("containerd2", {"suite": "sid", "architecture": host.architecture()}, build) / "bin"
 
 
-def podman() -> Path:
-    """A directory to lay over the root of a Debian 13: podman, what of its libraries no machine has, its settings."""
-    recipe = {"packages": _PODMAN, "storage": _STORAGE, "architecture": host.architecture()}
+def podman(distro: str = "debian13") -> Path:
+    """A directory to lay over a machine's root: podman, what of its libraries no machine has, its settings."""
+    packages = _PODMAN[distro]
+    recipe = {"packages": packages, "storage": _STORAGE, "architecture": host.architecture()}
 
     def build(into: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
-            _unpack(SUITES["debian13"], _PODMAN, Path(scratch))
+            _unpack(SUITES[distro], packages, Path(scratch))
             for part in ("usr/bin", "usr/lib", "usr/share/containers", "etc/containers"):
                 apart = shutil.ignore_patterns("systemd", "tmpfiles.d")
                 shutil.copytree(Path(scratch, "files", part), into / "root" / part, symlinks=True, ignore=apart)

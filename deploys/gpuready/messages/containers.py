@@ -338,11 +338,11 @@ failed to unmarshal CDI Spec: json: unknown field "additionalGids" (podman)
   pattern unknown field "additionalgids"
   source  NVIDIA/nvidia-container-toolkit#1865
   checks  cdi.podman cdi.spec
-  cause   From 1.19.1 on, the toolkit writes CDI specs of version 0.7. podman 4 does not know the field additionalGids
-          and ignores the whole file, so its devices are "unresolvable".
-  fix     set NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in
-          /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env, then systemctl restart nvidia-cdi-refresh; or use podman
-          5.4 (Debian 13)
+  cause   From 1.19.1 on, the toolkit writes CDI specs of version 0.7. podman before 5.1 does not know the field
+          additionalGids and ignores the whole file, so its devices are "unresolvable".
+  fix     gpuready apply has the field left out; by hand: set
+          NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in
+          /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env, then systemctl restart nvidia-cdi-refresh
 nvidia-container-cli: error parsing IMEX info: unsupported IMEX channel value: all
   pattern error parsing imex info: unsupported imex channel value
   source  NVIDIA/nvidia-container-toolkit#797

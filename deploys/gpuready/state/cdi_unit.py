@@ -8,6 +8,8 @@ from gpuready.state.model import NodeState
 UNIT = "nvidia-cdi-refresh.service"
 ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
 _TARGET = re.compile(r"^[ \t]*NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?(/[^\s\"']+)", re.M)
+#: The setting of nvidia-ctk for flags, and the flag that leaves out a field of CDI 0.7.
+_FLAGS, _NO_GIDS = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS", "no-additional-gids-for-device-nodes"
 _REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 
 
@@ -28,3 +30,12 @@ def target(toolkit: str, state: NodeState) -> str:
         return _GENERATED
     paths = _TARGET.findall(state.text(ENVIRONMENT))
     return re.sub(r"^/run/", "/var/run/", paths[-1]) if paths else _REFRESHED
+
+
+def without_gids(settings: str) -> str:
+    """Return the unit's settings so that its spec has no additionalGids. Other settings and flags stay."""
+    flags = re.findall(rf"^[ \t]*{_FLAGS}=[\"']?([^\s\"']*)", settings, re.M)[-1:]
+    if _NO_GIDS in ",".join(flags).split(","):
+        return settings
+    rest = "" if not settings or settings.endswith("\n") else "\n"
+    return f"{settings}{rest}{_FLAGS}={','.join([*filter(None, flags), _NO_GIDS])}\n"

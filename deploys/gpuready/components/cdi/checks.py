@@ -5,6 +5,7 @@ Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's un
 
 import re
 
+from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
 from gpuready.core import need, owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
@@ -121,6 +122,8 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
             "an old OCI hook gives containers their GPUs a second time, against CDI",
             "remove /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
         )
+    if any(s.gids for s in _gpu_specs(state)) and without_gids_field(spec, state):
+        return fail(f"podman {podman.version} refuses the CDI spec: it does not know the field additionalGids")
     return passed(f"podman run --device {KIND}=all")
 
 
@@ -217,7 +220,7 @@ CHECKS = (
         "podman gets GPUs only through CDI. That needs podman 4.1, an up-to-date spec, and no OCI hook of an older "
         "toolkit.",
         "podman --version; podman run --rm --device nvidia.com/gpu=all IMAGE ls /dev",
-        "gpuready apply makes the spec; on SELinux hosts add --security-opt=label=disable",
+        "gpuready apply makes a spec that podman can read; on SELinux hosts add --security-opt=label=disable",
         _podman,
         gpu=True,
         after=("cdi.spec", "cdi.stale"),

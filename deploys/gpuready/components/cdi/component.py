@@ -8,19 +8,21 @@ Sources: deployments/systemd of the NVIDIA container toolkit, its documentation 
 """
 
 from gpuready.components.cdi import spec_files
+from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
 from gpuready.core import ledger
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.step import Script, Step, Steps
 from gpuready.spec.model import NodeSpec
-from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target
+from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target, without_gids
 from gpuready.state.linker import other_library
 from gpuready.state.model import NodeState
 from gpuready.state.toolkit_packages import installed_by_us
 
 #: The toolkit's package that writes specs. ``remove`` uninstalls it if gpuready installed it.
 _GOES = "nvidia-container-toolkit-base"
-_MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing")
+_GIDS = "cdi.additional-gids"
+_MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing", _GIDS)
 
 
 class Cdi(Component):
@@ -49,6 +51,8 @@ class Cdi(Component):
         want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": state.driver.loaded}
         if isinstance(devices, tuple):  # unknown while ldconfig does not list nvidia-smi's library
             want["cdi.devices"] = devices
+        if without_gids_field(spec, state):
+            want[_GIDS] = "left out"
         return want | {"cdi.missing": (), "cdi.shadows": ()}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
@@ -64,6 +68,7 @@ class Cdi(Component):
             "cdi.spec": found.path,
             "cdi.driver": " and ".join(found.drivers) or None,
             "cdi.devices": seen_devices(state, found),
+            _GIDS: "written" if found.gids else "left out",
             "cdi.missing": (*gone[:3], f"and {len(gone) - 3} more") if len(gone) > 4 else gone,
         }
 
@@ -77,9 +82,10 @@ class Cdi(Component):
         found = {key: value for key, value in found.items() if key not in stale}
         goes = {key.partition(".files.")[2] for key, value in found.items() if value is None}
         stay = [s for s in specs(state) if s.kind == KIND and s.path not in goes and _fits(s, state)]
-        if _GOES in installed_by_us(state) or stay or "original" in found.values():
+        back = [key for key, value in found.items() if value == "original" and not key.endswith(ENVIRONMENT)]
+        if _GOES in installed_by_us(state) or stay or back:
             return found
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in found.items() if value is not None or key.endswith(ENVIRONMENT)}
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key.startswith("cdi.files.") for c in diff):
@@ -87,15 +93,23 @@ class Cdi(Component):
                 f"the original {path} is for driver {version}, but {state.driver.loaded} is loaded: it is not restored"
                 for path, version in _outdated(state).items()
             )
+        found = []
+        if any(c.key == _GIDS for c in diff):
+            old = ", ".join(without_gids_field(spec, state))
+            found.append(f"{old} does not know additionalGids of CDI 0.7 and would refuse the spec")
         if any(c.key == "cdi.shadows" for c in diff):
-            return (f"specs that nvidia-ctk wrote elsewhere are moved to {ledger.KEPT}",)
-        return ()
+            found.append(f"specs that nvidia-ctk wrote elsewhere are moved to {ledger.KEPT}")
+        return tuple(found)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         if diff[0].key.startswith("cdi.files."):
             yield from ledger.restore("cdi", diff, state)
             return
         make = any(c.key in _MADE for c in diff)
+        settings = state.text(ENVIRONMENT)
+        if any(c.key == _GIDS for c in diff) and (wanted := without_gids(settings)) != settings:
+            put = ledger.put(state, ENVIRONMENT, wanted)
+            yield Step("cdi", ledger.WriteFiles((put,)), summary=f"leave additionalGids out in {ENVIRONMENT}")
         shadowing = shadows(spec, state) if any(c.key == "cdi.shadows" for c in diff) else ()
         script = CdiGenerate(
             target=target(spec.toolkit.version, state),
@@ -117,7 +131,8 @@ class CdiGenerate(Script, template="cdi/converge"):
 
 
 def _touched(state: NodeState) -> tuple[str, ...]:
-    return tuple(path for directory in DIRECTORIES for path in ledger.paths(state, directory))
+    folders = (*DIRECTORIES, ENVIRONMENT.rpartition("/")[0])
+    return tuple(path for folder in folders for path in ledger.paths(state, folder))
 
 
 def _outdated(state: NodeState) -> dict[str, str]:

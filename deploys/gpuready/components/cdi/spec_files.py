@@ -25,13 +25,17 @@ _VERSION = re.compile(r"(?:\.so\.|/firmware/nvidia/)(\d{3,}\.\d+(?:\.\d+)?)(?:/|
 
 @dataclass(frozen=True)
 class CdiSpec:
-    """One file. ``paths``: the host's files that it needs. ``made``: nvidia-ctk wrote it on this host."""
+    """One file. ``paths``: the host's files that it needs. ``made``: nvidia-ctk wrote it on this host.
+
+    ``gids``: it has the field additionalGids of CDI 0.7. An engine that does not know a field refuses the whole file.
+    """
 
     path: str
     kind: str = ""
     devices: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     made: bool = False
+    gids: bool = False
     error: str = ""
 
     @property
@@ -68,6 +72,8 @@ def read(path: str, text: str) -> CdiSpec:
             tuple(str(d.get("name")) for d in _items(found, "devices")),
             tuple(dict.fromkeys(needs)),
             found["kind"] == KIND and any(hook.get("path") in _TOOLKITS for hook in hooks),
+            any("additionalGids" in (each.get("containerEdits") or {}) for each in edits)
+            or any("additionalGids" in node for each in edits for node in _edits(each, "deviceNodes")),
         )
     except DocumentError as e:
         return CdiSpec(path, error=str(e))
