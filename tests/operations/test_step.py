@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pyinfra.api.exceptions import ConnectError
 
 from gpuready.components.repository.component import Repository
 from gpuready.components.toolkit.component import Toolkit
@@ -86,3 +87,14 @@ def test_every_message_of_a_full_disk_says_what_to_do() -> None:
     }
     found = {message for message in found if " has " not in message}  # of `room`, above
     assert len(found) > 12 and [each for each in found if not next(steps()).fix(each)] == []
+
+
+def test_a_refused_connection_is_tried_again_with_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = [ConnectError("refused")] * 5 + [EOFError()]
+    connect = Mock(side_effect=[*refused, None])
+    pauses: list[float] = []
+    monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setattr(module, "hang_up", lambda host: None)
+    monkeypatch.setattr(module.gevent, "sleep", pauses.append)
+    module._reconnect_at_last(Mock())
+    assert connect.call_count == 7 and pauses == [0.5, 1, 2, 4, 4, 4]

@@ -192,6 +192,21 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(fresh: Hosts, tmp_path: Path)
     m.settled(inventory=path)
 
 
+@pytest.mark.fault("sshd-away")
+def test_an_sshd_that_is_away_for_seconds_during_a_step_is_waited_for(fresh: Hosts) -> None:
+    m = fresh()
+    held = _hold_dpkg(m)
+    process = m.begin("apply")
+    until(held.exists)
+    # Nothing to wait for: sshd is away for that long. The first attempts to reconnect are refused.
+    stop, start = "systemctl stop ssh.socket ssh.service", "systemctl start ssh.service"
+    m.run(f"{stop}; pkill -KILL -f '^sshd[^ ]*: gpu'; sleep 5; {start}", timeout=60)
+    _let_go(m)
+    result = m.gpuready.finish(process, code=0)
+    assert result.host()["outcome"] == "changed", result.explain()
+    m.settled()
+
+
 @pytest.mark.promise
 @pytest.mark.fault("controller-killed")
 def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> None:

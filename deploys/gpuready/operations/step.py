@@ -1,7 +1,7 @@
 """Run the steps of a component on a node, as pyinfra commands.
 
-A step that must not be interrupted runs as a transient unit. If the connection breaks during the step, gpuready
-reconnects once and reads the unit's result from the node.
+A step that must not be interrupted runs as a transient unit. If the connection breaks during the step, gpuready tries
+to reconnect for half a minute, and reads the unit's result from the node.
 """
 
 import base64
@@ -26,7 +26,8 @@ from gpuready.operations.upload import upload
 
 #: The key of the engine's progress callback in the host's connector data.
 PROGRESS = "gpuready.progress"
-_RECONNECT = 30
+#: Seconds in which to reconnect, before the first pause between two attempts, and the longest pause.
+_RECONNECT, _PAUSE, _LONGEST_PAUSE = 30, 0.5, 4.0
 #: The maximum length of a message from a step, in characters.
 _LONGEST = 2000
 #: A shell adds this to the number of the signal that ended a program.
@@ -103,7 +104,7 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
     lock.release(host)
     try:
         with gevent.Timeout(_RECONNECT, unknown):
-            reconnect(host)
+            _reconnect_at_last(host)
         lines = run_script(
             host,
             resources.script("lib/collect", id=tx, step=step.name, limit=step.timeout),
@@ -120,6 +121,17 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
     with contextlib.suppress(ConvergeError, UnreachableError):  # the next step tries again and reports the error
         lock.hold(host, patience=lock.SILENCE + 15)  # our old session may hold it until its heartbeat is overdue
     return _reply(lines)
+
+
+def _reconnect_at_last(host: Host) -> None:
+    """Reconnect; try again until the caller's time limit: sshd may be about to start again."""
+    pause = _PAUSE
+    while True:
+        try:
+            return reconnect(host)
+        except (PyinfraError, OSError, SSHException, EOFError):
+            gevent.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def reconnect(host: Host) -> None:
