@@ -23,7 +23,10 @@ devices:
             - {{path: /dev/gpuready0, hostPath: /dev/null, type: c, major: 1, minor: 3, permissions: rwm}}
 {gids}"""
 _GIDS = "        additionalGids: [44]\n"
-_RUN = f"podman --cgroup-manager cgroupfs run --rm --network none --pids-limit 0 --device nvidia.com/gpu=0 {DOCKER_IMAGE} ls /dev/gpuready0"
+_RUN = (
+    "podman --cgroup-manager cgroupfs run --rm --network none --pids-limit 0 "
+    f"--device nvidia.com/gpu=0 {DOCKER_IMAGE} ls /dev/gpuready0"
+)
 
 
 @pytest.mark.parametrize("distro", ["debian12", "debian13"])
