@@ -52,6 +52,7 @@ from gpuready.operations.observer import Observer, observe, timed
 from gpuready.operations.outcome import outcomes, rebooted
 from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import EXECS, hang_up, is_up
+from gpuready.operations.watchdog import holding
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state import probe
 from gpuready.tools.status.record import outcome, record
@@ -220,8 +221,9 @@ class Engine:
         self.progress(host.name, "probe")
         plan = self._plan(host)
         run.saw(plan.state, plan.spec)
-        compared(run, plan, self.options.allowed, verb=self.options.verb)
-        judged(run, plan)
+        with holding("comparing") as pause:
+            compared(run, plan, self.options.allowed, verb=self.options.verb, pause=pause)
+        _judge(run, plan)
 
     def _examine(self, host: Host) -> None:
         run = self._runs[host.name]
@@ -233,7 +235,7 @@ class Engine:
             self.progress(host.name, "check")
             ask = read_images if self.options.verb == "compat" else run_active
             run.state = ask(host, run.state, self.entries[host.name].spec)
-            judged(run, self._plan(host))
+            _judge(run, self._plan(host))
 
     def _plan(self, host: Host) -> Plan:
         """Return the host's plan. It is made from a new probe if the state is not known or was changed."""
@@ -319,13 +321,14 @@ class Engine:
             try:
                 plan = self._plan(host)
                 run.state = plan.state
-                look_back(plan, touched)
+                with holding("comparing"):
+                    look_back(plan, touched)
                 if not plan.original:
                     run.state = run_active(host, plan.state, plan.spec, self._record(run, plan))
             except GpureadyError as e:  # an earlier failure is the cause
                 failed = failed or e
             else:
-                judged(run, plan)
+                _judge(run, plan)
                 if "record" in run.state.active:
                     run.notes.append("the record of this apply could not be written: is /var full or read-only?")
             failed = failed or next((c.error for c in run.components if c.error is not None), None)
@@ -351,6 +354,13 @@ class Engine:
             plan.spec, plan.state, results, by=lock.controller(), gpuready=__version__,
             partial=self.options.selected is not None,
         )  # fmt: skip
+
+
+def _judge(run: HostRun, plan: Plan) -> None:
+    import gpuready.catalogue  # noqa: F401  # once, before the clock starts
+
+    with holding("judging") as pause:
+        judged(run, plan, pause)
 
 
 def _waits(item: ComponentRun) -> bool:

@@ -1,6 +1,9 @@
-"""Compare and check one host against its spec, for the engine and for recorded states alike. Pure."""
+"""Compare and check one host against its spec, for the engine and for recorded states alike. Pure.
 
-from collections.abc import Mapping, Sequence, Set
+``pause`` is called before each component and each check, so that the caller can serve other hosts in between.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date
 
 from gpuready.core import ledger
@@ -16,7 +19,9 @@ from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.spec.model import DrainByKubectl, DrainCommands
 
 
-def compared(run: HostRun, plan: Plan, allowed: Disruption, *, verb: str = "plan") -> None:
+def compared(
+    run: HostRun, plan: Plan, allowed: Disruption, *, verb: str = "plan", pause: Callable[[], None] = lambda: None
+) -> None:
     """Fill in the components, what each waits for, and the outcome.
 
     A node that may not be a GPU node is not compared: plan and apply skip it, and verify runs one check, ``gpu.count``.
@@ -28,7 +33,11 @@ def compared(run: HostRun, plan: Plan, allowed: Disruption, *, verb: str = "plan
         return
     if not plan.original:  # for remove, a damaged ledger is an error of the component
         run.notes += ledger.damaged(plan.state)
-    run.components = [ComponentRun(plan[item]) for item in plan.chosen]
+    found = []
+    for component in plan.chosen:
+        pause()
+        found.append(ComponentRun(plan[component]))
+    run.components = found
     permitted = permissions(plan, allowed)
     run.disturbed = any(each.disruptive for each in permitted.values())
     if any(each.drains(spec) for each in permitted.values()):
@@ -48,7 +57,7 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
     return drain if isinstance(drain, str) else "maintenance.drain.before"
 
 
-def judged(run: HostRun, plan: Plan) -> None:
+def judged(run: HostRun, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
     """Fill in the checks of ``run.state``. ``remove`` has none, because they would ask for what it removes."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
 
@@ -64,6 +73,7 @@ def judged(run: HostRun, plan: Plan) -> None:
                 today=date.today(),
                 left_out=[item.name for item in plan.left_out],
                 known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
+                pause=pause,
             )
         )
 

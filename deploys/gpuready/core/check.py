@@ -155,16 +155,18 @@ def run_checks(
     today: date,
     left_out: Collection[str] = (),
     known: Mapping[str, Verdict] = MappingProxyType({}),
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[Judged, ...]:
     """Judge the checks in order; report a failure once, at its root cause.
 
     ``active``: also judge checks that need the second exec. ``left_out``: components that the user did not select;
-    their checks are skipped. ``known``: verdicts by id that the caller already has.
+    their checks are skipped. ``known``: verdicts by id that the caller already has. ``pause``: called before each.
     """
     done: dict[str, Judged] = {}
     for check in catalogue:
         if check.active and not active:
             continue
+        pause()
         if check.component in left_out:
             done[check.id] = Judged(check, skip(f"{check.component} was not chosen"))
         else:

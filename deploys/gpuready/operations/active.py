@@ -12,6 +12,7 @@ from gpuready.core import resources
 from gpuready.core.facts import Answer
 from gpuready.core.records import Records
 from gpuready.operations.transport import run_script
+from gpuready.operations.watchdog import holding
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
 from gpuready.state.active import IMAGE, LIMITS, answers, longest
@@ -54,8 +55,9 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
         "record_path": PATH,
     }
     limit = longest(len(values["environments"]), len(values["images"]))
-    records = Records(run_script(host, resources.script("probe/active", **values), limit, "active checks"))
-    return state.model_copy(update={"active": {"done": Answer(), **answers(records)}})
+    lines = run_script(host, resources.script("probe/active", **values), limit, "active checks")
+    with holding("reading"):
+        return state.model_copy(update={"active": {"done": Answer(), **answers(Records(lines))}})
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
@@ -64,5 +66,6 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     if not images:
         return state
     script = resources.script("tools/compat/read-images", images=images)
-    records = Records(run_script(host, script, _SHORT + IMAGE * len(images), "read images"))
-    return state.model_copy(update={"active": answers(records)})
+    lines = run_script(host, script, _SHORT + IMAGE * len(images), "read images")
+    with holding("reading"):
+        return state.model_copy(update={"active": answers(Records(lines))})

@@ -10,6 +10,7 @@ from gpuready.core.compare import Plan
 from gpuready.core.component import Component
 from gpuready.operations.step import show
 from gpuready.operations.transport import run_script
+from gpuready.operations.watchdog import holding
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
@@ -37,7 +38,7 @@ def node_state(host: Host) -> NodeState:
 
 def probed(host: Host) -> NodeState:
     """Probe the host now, in one exec."""
-    return parse(_run(host, "probe", probe.script()))
+    return _read(host, "probe", probe.script())
 
 
 def settled_state(host: Host) -> NodeState:
@@ -51,11 +52,13 @@ def settled_state(host: Host) -> NodeState:
         return state
     host.connector_data[_SETTLED] = True
     show(host, f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}")
-    return _keep(host, parse(_run(host, "probe again", probe.patient_script(), probe.PATIENCE + probe.LONGER)))
+    return _keep(host, _read(host, "probe again", probe.patient_script(), probe.PATIENCE + probe.LONGER))
 
 
-def _run(host: Host, name: str, script: str, patience: int = 0) -> list[str]:
-    return run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT), name)
+def _read(host: Host, name: str, script: str, patience: int = 0) -> NodeState:
+    lines = run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT), name)
+    with holding("reading") as pause:
+        return parse(lines, pause)
 
 
 def _keep(host: Host, state: NodeState) -> NodeState:

@@ -40,7 +40,7 @@ class Leftovers(Facts):
 
 def leftovers(values: Mapping[str, Sequence[str]], held: str, unread: str) -> Leftovers:
     """Parse the probe's values and its list of holders; ignore rows of another form."""
-    rows = [row.split("\t") for row in held.splitlines()]
+    rows = (row.split("\t") for row in held.splitlines())
     return Leftovers(
         unlinked=tuple(values.get("unlinked", [])),
         misnumbered=tuple(values.get("misnumbered", [])),
