@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import io
 import json
 import re
 import socket
@@ -21,6 +20,7 @@ from typing import Any
 
 import paramiko
 
+from gpuready.core.archive import members
 from tests.state.probe_answers import h200_lines, lines, recorded
 from tests.state.probe_answers import tar as packed
 
@@ -206,18 +206,18 @@ def disconnect(session: Exec) -> None:
 # --- what is in the answer ----------------------------------------------------------------------------------
 
 
+def _members(rows: list[str]) -> dict[str, bytes]:
+    return {one.path[1:]: one.data for one in members(base64.b64decode(rows[0].removeprefix("tar ")))}
+
+
 @answers("")
 def escapes_in_every_field() -> list[str]:
-    data = base64.b64decode(h200_lines()[0].removeprefix("tar "))
     found: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        for member in tar:
-            body = tar.extractfile(member)
-            assert body is not None
-            text = body.read().decode("utf-8", "surrogateescape")
-            if not member.name.endswith(".rc"):
-                text = re.sub(r"(?m)([=\t :>]\s*)([^\s<>=:/]{2,})$", lambda m: m[1] + ESCAPES.strip() + m[2], text)
-            found[member.name] = text.encode("utf-8", "surrogateescape")
+    for name, data in _members(h200_lines()).items():
+        text = data.decode("utf-8", "surrogateescape")
+        if not name.endswith(".rc"):
+            text = re.sub(r"(?m)([=\t :>]\s*)([^\s<>=:/]{2,})$", lambda m: m[1] + ESCAPES.strip() + m[2], text)
+        found[name] = text.encode("utf-8", "surrogateescape")
     return [f"tar {base64.b64encode(packed({**found})).decode()}", "end 1"]
 
 
@@ -269,6 +269,32 @@ def default_attributes() -> list[str]:
     """Each element gets a copy of the attribute's default: 120 KB of XML stand for 500 MB."""
     bomb = f'<!DOCTYPE l [<!ATTLIST x a CDATA "{"A" * 60_000}">]><l>{"<x/>" * 15_000}</l>'
     return lines({"/etc/os-release": recorded("etc-os-release.txt")}, outs={"smi": bomb})
+
+
+MIB = 1 << 20
+
+
+def _repeated(line: str, size: int) -> str:
+    return line * (size // len(line))
+
+
+@answers("")
+def short_lines() -> list[str]:
+    """As many lines as one part may have."""
+    return lines(texts={"proc": _repeated("/proc/a:xxxxxxx\n", MIB)})
+
+
+@answers("proc.text of the probe's answer has|no answer within")
+def too_many_short_lines() -> list[str]:
+    return lines(texts={"proc": _repeated("/proc/a:xxxxxxx\n", 11 * MIB)})
+
+
+@answers("of CPU time|no answer within")
+def work_without_end() -> list[str]:
+    """Each part is within its limit; together they are seconds of work."""
+    found: dict[str, str | bytes] = {**_members(h200_lines()), "etc/nccl.conf": _repeated("x\n", MIB)}
+    found |= {f"etc/ld.so.conf.d/{number}.conf": "\n" * MIB for number in range(9)}
+    return [f"tar {base64.b64encode(packed(found)).decode()}", "end 1"]
 
 
 @trick("")
@@ -423,7 +449,9 @@ class Server:
         self.key, self.raw = key, raw
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = int(self._socket.getsockname()[1])
-        self.accepted = 0
+        self.accepted, self.peak = 0, 0
+        """Connections in all, and at once."""
+        self._transports: list[paramiko.Transport] = []
         self.begun: list[str] = []
         """The kinds of all execs, as they came."""
         self.cut: set[str] = set()
@@ -447,6 +475,8 @@ class Server:
                 return
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.key)
+            self._transports = [each for each in self._transports if each.is_active()] + [transport]
+            self.peak = max(self.peak, len(self._transports))
             transport.start_server(event=threading.Event(), server=_Login(self, transport))
 
     def close(self) -> None:

@@ -18,7 +18,11 @@ import paramiko
 import pytest
 import yaml
 
-from tests.hostile.server import Server
+from gpuready.cli.hostkey import Target, fetch
+from gpuready.core.errors import UnreachableError
+from gpuready.operations.knownhosts import KnownHosts
+from gpuready.operations.ssh import HANDSHAKE, BoundedTransport
+from tests.hostile.server import RAW, Server
 from tests.lab import scale
 from tests.system.faults import until
 from tests.system.harness import GPUREADY
@@ -206,3 +210,52 @@ def test_the_users_own_proxycommand_is_named_by_its_file(site: Site) -> None:
     (site.home / ".ssh" / "config").write_text("Host *\n  ProxyCommand nowhere-to-be-found %h\n")
     hosts, _ = site.run("plan", "-i", site.inventory(good={}))
     assert "the ProxyCommand in ~/.ssh/config: nowhere-to-be-found" in hosts["good"]["error"]["message"]
+
+
+@pytest.mark.fault("D12", "descriptors-exhausted")
+@pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
+def test_more_hosts_than_descriptors(site: Site, verb: str) -> None:
+    """The hard limit is what a system allows: hosts that do not fit wait for their turn."""
+    hosts: dict[str, dict[str, object]] = {f"lies_about_steps{number}": {} for number in range(120)}
+    words = [GPUREADY, *verb.split(), "--parallel", "120", "-i", site.inventory(**hosts), "--output", "json"]
+    done = site.ran(["prlimit", "--nofile=80:80", *words])
+    outcomes = [host["outcome"] for host in json.loads(done.stdout)["hosts"].values()]
+    assert outcomes == ["would_change" if verb == "plan" else "failed"] * 120  # nothing changes on these nodes
+    assert "Too many open files" not in done.stdout
+    assert 2 <= site.server.peak <= 80 // 4, "connections at once; one takes up to 4 descriptors"
+
+
+@pytest.mark.fault("endless-line")
+def test_packets_that_no_session_sees_are_counted_by_the_connection(site: Site) -> None:
+    """The session counts what its script prints; SSH's own packets never reach it."""
+    hosts, _ = site.run("plan", "--probe-timeout", "600", "-i", site.inventory(packets_without_meaning={}))
+    assert "sent more than" in hosts["packets_without_meaning"]["error"]["message"]
+
+
+class Counted(socket.socket):
+    """A socket that counts what it has read."""
+
+    read = 0
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        data = super().recv(size, flags)
+        Counted.read += len(data)
+        return data
+
+
+@pytest.mark.fault("endless-line")
+@pytest.mark.parametrize("reader", ["trust", "a run"])
+def test_before_the_login_a_host_may_send_little(reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "read", 0)
+    monkeypatch.setattr(socket, "socket", Counted)  # create_connection makes one
+    with contextlib.closing(Server(paramiko.ECDSAKey.generate(), RAW["banner_without_end"])) as server:
+        if reader == "trust":
+            with pytest.raises(UnreachableError):
+                fetch(Target("127.0.0.1", server.port, ()), KnownHosts(Path("/dev/null")))
+        else:
+            with socket.create_connection(("127.0.0.1", server.port)) as sock:
+                transport = BoundedTransport(sock)
+                with pytest.raises((paramiko.SSHException, OSError, EOFError)):
+                    transport.start_client(timeout=60)
+                transport.close()
+    assert 0 < Counted.read <= HANDSHAKE

@@ -1,6 +1,7 @@
 """A session at a node whose connection is gone, and one that needs sudo's password."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 from paramiko import Channel, SSHException
 
+from gpuready.operations.ssh import HANDSHAKE, BoundedSocket
 from gpuready.operations.transport import Session
 
 
@@ -100,3 +102,26 @@ def test_a_wrong_password_is_tried_once(tmp_path: Path) -> None:
     assert ran(tmp_path, "wrong", "true") == ["sudo refused the password"]
     assert (tmp_path / "typed").read_text() == "wrong\n"
     assert ran(tmp_path, "", "true") == ["sudo asks for a password"]
+
+
+#: More than an answer may have, and then a good answer, so that a lost limit shows and costs no more memory.
+_FLOOD = "head -c 25165824 /dev/zero | tr '\\0' x {}; printf '\\nbegin %s\\nend 0 %s\\n' $NONCE $NONCE"
+
+
+@pytest.mark.fault("endless-line")
+@pytest.mark.parametrize("stream", ["", ">&2"], ids=["stdout", "stderr"])
+def test_a_session_counts_the_bytes_itself(tmp_path: Path, stream: str) -> None:
+    """@local has no connection that would count them."""
+    assert ran(tmp_path, _PASSWORD, _FLOOD.format(stream)) == [
+        "the node sent more than 16 MiB where an answer was expected"
+    ]
+
+
+@pytest.mark.fault("endless-line")
+def test_a_socket_delivers_no_more_than_its_allowance() -> None:
+    sock = BoundedSocket(Mock(socket.socket, recv=lambda size: b"x" * size))
+    read = 0
+    with pytest.raises(OSError, match="the host sent more data than allowed"):
+        while read <= HANDSHAKE:
+            read += len(sock.recv(10_000))
+    assert read == HANDSHAKE and sock.exhausted

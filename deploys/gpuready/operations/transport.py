@@ -10,6 +10,7 @@ templates/lib/PROTOCOL.md describes the protocol.
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 import shlex
 import socket
@@ -68,14 +69,22 @@ class _Local:
         return self._process.poll() is not None
 
     def recv(self, size: int) -> bytes:
-        """Read stdout; empty at its end. A process that ends before it has read its stdin resets the socket."""
+        """Read stdout; empty at its end. A process that ends before it has read its stdin resets the socket.
+
+        If ``shutdown_read`` ends the wait for data, gevent calls the descriptor bad.
+        """
         try:
             return self._io.recv(size)
-        except ConnectionResetError:
+        except OSError as e:
+            if e.errno not in (errno.ECONNRESET, errno.EBADF):
+                raise
             return b""
 
     def recv_stderr(self, size: int) -> bytes:
         return self._err.recv(size)
+
+    def shutdown_read(self) -> None:
+        self._io.shutdown(socket.SHUT_RD)
 
     def shutdown_write(self) -> None:
         self._io.shutdown(socket.SHUT_WR)
@@ -252,6 +261,7 @@ class Session:
         self._read += size
         if self._read > ANSWER:
             hang_up(self._host)
+            self._stream.shutdown_read()  # @local has no connection to close: who waits for stdout must notice
             raise _too_much(f"{ANSWER >> 20} MiB")
 
     def _read_stderr(self) -> None:
