@@ -7,7 +7,6 @@ without its clock: a busy machine makes no test fail. In CI the same examples ev
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,9 @@ __all__ = ["exits"]
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda number, frame: None)  # children get the default back, this process stays deaf
+
+#: The unit of work that has the machine to itself.
+_VMS = "tests/vm"
 
 settings.register_profile(
     "gpuready", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
@@ -42,12 +44,29 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests share machines, and all of tests/vm shares virtual ones: each stays with one worker."""
+    """A file's tests share machines, so they stay with one worker; virtual machines have the processors to themselves.
+
+    All of tests/vm shares two of those, which without KVM want a core each, so it is the last unit of work. The first
+    worker keeps its last test until the others have ended, and gets the unit then.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):  # type: ignore[misc, unused-ignore]
         def _split_scope(self, nodeid: str) -> str:
-            file = Path(super()._split_scope(nodeid))
-            return str(file.parent if file.parent.name == "vm" else file)
+            return _VMS if nodeid.startswith(f"{_VMS}/") else super()._split_scope(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if _VMS in self.workqueue:
+                self.workqueue.move_to_end(_VMS)
+            if [*self.workqueue] != [_VMS] or self.nodes == [node]:
+                super()._assign_work_unit(node)
+            elif node != self.nodes[0]:
+                node.shutdown()
+
+        def remove_node(self, node: Any) -> Any:
+            crashed = super().remove_node(node)
+            if len(self.nodes) == 1:
+                self._reschedule(*self.nodes)
+            return crashed
 
     return Scheduling(config, log)

@@ -9,7 +9,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from tests.lab import cache
+from tests.lab import cache, scale
 from tests.lab.host import run_root, sh
 
 USERS = {"root": ("root", 0), "gpu": ("home/gpu", 1000), "pw": ("home/pw", 1001)}
@@ -59,7 +59,7 @@ def ssh() -> list[str]:
         "StrictHostKeyChecking": "yes",
         "ControlMaster": "no",
         "ControlPath": "none",
-        "ConnectTimeout": "30",
+        "ConnectTimeout": f"{scale.seconds(30):.0f}",
         "LogLevel": "ERROR",
         "KexAlgorithms": "curve25519-sha256",  # the default, safe from quantum computers, costs 65 ms of CPU time more
     }

@@ -119,6 +119,7 @@ class Node(ABC):
     def _banner(self) -> bool:
         try:
             with socket.create_connection((self.address, 22), timeout=2) as connection:
+                connection.settimeout(scale.seconds(20))
                 return connection.recv(4) == b"SSH-"
         except OSError:
             return False

@@ -19,6 +19,7 @@ from tests.lab.host import LabError, run_root, sh
 from tests.lab.processes import matching, send, wait_gone
 
 PROGRAM = "qemu-system-x86_64"
+NICE = "-10"
 _KVM_SECONDS = 15
 # The reading end of a pipe is its stdin: that ends when the test run, which holds the other end, does.
 _LEASH = 'read -r _; grep -qszx -- "$1" "/proc/$2/cmdline" && kill -9 "$2"'
@@ -37,7 +38,12 @@ def start(name: str, options: Sequence[str], accelerator: str) -> None:
     """Begin to boot; LabError with QEMU's own words where it refuses."""
     argv = [PROGRAM, "-name", _name(name), "-nodefaults", "-no-user-config", "-display", "none", *_speed(accelerator)]
     # Without KVM it is many times slower than all beside it, and what waits for it has limits in seconds.
-    sh("nice", "-n", "-15", *argv, *options, "-daemonize")
+    sh("nice", "-n", NICE, *argv, *options, "-daemonize")
+    # As a daemon it has a session of its own, and where the kernel groups processes by sessions the group's niceness
+    # is the one that counts beside others.
+    for pid in processes(name):
+        with suppress(FileNotFoundError):
+            Path(f"/proc/{pid}/autogroup").write_text(NICE)
 
 
 def leash(name: str) -> int:

@@ -17,7 +17,7 @@ from tests.system.warm import Warm
 __all__ = ["inventory", "lab", "machine", "module_machine", "vm_lab"]
 
 #: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
-_ORDER = ("test_attach", "test_nccl", "test_rdma", "test_exporter", "test_fabric", "test_vm")
+_ORDER = ("test_attach", "test_nccl", "test_exporter", "test_fabric", "test_vm", "test_rdma")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.parent == here]
     for item in ours:
         item.add_marker(pytest.mark.lab)
+        item.add_marker(pytest.mark.vm)
     ours.sort(key=lambda item: _ORDER.index(item.path.stem))
     items[:] = [*ours, *(item for item in items if item.path.parent != here)]
 

@@ -61,6 +61,7 @@ def findings(result: Result, test: str) -> list[dict[str, object]]:
     return [each for each in result.document["fabric"]["findings"] if each["test"] == test]
 
 
+@pytest.mark.core
 def test_two_hosts_over_soft_roce(
     roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gpuready.state.model import NodeState
 from gpuready.state.network import Network
-from tests.lab import Lab
+from tests.lab import Lab, scale
 from tests.lab.vm import VM
 from tests.system.harness import Gpuready, Inventories
 
@@ -36,7 +36,7 @@ def mapped(address: str) -> str:
 
 def await_gid(machine: VM, address: str, there: bool = True) -> None:
     loop = f"{'until' if there else 'while'} grep -qs {mapped(address)} {PORT}/gids/*; do sleep 0.05; done"
-    done = machine.run(f'timeout 20 sh -c "{loop}"', check=False)
+    done = machine.run(f'timeout {scale.seconds(20):.0f} sh -c "{loop}"', check=False)
     assert done.returncode == 0, machine.run(f"grep -H . {PORT}/gids/* | head").stdout
 
 
@@ -157,10 +157,10 @@ def test_a_port_that_is_down_is_told(node: VM, gpuready: Gpuready, inventory: In
     gpuready("apply", "--yes", "--only", "nccl", inventory=hosts, code=0)
     node.run("ip link set eth1 down")
     try:
-        node.run(f"timeout 20 sh -c 'until grep -q DOWN {PORT}/state; do sleep 0.05; done'")
+        node.run(f"timeout {scale.seconds(20):.0f} sh -c 'until grep -q DOWN {PORT}/state; do sleep 0.05; done'")
         result = gpuready("verify", "--only", "nccl", inventory=hosts, code=3)
         assert "nccl.ports" in result.checks("fail")
         assert result.diff("nccl") == {}, "the file stays: NCCL passes over a port that is down"
     finally:
         node.run("ip link set eth1 up")
-        node.run(f"timeout 20 sh -c 'until grep -q ACTIVE {PORT}/state; do sleep 0.05; done'")
+        node.run(f"timeout {scale.seconds(20):.0f} sh -c 'until grep -q ACTIVE {PORT}/state; do sleep 0.05; done'")

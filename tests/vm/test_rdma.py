@@ -1,9 +1,8 @@
-"""RDMA's namespace mode on a kernel of its own: option, initramfs, switch, reboot and the way back, on one VM.
+"""RDMA's namespace mode on a kernel of its own: option, initramfs, switch, reboot and the way back, on one of the pair.
 
 The tests go on from one another, in the order of the file, because a boot takes most of a minute without KVM.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 
 from gpuready.components.rdma.conf import mode
-from gpuready.components.rdma.state import CONF, MARK
+from gpuready.components.rdma.state import CONF
 from tests.components.rdma.test_rdma import PRECEDENCE
-from tests.lab import VM, Lab
+from tests.lab import VM
 from tests.system.faults import problem
 from tests.system.harness import Gpuready, Inventories, Result
 
@@ -58,9 +57,8 @@ class Node:
 
 
 @pytest.fixture(scope="module")
-def node(vm_lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
-    with vm_lab.vm() as vm:
-        yield Node(vm, gpuready, inventory)
+def node(pair: tuple[VM, ...], gpuready: Gpuready, inventory: Inventories) -> Node:
+    return Node(pair[0], gpuready, inventory)
 
 
 def test_precedence_is_what_modprobe_says(node: Node) -> None:
@@ -143,11 +141,14 @@ def test_a_file_that_says_something_else_is_named_and_nothing_is_touched(node: N
     node.sh("rm /etc/modprobe.d/hpc.conf")
 
 
+@pytest.mark.core
 def test_a_reboot_brings_it_about(node: Node) -> None:
     """ib_core is loaded in the initramfs, by the options that lie there: so that one was built anew."""
+    node.sh("modprobe ib_core; rm -f /etc/modprobe.d/witness.conf")
+    shared = node.run("apply", mode="shared")
+    assert (shared.code, node.mode()) == (0, "Y"), shared.explain()
     node.sh(
-        "ip netns add blue; echo ib_core >>/etc/initramfs-tools/modules; rm /etc/modprobe.d/witness.conf\n"
-        f"echo 'options ib_core netns_mode=1' >{CONF}; update-initramfs -u 2>/dev/null; rm -f {MARK}\n"
+        "echo ib_core >>/etc/initramfs-tools/modules; update-initramfs -u 2>/dev/null; ip netns add blue\n"
         "docker run -d --restart=always --name web busybox:lab sleep 1000000"
     )
     before = node.sh("cat /proc/sys/kernel/random/boot_id")
@@ -157,10 +158,12 @@ def test_a_reboot_brings_it_about(node: Node) -> None:
     assert proof["before"] == before != proof["after"] == node.sh("cat /proc/sys/kernel/random/boot_id")
     assert node.mode() == "N"
     assert "rdma.netns" in result.checks("pass"), result.explain()
+    node.vm.wait()
     again = node.run("apply", reboot="idle")
     assert (again.code, again.changed(), again.host()["execs"]) == (0, set(), 1), again.explain()
 
 
+@pytest.mark.core
 def test_the_way_back_ends_with_a_reboot_of_its_own(node: Node) -> None:
     result = node.run("remove")
     node.waits(result, "permission to reboot")
@@ -173,6 +176,9 @@ def test_the_way_back_ends_with_a_reboot_of_its_own(node: Node) -> None:
     proof = result.host()["reboot"]
     assert (proof["before"], node.mode()) == (before, "Y")
     assert node.sh(f"cat {book}").splitlines() == [f"before {proof['before']}", f"after {proof['after']}"]
-    assert node.sh("dpkg-query -W -f '${db:Status-Status}' perftest 2>/dev/null || true") in ("", "not-installed")
     result = node.run("remove")
     assert (result.code, result.changed()) == (0, set()), result.explain()
+
+
+def test_what_was_installed_for_it_is_gone_with_it(node: Node) -> None:
+    assert node.sh("dpkg-query -W -f '${db:Status-Status}' perftest 2>/dev/null || true") in ("", "not-installed")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import VM, Lab, LabError, network, node, qemu
+from tests.lab import VM, Lab, LabError, network, node, qemu, scale
 from tests.lab.processes import wait_gone
 
 
@@ -23,6 +23,16 @@ def test_a_vm_is_the_same_host_with_a_kernel_of_its_own(pair: tuple[VM, ...]) ->
     assert "BOOT_IMAGE=" in vm.run("cat /proc/cmdline").stdout  # GRUB says so, QEMU's -kernel does not
     facts = "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; docker info -f '{{.ID}}'"
     assert set(vm.run(facts).stdout.split("\n")) & set(pair[1].run(facts).stdout.split("\n")) <= {""}
+
+
+@pytest.mark.core
+def test_vms_come_before_what_else_the_host_does(pair: tuple[VM, ...]) -> None:
+    """They would miss their limits beside others, if the kernel gave each session the same share."""
+    for vm in pair:
+        (pid,) = qemu.processes(vm.name)
+        assert os.getpriority(os.PRIO_PROCESS, pid) == int(qemu.NICE)
+        group = Path(f"/proc/{pid}/autogroup")
+        assert not group.exists() or group.read_text().split()[1:] == ["nice", qemu.NICE]
 
 
 def test_files_are_put_with_their_modes_and_links(pair: tuple[VM, ...], tmp_path: Path) -> None:
@@ -43,7 +53,7 @@ def test_rdma_passes_over_the_private_wire(pair: tuple[VM, ...]) -> None:
     for vm in pair:
         assert vm.rxe() == vm.rxe() == "rxe0"
     one.run("systemd-run --quiet --unit=lab-rping rping -s -a 0.0.0.0 -C 10")
-    two.run(f"timeout 60 sh -c 'until rping -c -a {one.wire} -C 10; do :; done'")
+    two.run(f"timeout {scale.seconds(60):.0f} sh -c 'until rping -c -a {one.wire} -C 10; do :; done'")
     assert int(two.run("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts").stdout) > 20
     assert "fe80::" in two.run("ip -6 address show dev eth1").stdout
 
