@@ -47,8 +47,8 @@ def test_without_kvm_a_core_of_the_virtual_machines_runs(
     ran = Mock(return_value=5)
     monkeypatch.setattr(sys, "argv", ["all", "--all"])
     monkeypatch.setattr(pytest, "main", ran)
-    for name in ("available", "no_vms"):
-        monkeypatch.setattr(whole, name, lambda: None)
+    for name in ("available", "no_vms", "ensure_packages", "compilers"):
+        monkeypatch.setattr(whole, name, lambda *_: None)
     monkeypatch.setattr(whole, "Lab", lambda: Mock(kvm=lambda: False))
     assert whole.main() == 5
     (chosen,) = ran.call_args.args
