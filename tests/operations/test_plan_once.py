@@ -71,7 +71,7 @@ def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
 
     monkeypatch.setattr(StepCommand, "execute", execute)
     monkeypatch.setattr(module, "_run", lambda host, script, patience=0: [])
-    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     order = (Memlock(),)
     state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
     state.set_stage(StateStage.Connect)
@@ -113,7 +113,7 @@ def test_operations_probe_again_when_the_node_may_have_changed(
     """``before``: pyinfra detects changes before it executes, or the engine looks at the node even before that."""
     sent: list[str] = []
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
-    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     monkeypatch.setattr(door, "run_active", lambda host, state, spec: state)
     monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
     data = {SPEC: WANTED.model_copy(update={"memlock": None}), SELECTED: {"memlock"}}
@@ -150,7 +150,7 @@ def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.Monke
         return STATE
 
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
-    monkeypatch.setattr(module, "parse", lambda lines: STATE.model_copy())
+    monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     monkeypatch.setattr("gpuready.operations.environments.look", look)
     state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
     (host,) = state.inventory

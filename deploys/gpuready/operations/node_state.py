@@ -38,7 +38,7 @@ def node_state(host: Host) -> NodeState:
 
 def probed(host: Host) -> NodeState:
     """Probe the host now, in one exec."""
-    return _read(host, "probe", probe.script())
+    return _parsed(_run(host, "probe", probe.script()))
 
 
 def settled_state(host: Host) -> NodeState:
@@ -52,11 +52,14 @@ def settled_state(host: Host) -> NodeState:
         return state
     host.connector_data[_SETTLED] = True
     show(host, f"wait up to {probe.PATIENCE + probe.LONGER} s: {', '.join(waits)}")
-    return _keep(host, _read(host, "probe again", probe.patient_script(), probe.PATIENCE + probe.LONGER))
+    return _keep(host, _parsed(_run(host, "probe again", probe.patient_script(), probe.PATIENCE + probe.LONGER)))
 
 
-def _read(host: Host, name: str, script: str, patience: int = 0) -> NodeState:
-    lines = run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT), name)
+def _run(host: Host, name: str, script: str, patience: int = 0) -> list[str]:
+    return run_script(host, script, patience + (host.data.get(PROBE_TIMEOUT) or probe.TIMEOUT), name)
+
+
+def _parsed(lines: list[str]) -> NodeState:
     with holding("reading") as pause:
         return parse(lines, pause)
 
