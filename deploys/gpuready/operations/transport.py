@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import secrets
 import shlex
 import socket
@@ -59,6 +60,8 @@ class _Local:
     def __init__(self, words: list[str]) -> None:
         (self._io, theirs), (self._err, their_err) = socket.socketpair(), socket.socketpair()
         with theirs, their_err:
+            for end in (theirs, their_err):
+                os.set_blocking(end.fileno(), True)  # gevent's sockets do not block, and dd would not wait
             self._process = subprocess.Popen(
                 words, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=their_err.fileno()
             )
