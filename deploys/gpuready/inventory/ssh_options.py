@@ -36,13 +36,9 @@ def check_jump(text: str) -> str:
         user, at, rest = hop.rpartition("@")
         host, port = split_port(rest)
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-        if not is_host(bare) or (at and not USER.fullmatch(user)) or not 1 <= (port or 22) <= 65535:
+        if not is_host(bare) or (at and not USER.fullmatch(user)) or (port is not None and not 1 <= port <= 65535):
             raise Refused(f"{hop!r} is not a jump host", JUMP_ALLOWED)
     return text
-
-
-def _is_jump(text: str) -> bool:
-    return text.lower() == "none" or bool(check_jump(text))
 
 
 def _form(pattern: str) -> Callable[[str], bool]:
@@ -55,7 +51,7 @@ _USED: dict[str, Callable[[str], bool]] = {
     "hostname": lambda text: is_host(text.replace("%h", "h")),
     "user": _form(USER.pattern),
     "port": _form(r"[0-9]{1,5}"),
-    "proxyjump": _is_jump,
+    "proxyjump": lambda text: bool(check_jump(text)),  # also "none"
     "identityfile": _ANY,
     "certificatefile": _ANY,
     "identityagent": _ANY,
@@ -129,7 +125,7 @@ def _lines(line: str) -> Iterator[str]:
     if not line or line.startswith("#"):
         return
     match = _SETTING.fullmatch(line)
-    keyword = match[1].lower() if match else ""
+    keyword = match and match[1].lower()
     if match and keyword == "include":
         raise Refused("Include reads another file, which may run commands", "everything in one file, or --allow-exec")
     if match and keyword in ("host", "match") and line.isprintable():
