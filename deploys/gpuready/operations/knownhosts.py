@@ -90,7 +90,7 @@ class KnownHosts:
 
     def prepare(self, transport: Transport, host: str) -> None:
         """Ask the server for a key that can be judged: a certificate if an authority is known, then known kinds."""
-        kinds = {key.partition(" ")[0] for key in self._keys(host)}
+        kinds = {key.split()[0] for key in self._keys(host)}
         security = transport.get_security_options()
         types = sorted(security.key_types, key=lambda kind: _family(kind) not in kinds)
         certified = [hostcert.certified(kind) for kind in types if kind != "ssh-rsa"]
@@ -122,7 +122,7 @@ class KnownHosts:
         if not any(line.is_for(host) for line in self._first):
             return
         kept = [line for line in (_without(line, host) for line in self._first) if line is not None]
-        replace_file(self.path, "".join(f"{line.text}\n" for line in kept).encode("utf-8", "surrogateescape"), 0o600)
+        replace_file(self.path, "".join(f"{line.text}\n" for line in kept).encode(errors="surrogateescape"), 0o600)
         self._first = kept
 
 
@@ -130,7 +130,7 @@ def _text(path: Path) -> str:
     if not path.exists() or str(path) == os.devnull:
         return ""
     try:
-        return read_file(path, _MOST).decode("utf-8", "surrogateescape")
+        return read_file(path, _MOST).decode(errors="surrogateescape")
     except OSError as e:
         raise InventoryError(f"{path}: cannot be read: {reason(e)}", remedy="see UserKnownHostsFile") from None
 

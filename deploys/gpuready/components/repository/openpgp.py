@@ -83,19 +83,30 @@ class _Signature:
     issuer: str
 
 
+_NO_SIGNATURE = _Signature(-1, -1, 0, "")
+
+
 @functools.lru_cache(maxsize=16)  # the same file lies on every node
 def certificate(data: bytes) -> Certificate:
     """Return the only certificate in ``data``, armored or binary. Raises :class:`KeyFileError`."""
+    return _certificate(_parts(list(_packets(_content(data)))))
+
+
+def _content(data: bytes) -> bytes:
+    """Return the packets without armor."""
     if len(data) > LIMIT:
         raise KeyFileError(f"the file is larger than {LIMIT // 1024} KiB; no key is that large")
     if not data.strip():
         raise KeyFileError("the file is empty")
-    is_binary = data[0] & 0x80 and not data.startswith(_BYTE_ORDER_MARKS)
-    parts = _parts(list(_packets(data if is_binary else _dearmored(data))))
+    return data if data[0] & 0x80 and not data.startswith(_BYTE_ORDER_MARKS) else _dearmored(data)
+
+
+def _certificate(parts: list[tuple[_Packet, list[_Packet]]]) -> Certificate:
+    """Return the certificate of the primary key with its own signatures, and what they are on."""
     primary = parts[0][0]
     fingerprint = _fingerprint(primary)
     kept: list[_Packet] = []
-    newest = _Signature(0, -1, 0, "")
+    newest = _NO_SIGNATURE
     revoked = False
     for head, signatures in parts:
         read = [(packet, _signature(packet)) for packet in signatures]
@@ -123,7 +134,7 @@ def _dearmored(data: bytes) -> bytes:
     while lines and not lines[0][1]:
         lines.pop(0)
     rest = iter(lines)
-    number, line = next(rest, (1, b""))
+    number, line = next(rest)
     if line != _BEGIN:
         what = "a secret key" if b"PRIVATE KEY BLOCK-----" in line else "not an OpenPGP public key"
         raise KeyFileError(f"line {number}: this is {what}: expected {_BEGIN.decode()!r}, found {_shown(line)}")
@@ -150,7 +161,7 @@ def _dearmored(data: bytes) -> bytes:
             raise KeyFileError(f"line {number}: the file goes on after the key: {_shown(line)}")
     text = b"".join(body)
     try:
-        packets = base64.b64decode(text, validate=True)
+        packets = base64.b64decode(text)
     except binascii.Error:
         packets = b""
     if not packets or base64.b64encode(packets) != text:
@@ -174,9 +185,9 @@ def _packets(data: bytes) -> Iterator[_Packet]:
     at = 0
     while at < len(data):
         head, kind = data[at], data[at] & 3
-        first = data[at + 1] if at + 1 < len(data) else 0
+        first = int.from_bytes(data[at + 1 : at + 2], "big")
         if not head & 0x80:
-            raise KeyFileError(f"byte {at}: no OpenPGP packet begins here, found {_shown(data[at : at + 40])}")
+            raise KeyFileError(f"byte {at}: no OpenPGP packet begins here, found {_shown(data[at:])}")
         if (head & 0x40 and 224 <= first < 255) or (not head & 0x40 and kind == 3):
             raise KeyFileError(f"byte {at}: the packet does not give its length, which a key must")
         if head & 0x40:
@@ -225,7 +236,7 @@ def _signature(packet: _Packet) -> _Signature:
     """Parse a signature (RFC 4880 5.2.3). One of an older version does not count."""
     body = packet.body
     if body[:1] != b"\x04":
-        return _Signature(-1, 0, 0, "")
+        return _NO_SIGNATURE
     hashed_end = 6 + int.from_bytes(body[4:6], "big")
     end = hashed_end + 2 + int.from_bytes(body[hashed_end : hashed_end + 2], "big")
     if end + 2 > len(body):
@@ -260,4 +271,4 @@ def _serialised(packet: _Packet) -> bytes:
 
 
 def _shown(data: bytes) -> str:
-    return ascii(data[:40].decode("utf-8", "replace")) + ("..." if len(data) > 40 else "")
+    return ascii(data[:40].decode(errors="replace")) + ("..." if len(data) > 40 else "")
