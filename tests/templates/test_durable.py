@@ -322,6 +322,21 @@ def test_a_link_that_leads_elsewhere_since_hides_no_record(tmp_path: Path) -> No
 # --- kept, or refused before anything is touched ---
 
 
+def test_a_file_that_changed_since_the_plan_is_refused(node: Place) -> None:
+    done = node.sh(f'put "$F" {hashlib.sha256(b"of the plan").hexdigest()} {base64.b64encode(b"ours").decode()}')
+    assert done.returncode == 1 and "changed since the plan was made; it was not touched" in done.stderr
+    assert node.content() == FIRST and not list(node.kept.rglob("*.original"))
+
+
+def test_a_secret_is_for_root_alone_and_its_hash_is_not_kept(node: Place) -> None:
+    node.file.unlink()
+    assert node.sh(f'umask 0; SECRET=$F; {_put(SECOND)}; is_ours "$F" || exit 9').returncode == 0
+    record = Path(f"{node.kept}{node.file}.ours")
+    assert (node.file.stat().st_mode & 0o777, record.read_text()) == (0o600, "(secret)\n")
+    folders = [path.stat().st_mode & 0o777 for path in (node.kept, record.parent)]
+    assert folders == [0o700, 0o700]
+
+
 def as_root() -> None:
     in_ci_or_skip(None if os.geteuid() == 0 else "it takes root")
 

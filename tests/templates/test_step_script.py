@@ -134,6 +134,18 @@ def test_only_root_may_open_a_lock(lock: str, older: int | None, tmp_path: Path)
     assert (file.stat().st_mode & 0o777, file.read_text()) == (0o600, "me\n")
 
 
+def test_a_controller_that_is_silent_loses_the_lock(tmp_path: Path) -> None:
+    """Its stdin stays open, as that of a session whose controller has no network any more."""
+    script = resources.script("lib/lock", owner="me", silence=1).replace("/run/gpuready.lock", f"{tmp_path}/lock")
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None and [holder.stdout.readline() for _ in range(2)] == ["\n", "free \n"]
+            assert holder.wait(scale.seconds(20)) == 0
+        finally:
+            holder.kill()
+    assert sh(tmp_path, script) == "\nfree \n"
+
+
 def sh(folder: Path, script: str, **stubs: str) -> str:
     """What a script prints that finds the stubs before other programs."""
     for name, text in stubs.items():
