@@ -3,6 +3,7 @@
 What they measured on real GPUs is recorded in tests/data/stress.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -35,7 +36,10 @@ HANGS = "trap '' TERM; while :; do sleep 0.05; done"
 
 
 def stress(place: Path, program: str, **values: Any) -> str:
-    """The script that loads the GPUs with this program."""
+    """The script that loads the GPUs with this program, which nobody runs, and which may write to ``place``."""
+    for folder in (place, *place.parents[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    place.chmod(0o777)
     given = {"torch": "/usr/bin/python3", "image": "", "ask": (), "seconds": 1, "limit": 30, "node": "", "ignore": ()}
     return on_a_node(place, resources.script("stress/stress", program=program, **(given | values)))
 
@@ -72,6 +76,18 @@ def of_others(place: Path, does: str) -> str:
     )
 
 
+def wait_until_unlocked(file: Path) -> None:
+    """Its pids are those of a namespace, so each process of the load holds this lock."""
+    until = time.monotonic() + scale.seconds(60)
+    with file.open() as held:
+        while True:
+            try:
+                return fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+
 def wait_until_gone(pids: Path) -> None:
     until = time.monotonic() + scale.seconds(60)
     while left := [pid for pid in pids.read_text("utf-8").split() if Path(f"/proc/{pid}/exe").exists()]:
@@ -105,7 +121,7 @@ def test_a_python_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
 
 def test_the_program_gets_the_gpus_and_its_phases_errors_and_xids_come_back(tmp_path: Path) -> None:
     program = (
-        "import json, os, sys\nos.write(3, b'memory\\n\\033[2J\\n' + 50 * b'x' + b'\\n')\nprint('noise')\n"
+        "import json, os, sys\nos.write(3, b'memory\\n\\033[2J\\n' + 50 * b'x' + b'\\n')\nprint('noise 1')\n"
         f"open('{tmp_path}/log', 'w').write({XID!r} + '[ 9.1] NVRM: Xid (PCI:[77]: segfault at 0\\n')\n"
         f"rows = open('{tmp_path}/rows').read()\nopen('{tmp_path}/rows', 'w').write(rows[:-2] + '2\\n')\n"
         "kept = os.environ['NCCL_NVLS_ENABLE']\n"
@@ -121,11 +137,11 @@ def test_the_program_gets_the_gpus_and_its_phases_errors_and_xids_come_back(tmp_
 @pytest.mark.fault("stress-cut")
 @pytest.mark.parametrize("signals", [0, 2])
 def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path: Path, signals: int) -> None:
-    pids = tmp_path / "pids"
+    lock = tmp_path / "lock"
     program = (
-        "import ctypes, os, signal, time\nchild = os.fork()\n"
-        "if child == 0:\n ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n os.close(3)\n"
-        f"else:\n open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child}}\\n'); os.write(3, b'memory\\n')\n"
+        f"import fcntl, os, signal, time\nheld = open({str(lock)!r}, 'w')\nfcntl.flock(held, fcntl.LOCK_EX)\n"
+        "if os.fork() == 0:\n os.setsid()\n"
+        "else:\n os.write(3, b'memory\\n')\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)\n"
     )
     script, pipe = stress(tmp_path, program, limit=600), subprocess.PIPE
@@ -143,7 +159,7 @@ def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path
         assert process.wait(scale.seconds(30)) == 0
         found = Records(unmarked(rest)).runs
         assert found["stress"][0] != 0 and "did not finish" in node(found).unknown
-    wait_until_gone(pids)
+    wait_until_unlocked(lock)
     assert not list(Path("/run").glob("gpuready-stress.*"))
 
 

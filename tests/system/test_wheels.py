@@ -6,6 +6,7 @@ The wheel is no PyTorch, only called so: pip, the environments, the connection a
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -348,3 +349,71 @@ def test_this_very_machine_gets_its_wheel_without_ssh(tmp_path: Path) -> None:
 def records(node: Machine) -> list[str]:
     """The records, as paths on the machine's disk."""
     return node.run("cd / && ls var/lib/gpuready/wheel-*", check=False).stdout.split()
+
+
+# --- another user's code in an environment ---------------------------------------------------------------------
+
+#: Alice's code says who runs it.
+SAYS = 'import os; open("/opt/ran", "a").write(str(os.geteuid()) + "\\n")'
+#: What makes an environment of root's run it, each in its site-packages.
+FINDER = """import importlib.util, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "packaging":
+            return importlib.util.spec_from_file_location(name, "/home/alice/src/packaging.py")
+sys.meta_path.append(Finder)
+"""
+COPY = """mkdir -p /home/alice/python/bin /home/alice/python/lib && cp -a /usr/lib/python3.11 /home/alice/python/lib/
+cp /usr/bin/python3.11 /home/alice/python/bin/python3 && chown -R alice: /home/alice
+/home/alice/python/bin/python3 -m venv --copies --without-pip /opt/copy
+cp -a /opt/relative/lib/python3.11/site-packages/pip* /opt/copy/lib/python3.11/site-packages/
+printf '%s\\n' "$SAYS" >>/home/alice/python/lib/python3.11/sysconfig.py
+"""
+WAYS = {
+    "relative": "echo ../../../../../home/alice/src >$SITE/b.pth",
+    "finder": 'echo "$FINDER" >$SITE/__finder.py; echo import __finder >$SITE/c.pth',
+    "copy": COPY,
+    "shared": """mkdir -p /usr/local/lib/python3.11/dist-packages; chown -R alice /usr/local/lib/python3.11
+printf '%s\\n' "$SAYS" >/usr/local/lib/python3.11/dist-packages/a.pth""",
+}
+
+
+@pytest.mark.fault("foreign-environment")
+def test_code_of_another_user_runs_as_nobody_and_pip_without_it(node: Host, tmp_path: Path) -> None:
+    node.run("useradd -m alice && chmod 755 /home/alice && mkdir /home/alice/src")
+    node.script("/home/alice/src/packaging.py", SAYS)
+    path = build(tmp_path, "safe")
+    for way, makes in WAYS.items():
+        env = f"/opt/{way}"
+        if way != "copy":
+            node.run(f"python3 -m venv {'--system-site-packages' if way == 'shared' else ''} {env}")
+        values = {"SITE": f"{env}/lib/python3.11/site-packages", "SAYS": SAYS, "FINDER": FINDER}
+        node.sh("".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + makes)
+        node.run(">/opt/ran; chmod 666 /opt/ran")
+        wanted = node.with_spec(**wants(path, env))
+        result = wanted.apply(code=1 if way == "copy" else 0)
+        if way == "copy":
+            assert "others can change /home/alice (alice:alice, mode 755), so root runs no pip" in problem(result)
+        ran = set((node.root / "opt/ran").read_text("utf-8").split())
+        assert ran == {"65534"}, (way, ran, result.explain())
+        if way != "copy":
+            assert word(node, env) == "safe"
+    node.run("rm -r /usr/local/lib/python3.11")
+    node.run("chmod 700 /root && python3 -m venv /root/train")
+    result = node.with_spec(**wants(path, "/root/train")).apply()
+    assert (word(node, "/root/train"), result.check("wheels.works")["status"]) == ("safe", "pass")
+
+
+LEAVES = 'import os; os.system("setsid sleep 961 &"); [print("x" * 4096) for _ in iter(int, 1)]'
+
+
+@pytest.mark.fault("venv-fills-run")
+def test_what_a_users_python_started_ends_with_it(node: Host, tmp_path: Path) -> None:
+    theirs = "/home/gpu/floods"
+    node.run(f"python3 -m venv {theirs} && chown -R gpu: {theirs}")
+    node.script(f"{theirs}/lib/python3.11/site-packages/floods.pth", LEAVES)
+    result = node.with_spec(**wants(build(tmp_path, "none"), theirs)).plan(code=1)
+    assert theirs in result.component("wheels")["error"]["message"]
+    assert node.run("pgrep -fx 'sleep 961'", check=False).stdout == ""
+    assert leftovers(node) == []

@@ -18,7 +18,7 @@ from tests.lab.processes import wait_gone
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
 PACKAGES = "lib/python3.11/site-packages"
-ALICE = 12345
+ALICE, NOBODY = 12345, 65534
 
 
 @pytest.fixture
@@ -36,28 +36,63 @@ def env() -> Iterator[Path]:
         yield made
 
 
-def ran(script: str, *words: object, shell: str = "sh") -> subprocess.CompletedProcess[str]:
-    argv = [shell, "-c", script, "-", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+def ran(script: str, *words: object, shell: str = "sh", **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [shell, "-c", resources.script("lib/prelude") + script, "-", *map(str, words)]
+    limit = scale.seconds(60)
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=limit, check=True, env={**os.environ, **environ}
+    )
 
 
 def asked(env: Path, shell: str = "sh") -> str:
     """Who ran its Python, or why nobody did."""
-    script = 'if usable "$1"; then as_owner "$1/bin/python"; else echo "$WHY"; fi\n'
+    script = 'if usable "$1"; then as_owner 30 "$1/bin/python"; else echo "$WHY"; fi\n'
     done = ran(f"{resources.script('wheels/env')}\n{script}", env, shell=shell)
     assert done.stderr == ""
     return done.stdout.strip()
 
 
+def pip(env: Path, *loads: object, shell: str = "sh") -> str:
+    """Who would run pip there, or why nobody does, if its Python tells that it loads this, too."""
+    told = [f"       12:\tinitialize program: {env}/bin/python", f"searches {env}/{PACKAGES}", *map(str, loads)]
+    script = """as_owner() { [ "$2" != env ] || printf '%s\\n' "$TOLD"; }
+if installable "$1"; then echo "$OWNER"; else echo "$WHY"; fi\n"""
+    done = ran(f"{resources.script('wheels/env')}\n{script}", env, shell=shell, TOLD="\n".join(told))
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize("shell", [s for s in ("dash", "bash") if shutil.which(s)])
-def test_root_runs_an_environment_of_roots_and_its_owner_any_other(env: Path, shell: str) -> None:
+def test_nobody_runs_an_environment_of_roots_and_its_owner_any_other(env: Path, shell: str) -> None:
     (env / "lib64").symlink_to("lib")
-    assert asked(env, shell) == "0"
+    assert (asked(env, shell), pip(env, shell=shell)) == (str(NOBODY), "0:0")
     link = env.parent / "train"
     link.symlink_to("env")
-    assert asked(link, shell) == "0"
-    subprocess.run(["chown", "-R", str(ALICE), env], check=True)
+    assert (asked(link, shell), pip(link, shell=shell)) == (str(NOBODY), "0:0")
+    subprocess.run(["chown", "-R", f"{ALICE}:{ALICE}", env], check=True)
     assert asked(env, shell) == asked(link, shell) == str(ALICE)
+
+
+def test_nobody_sees_of_a_directory_of_roots_only_the_environment_and_its_python(env: Path) -> None:
+    """As with /root/venv, made by a Python that lies below /root, too."""
+    base, place = env.parent / "some" / "base", env.parent
+    (base / "bin").mkdir(parents=True)
+    (env / "bin" / "python").rename(base / "bin" / "python3.11")
+    (base.parent / "current").symlink_to(base)
+    (env / "bin" / "python").symlink_to(base.parent / "current" / "bin" / "python3.11")
+    (place / "secret").write_text("secret", "utf-8")
+    looks = f'for f in {place}/*/* {place}/secret {env}/lib {base}/bin; do [ ! -e "$f" ] || echo "$f"; done'
+    (base / "bin" / "python3.11").write_text(f"#!/bin/sh\nid -u\n{looks}\n", "utf-8")
+    place.chmod(0o700)
+    assert asked(env).splitlines() == [str(NOBODY), f"{env}/lib", f"{base}/bin"]
+    assert sorted(each.name for each in place.iterdir()) == ["env", "secret", "some"]
+
+
+@pytest.mark.parametrize(("path", "mode"), [("bin", 0o700), ("pyvenv.cfg", 0o600), (PACKAGES, 0o700)])
+def test_what_nobody_can_read_is_named(env: Path, path: str, mode: int) -> None:
+    (env / path).chmod(mode)
+    assert f"who cannot read {env} or the Python that it needs: chmod -R go+rX {env}" in asked(env)
 
 
 @pytest.mark.fault("foreign-environment")
@@ -67,7 +102,8 @@ def test_root_runs_an_environment_of_roots_and_its_owner_any_other(env: Path, sh
 @pytest.mark.parametrize("mode", [0o2775, 0o757])
 def test_root_runs_nothing_where_another_may_write(env: Path, path: str, mode: int) -> None:
     (env / path).chmod(mode)
-    assert f"others can change {(env / path).resolve()} (root:root, mode {mode:o})" in asked(env)
+    assert f"others can change {(env / path).resolve()} (root:root, mode {mode:o})" in pip(env)
+    assert asked(env) == str(NOBODY)
 
 
 def test_a_file_is_no_environment_and_the_one_that_is_meant_is_named(env: Path) -> None:
@@ -79,16 +115,17 @@ def test_a_file_is_no_environment_and_the_one_that_is_meant_is_named(env: Path) 
 
 def test_a_sticky_directory_is_safe_on_the_way_and_not_inside(env: Path) -> None:
     env.parent.chmod(0o1777)
-    assert asked(env) == "0"
+    assert pip(env) == "0:0"
+    assert f"others can change {env.parent}/. " in pip(env, f"searches {env.parent}/python311.zip")  # not there yet
     (env / PACKAGES).chmod(0o1777)
-    assert f"others can change {env / PACKAGES} " in asked(env)
+    assert f"others can change {env / PACKAGES} " in pip(env)
 
 
 @pytest.mark.fault("foreign-environment")
 @pytest.mark.parametrize("path", ["bin/python", "lib", f"{PACKAGES}/torch/__init__.py", ".."])
 def test_root_runs_nothing_that_is_anothers(env: Path, path: str) -> None:
     os.chown(env / path, ALICE, 0)
-    assert f"others can change {(env / path).resolve()} " in asked(env)
+    assert f"others can change {(env / path).resolve()} " in pip(env)
 
 
 @pytest.mark.fault("foreign-environment")
@@ -98,21 +135,115 @@ def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
     shutil.move(env / "bin" / "python", theirs / "bin" / "python3.11")  # the file itself is root's
     os.chown(theirs, ALICE, 0)
     (env / "bin" / "python").symlink_to(theirs / "bin" / "python3.11")
-    assert f"others can change {theirs} " in asked(env)
+    assert f"others can change {theirs} " in pip(env)
     (env / "bin" / "python").unlink()
     shutil.move(theirs / "bin" / "python3.11", env / "bin" / "python")
-    assert asked(env) == "0"
-    # As pip writes it where somebody works on a package (pip install --editable).
-    (env / PACKAGES / "editable.pth").write_text(f"import site\n{theirs}\n", "utf-8")
-    assert f"others can change {theirs} " in asked(env)
-    (env / PACKAGES / "editable.pth").unlink()
+    assert pip(env) == "0:0"
     (env / PACKAGES / "triton").symlink_to(theirs)
-    assert f"others can change {theirs} " in asked(env)
+    assert f"others can change {theirs} " in pip(env)
     (env / PACKAGES / "triton").unlink()
     # A link that is another's can lead elsewhere in a moment.
     (env.parent / "link").symlink_to("env")
     os.chown(env.parent / "link", ALICE, 0, follow_symlinks=False)
-    assert f"others can change {env.parent / 'link'} " in asked(env.parent / "link")
+    assert f"others can change {env.parent / 'link'} " in pip(env.parent / "link")
+
+
+@pytest.mark.fault("foreign-environment")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "searches {}",
+        "       12:\t  trying file={}/libm.so.6",
+        "       12:\tcalling init: {}/_json.so",
+        "       12:\tinitialize program: {}/python",
+        "# code object from '{}/json.pyc'",
+        "# code object from {}/json.py",
+        "# zipimport: found 12 names in '{}/python311.zip'",
+    ],
+)
+def test_what_python_loads_from_another_users_place_is_found(env: Path, line: str) -> None:
+    theirs = env.parent / "alice"
+    theirs.mkdir()
+    assert pip(env, line.format(theirs)) == "0:0"
+    os.chown(theirs, ALICE, 0)
+    assert f"others can change {theirs} " in pip(env, line.format(theirs))
+
+
+@pytest.mark.parametrize("line", ['# code object from "/home/al\'ice/json.pyc"', "       1:\t  trying file=libm.so.6"])
+def test_a_path_that_cannot_be_told_is_not_trusted(env: Path, line: str) -> None:
+    assert "loads from a place that has no whole name" in pip(env, line)
+
+
+def test_a_python_that_is_another_program_is_not_trusted(env: Path) -> None:
+    script = resources.script("wheels/env") + '\nusable "$1" && provable "$1"; echo "$WHY"\n'
+    assert "bin/python does not tell what it loads" in ran(script, env).stdout
+
+
+# --- what it may do meanwhile --------------------------------------------------------------------------------------
+
+FLOODS = """#!/bin/sh
+setsid sh -c 'sleep 973 & exec sleep 972' &
+while :; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; done
+"""
+FILLS = "#!/bin/sh\nhead -c 2000000000 /dev/zero >{}/full\n"
+
+
+@pytest.mark.fault("venv-fills-run")
+@pytest.mark.parametrize("owner", [0, ALICE])
+def test_a_program_that_prints_for_ever_is_cut_and_leaves_nothing_behind(env: Path, owner: int) -> None:
+    (env / "bin" / "python").write_text(FLOODS, "utf-8")
+    subprocess.run(["chown", "-R", str(owner), env], check=True)
+    script = 'usable "$1"; as_owner 600 "$1/bin/python" | wc -c; echo; pgrep -fx "sleep 97[23]" || true\n'
+    printed, *left = ran(f"{resources.script('wheels/env')}\n{script}", env).stdout.split()
+    assert (int(printed), left) == (1 << 20, [])
+
+
+@pytest.mark.fault("venv-fills-run")
+def test_a_file_that_it_writes_has_a_limit(env: Path) -> None:
+    room = env.parent / "room"
+    room.mkdir()
+    room.chmod(0o777)
+    (env / "bin" / "python").write_text(FILLS.format(room), "utf-8")
+    script = 'usable "$1"; LARGEST=2048; as_owner 60 "$1/bin/python" || echo "rc=$?"\n'
+    assert "rc=" in ran(f"{resources.script('wheels/env')}\n{script}", env).stdout
+    assert (room / "full").stat().st_size == 1 << 20
+
+
+def test_a_program_without_an_end_is_ended_at_its_limit(env: Path) -> None:
+    (env / "bin" / "python").write_text("#!/bin/sh\ntrap '' TERM\necho begun\nsleep 971\n", "utf-8")
+    script = 'usable "$1"; as_owner 1 "$1/bin/python" || echo "rc=$?"; pgrep -fx "sleep 971" || true\n'
+    begun, *_, rc = ran(f"{resources.script('wheels/env')}\n{script}", env).stdout.split()  # the shell adds "Killed"
+    assert (begun, rc) == ("begun", "rc=137")
+
+
+@pytest.mark.fault("wheel-record-link")
+@pytest.mark.parametrize("there", ["fifo", "link", "file"])
+def test_pips_record_is_read_without_what_its_owner_put_in_its_place(env: Path, there: str) -> None:
+    info, kept = env / PACKAGES / "torch-1.dist-info", env.parent / "kept"
+    info.mkdir()
+    (info / "RECORD").touch()
+    (path := info / "direct_url.json").write_text("abc", "utf-8")
+    if there == "fifo":
+        path.unlink()
+        os.mkfifo(path)
+    elif there != "file":
+        path.rename(env.parent / "secret")
+        path.symlink_to(env.parent / "secret")
+    values = {"file": "/none/a/x.whl", "record": str(kept), "content": "content", "sha256": "abc", "info": str(info)}
+    script = resources.script("wheels/install", env=str(env), dist="torch", pip="", replaces="", keep="1", **values)
+    done = subprocess.run(
+        ["sh", "-c", script.replace('installable "$ENV"', "true")],
+        capture_output=True, text=True, timeout=scale.seconds(20),
+    )  # fmt: skip
+    assert (done.returncode, kept.exists()) == ((0, True) if there == "file" else (1, False)), done.stderr
+    # The probe sends what it reads to the controller.
+    probe = resources.root() / "probe" / "probe.sh.j2"
+    text = probe.read_text("utf-8")
+    function = text[text.index("wheels() {") : text.index("for f in /var/lib/gpuready/wheel-*; do\n  [ -e")]
+    (env.parent / "wheel-1").write_text(f"{info}\n{{}}\n", "utf-8")
+    script = function.replace("/var/lib/gpuready", str(env.parent)) + "wheels\n"
+    expected = {"file": f"{info}\tabc\n", "link": f"{info}\t\n"}
+    assert ran(script).stdout == expected.get(there, "")
 
 
 # --- what hangs ---------------------------------------------------------------------------------------------------
@@ -120,7 +251,7 @@ def test_links_and_paths_that_lead_to_what_is_anothers(env: Path) -> None:
 
 def within(limit: str, command: str) -> tuple[int, str]:
     """Exit status and output of what is run with a limit, in seconds."""
-    script = resources.script("lib/prelude") + resources.script("lib/within")
+    script = resources.script("lib/within")
     script += f'o=$(mktemp); within {limit} "$o" {command}; echo $?; cat "$o"; rm "$o"\n'
     rc, _, out = ran(script).stdout.partition("\n")
     return int(rc), out
@@ -137,12 +268,14 @@ def test_a_run_with_a_limit_ends_or_is_killed_with_its_children() -> None:
 def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path) -> None:
     """A reader of a pipe without a writer waits for ever, like one of a file system whose server is gone."""
     shutil.copytree(env, other := env.parent / "other")
-    os.mkfifo(env / PACKAGES / "hangs.pth")
+    (env / "bin" / "python").write_text("#!/bin/sh\nread -r _ <hangs\n".replace("hangs", str(env / "hangs")), "utf-8")
+    os.mkfifo(env / "hangs", 0o644)
     script = resources.script("wheels/look", program="", environments=[(str(env), "{}"), (str(other), "{}")])
-    assert script.count("within 70 ") == 1
-    runs = Records(records(ran(script.replace("within 70 ", "within 1 ")).stdout)).runs
+    assert script.count("within 70 ") == script.count("\nlook() {") == 1
+    script = script.replace("within 70 ", "within 2 ").replace("\nlook() {", "\nprovable() { :; }\nlook() {")
+    runs = Records(records(ran(script).stdout)).runs
     assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
-    assert runs["env1"] == (0, "0\n")
+    assert runs["env1"] == (0, f"{NOBODY}\n")
     assert (runs["users0"], runs["users1"]) == ((0, ""), (0, ""))
 
 
