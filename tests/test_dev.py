@@ -31,6 +31,7 @@ SMOKES = {
     ),
     "test": Smoke("test -q tests/test_changelog.py", " passed"),
     "lint": pytest.param(Smoke("lint", "shellcheck: no findings"), marks=pytest.mark.long),
+    "mutants": Smoke("mutants --list", "lock-mode"),
     "docs": pytest.param(Smoke("docs", makes="site/index.html"), marks=pytest.mark.long),
     "zipapp": pytest.param(Smoke("zipapp", makes="dist/gpuready.pyz"), marks=pytest.mark.long),
     "bench [N]": pytest.param(Smoke("bench 1", "apply, nothing to do"), marks=_TOOLS),
