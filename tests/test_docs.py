@@ -272,7 +272,7 @@ DOCUMENTS = {
 def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SUDO_PASSWORD", "secret")
+    monkeypatch.setenv("GPUREADY_SUDO_PASSWORD", "secret")
     value = yaml.safe_load(text)
     if "all" not in value:
         spec = value.get("gpuready", value)

@@ -31,8 +31,10 @@ PACKAGE = Path(__file__).parents[2] / "deploys" / "gpuready"
 METHODS = ("match", "fullmatch", "search", "findall", "finditer", "sub", "split")
 #: What no text of others meets: the operator's own patterns, text that is known to be JSON, lines of 1000 characters.
 OWN = {
-    ("inventory/patterns.py", 'pattern[1:] if pattern.startswith("~") else fnmatch.translate(pattern)'),
+    ("inventory/patterns.py", 'pattern[1:] if pattern.startswith("~") else glob(pattern)'),
+    ("inventory/patterns.py", r'r"(?:[^,\[]|\[[^\]]*\])+"'),
     ("inventory/patterns.py", r'r"(?:[^\s:\[\]]|\[[^\]]*\])+"'),
+    ("inventory/patterns.py", r'r"\[[^\]]*\]"'),
     ("inventory/yaml_positions.py", r"""r'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+'"""),
 }
 BOUNDED = {("tools/fabric/figures.py", "_NOISE")}

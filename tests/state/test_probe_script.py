@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.core import resources
+from gpuready.core.records import MOST_OUTPUT
 from gpuready.core.records import unmarked as records
 from gpuready.gpu.facts.smi import lean
 from gpuready.state import probe
@@ -315,7 +316,11 @@ PROGRAMS: dict[str, tuple[str, str | Unknown]] = {
         "printf 'a\\000b\\377\\376\\nbegin\\nend 1\\r\\n'",
         "a\0b\udcff\udcfe\nbegin\nend 1\r\n",
     ),
-    "five megabytes": ("yes 0123456789012345678 | head -c 5000000", "0123456789012345678\n" * 250_000),
+    "two megabytes": ("yes 0123456789012345678 | head -c 2000000", "0123456789012345678\n" * 100_000),
+    "five megabytes": (
+        "yes 0123456789012345678 | head -c 5000000",
+        Unknown(unknown=f"smi: it printed 5000000 characters; gpuready reads at most {MOST_OUTPUT}"),
+    ),
     "it fails": (f"echo half; echo '{MISMATCH}' >&2; exit 18", Unknown(unknown=f"smi: exit 18: {MISMATCH}")),
     "it reads its input and gets none": ("cat; echo read", "read\n"),
     "the login's environment": ('echo "$LC_ALL,${LD_LIBRARY_PATH-unset},${LD_PRELOAD-unset}"', "C,unset,unset\n"),

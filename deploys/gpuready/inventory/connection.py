@@ -105,11 +105,10 @@ def connection(
     return Connection(address, user, port, key, args.config, args.jump, tuple(args.options), password, timeout), []
 
 
-def known_hosts_file(found: Connection) -> str:
+def known_hosts_file(connection: Connection) -> str:
     """The known_hosts that the inventory names; empty for the user's own."""
-    lines = [f"{key} {value}" for key, value in found.options] + (found.config or "").splitlines()
-    named = filter(None, map(_KNOWN_HOSTS.match, lines))
-    return next((line[1].strip() for line in named), "")
+    lines = [f"{key} {value}" for key, value in connection.options] + (connection.config or "").splitlines()
+    return next((found[1].strip() for line in lines if (found := _KNOWN_HOSTS.match(line))), "")
 
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:

@@ -157,7 +157,7 @@ def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> N
         (file,) = found["write_files"]
         (tmp_path / "node.yaml").write_text(file["content"], "utf-8")
         (entry,) = load([str(tmp_path / "node.yaml"), "@local"]).chosen
-        (wanted,) = [each for each in load([str(where)]).chosen if each.name == host]
+        (wanted,) = load([str(where)], limit=[host]).chosen
         assert entry.spec == wanted.spec
         venv, pip, first_boot = found["runcmd"]
         assert pip[-1] == PACKAGE and venv[0] == "sh"
@@ -179,5 +179,6 @@ def test_the_node_gets_the_spec_that_the_inventory_gives_it(tmp_path: Path) -> N
     ],
 )
 def test_what_cannot_be_rendered(words: list[str], said: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(command, [*words, "-i", str(inventory(tmp_path))], standalone_mode=False)
+    allowed = ["--allow-read", f"file:{tmp_path / 'proxy'}"]
+    done = CliRunner().invoke(command, [*words, *allowed, "-i", str(inventory(tmp_path))], standalone_mode=False)
     assert said in str(done.exception)

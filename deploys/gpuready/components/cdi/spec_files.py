@@ -72,8 +72,7 @@ def read(path: str, text: str) -> CdiSpec:
             tuple(str(d.get("name")) for d in _items(found, "devices")),
             tuple(dict.fromkeys(needs)),
             found["kind"] == KIND and any(hook.get("path") in _TOOLKITS for hook in hooks),
-            any("additionalGids" in (each.get("containerEdits") or {}) for each in edits)
-            or any("additionalGids" in node for each in edits for node in _edits(each, "deviceNodes")),
+            any("additionalGids" in node for each in edits for node in _edits(each, "deviceNodes")),
         )
     except DocumentError as e:
         return CdiSpec(path, error=str(e))
