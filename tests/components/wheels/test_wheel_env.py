@@ -70,6 +70,8 @@ def test_nobody_runs_an_environment_of_roots_and_its_owner_any_other(env: Path, 
     link = env.parent / "train"
     link.symlink_to("env")
     assert (asked(link, shell), pip(link, shell=shell)) == (str(NOBODY), "0:0")
+    (env / "bin" / "python").write_text("#!/bin/sh\nid -G\n", "utf-8")
+    assert asked(env, shell) == str(NOBODY), "it has none of root's groups"
     subprocess.run(["chown", "-R", f"{ALICE}:{ALICE}", env], check=True)
     assert asked(env, shell) == asked(link, shell) == str(ALICE)
 
@@ -182,18 +184,21 @@ def test_a_python_that_is_another_program_is_not_trusted(env: Path) -> None:
 # --- what it may do meanwhile --------------------------------------------------------------------------------------
 
 FLOODS = """#!/bin/sh
-setsid sh -c 'sleep 973 & exec sleep 972' &
+setsid sh -c 'sleep SECONDS & exec sleep SECONDS' &
 while :; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; done
 """
+#: A number of seconds that no other run of these tests waits, by which its processes are found.
+SECONDS = str(10_000_000 + os.getpid())
 FILLS = "#!/bin/sh\nhead -c 2000000000 /dev/zero >{}/full\n"
 
 
 @pytest.mark.fault("venv-fills-run")
 @pytest.mark.parametrize("owner", [0, ALICE])
 def test_a_program_that_prints_for_ever_is_cut_and_leaves_nothing_behind(env: Path, owner: int) -> None:
-    (env / "bin" / "python").write_text(FLOODS, "utf-8")
+    (env / "bin" / "python").write_text(FLOODS.replace("SECONDS", SECONDS), "utf-8")
     subprocess.run(["chown", "-R", str(owner), env], check=True)
-    script = 'usable "$1"; as_owner 600 "$1/bin/python" | wc -c; echo; pgrep -fx "sleep 97[23]" || true\n'
+    script = 'usable "$1"; as_owner 600 "$1/bin/python" | wc -c; echo; pgrep -fx "sleep SECONDS" || true\n'
+    script = script.replace("SECONDS", SECONDS)
     printed, *left = ran(f"{resources.script('wheels/env')}\n{script}", env).stdout.split()
     assert (int(printed), left) == (1 << 20, [])
 
@@ -210,8 +215,11 @@ def test_a_file_that_it_writes_has_a_limit(env: Path) -> None:
 
 
 def test_a_program_without_an_end_is_ended_at_its_limit(env: Path) -> None:
-    (env / "bin" / "python").write_text("#!/bin/sh\ntrap '' TERM\necho begun\nsleep 971\n", "utf-8")
-    script = 'usable "$1"; as_owner 1 "$1/bin/python" || echo "rc=$?"; pgrep -fx "sleep 971" || true\n'
+    (env / "bin" / "python").write_text(
+        "#!/bin/sh\ntrap '' TERM\necho begun\nsleep SECONDS\n".replace("SECONDS", SECONDS)
+    )
+    script = 'usable "$1"; as_owner LIMIT "$1/bin/python" || echo "rc=$?"; pgrep -fx "sleep SECONDS" || true\n'
+    script = script.replace("LIMIT", f"{scale.seconds(2):.0f}").replace("SECONDS", SECONDS)
     begun, *_, rc = ran(f"{resources.script('wheels/env')}\n{script}", env).stdout.split()  # the shell adds "Killed"
     assert (begun, rc) == ("begun", "rc=137")
 
@@ -272,7 +280,9 @@ def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path
     os.mkfifo(env / "hangs", 0o644)
     script = resources.script("wheels/look", program="", environments=[(str(env), "{}"), (str(other), "{}")])
     assert script.count("within 70 ") == script.count("\nlook() {") == 1
-    script = script.replace("within 70 ", "within 2 ").replace("\nlook() {", "\nprovable() { :; }\nlook() {")
+    script = script.replace("within 70 ", f"within {scale.seconds(3):.0f} ").replace(
+        "\nlook() {", "\nprovable() { :; }\nlook() {"
+    )
     runs = Records(records(ran(script).stdout)).runs
     assert runs["env0"][0] == 124 and "no answer within a minute" in environment(*runs["env0"], "").trouble
     assert runs["env1"] == (0, f"{NOBODY}\n")
