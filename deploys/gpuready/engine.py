@@ -52,7 +52,7 @@ from gpuready.operations.observer import Observer, observe, timed
 from gpuready.operations.outcome import outcomes, rebooted
 from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import EXECS, hang_up, is_up
-from gpuready.operations.watchdog import holding
+from gpuready.operations.watchdog import holding, working
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.state import probe
 from gpuready.tools.status.record import outcome, record
@@ -177,7 +177,8 @@ class Engine:
         """Run ``work``. An exception becomes the outcome of this host and never ends the run."""
         run, began = self._runs[host.name], time.monotonic()
         try:
-            work(host)
+            with working():
+                work(host)
         except UnreachableError as e:
             run.outcome, run.error = "unreachable", e
         except GpureadyError as e:

@@ -95,13 +95,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 @dataclass
 class Ran:
-    """A run that has ended: its result, how long it took, its greatest memory, when each host was done."""
+    """A run that has ended: its result, its greatest memory, and for each host when it was done.
+
+    ``worked``: how much CPU time gpuready had taken by then. It does not depend on what else the machine does.
+    """
 
     code: int
     document: dict[str, Any]
     stderr: str
     memory: int
     done: dict[str, float]
+    worked: dict[str, float]
 
     def message(self, host: str) -> str:
         """The host's one message, or nothing."""
@@ -122,19 +126,29 @@ def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120,
                                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE)  # fmt: skip
     guard = threading.Timer(timeout * busy(), process.terminate)
     guard.start()
-    done, lines = {}, []
+    done, worked, lines = {}, {}, []
     assert process.stderr is not None
     for line in process.stderr:
         lines.append(line)
         if progress := re.match(r"\[ *[0-9.]+ s\] (\S+)", line):
             done[progress[1]] = time.monotonic() - began
+            worked[progress[1]] = cpu_seconds(process.pid)
     process.wait()
     guard.cancel()
     out.seek(0)
     text = out.read()
     out.close()
     assert text, f"exit {process.returncode}: {''.join(lines)}"
-    return Ran(process.returncode, json.loads(text), "".join(lines), int(peak.read_text()), done)
+    return Ran(process.returncode, json.loads(text), "".join(lines), int(peak.read_text()), done, worked)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that the process's children have taken so far."""
+    found = 0
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(OSError):
+            found += sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def busy() -> float:
@@ -183,6 +197,24 @@ def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone:
     assert slowest(ran) < 1.5 * slowest(alone) + 2 * busy(), ran.stderr  # without bounds: the better part of a minute
     assert ran.memory < MEMORY
     assert {ran.document["hosts"][good]["outcome"] for good in GOOD} == {"would_change"}
+
+
+@pytest.mark.long
+@pytest.mark.fault("D3", "short-lines", "held-loop")
+def test_ten_hostile_nodes_fail_by_name_beside_256_good_ones_and_cost_them_little(servers: Servers) -> None:
+    """In CPU time, because it does not depend on what else this machine does; the good ones alone are the measure."""
+    good = [f"good{number}" for number in range(256)]
+    ended = {"too_many_short_lines": "proc.text of the probe's answer has", "work_without_end": "of CPU time",
+             "endless_record": "sent more than", "endless_stderr": "sent more than"}  # fmt: skip
+    hostile = ["short_lines", "slow_to_mask", *(f"{name}{number}" for name in ended for number in (1, 2))]
+    by_themselves = run(servers, "plan --parallel 32 --probe-timeout 300", good, timeout=600)
+    ran = run(servers, "plan --parallel 32 --probe-timeout 300", [*hostile, *good], timeout=600)
+    for one in (by_themselves, ran):
+        assert [one.document["hosts"][name]["outcome"] for name in good] == ["would_change"] * len(good)
+    for name, says in ended.items():
+        assert says in ran.message(f"{name}1") and says in ran.message(f"{name}2")
+    took, alone = (max(one.worked[name] for name in good) for one in (ran, by_themselves))
+    assert took < 1.5 * alone, (took, alone)
 
 
 @pytest.mark.fault("D2")

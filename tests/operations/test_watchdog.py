@@ -12,7 +12,7 @@ from gevent import monkey
 
 from gpuready.core.records import ProbeError
 from gpuready.operations import watchdog
-from gpuready.operations.watchdog import holding
+from gpuready.operations.watchdog import holding, stand_aside, working
 
 LIMIT = 0.3
 ENDED = "reading the node's answer took more than 0 s of CPU time"
@@ -117,3 +117,53 @@ def test_a_handler_of_somebody_else_stays() -> None:
         assert signal.getsignal(signal.SIGPROF) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGPROF, before)
+
+
+def test_long_answers_are_read_last_and_one_after_another() -> None:
+    order: list[str] = []
+
+    def long(name: str) -> None:
+        with working():
+            stand_aside()
+            order.append(f"{name} begins")
+            gevent.sleep(0)
+            order.append(f"{name} ends")
+
+    def short(name: str) -> None:
+        with working():
+            for _ in range(5):
+                gevent.sleep(0)
+            order.append(name)
+
+    jobs = [gevent.spawn(short, "c"), gevent.spawn(long, "a"), gevent.spawn(short, "d"), gevent.spawn(long, "b")]
+    gevent.joinall(jobs, timeout=60, raise_error=True)
+    assert order[:2] == ["c", "d"]
+    assert order[2:] in (
+        ["a begins", "a ends", "b begins", "b ends"],
+        ["b begins", "b ends", "a begins", "a ends"],
+    )
+
+
+def test_a_long_answer_that_is_alone_waits_for_nobody() -> None:
+    with working():
+        stand_aside()
+    stand_aside()  # an operation of pyinfra's, which nobody counts
+
+
+def test_a_host_that_fails_or_is_interrupted_keeps_nobody_waiting() -> None:
+    def fails() -> None:
+        with working():
+            gevent.sleep(0)
+            raise ProbeError("no")
+
+    def interrupted() -> None:
+        with working():
+            stand_aside()
+            gevent.sleep(1000)
+
+    first, second = gevent.spawn(interrupted), gevent.spawn(fails)
+    second.join()
+    gevent.sleep(0)
+    first.kill()
+    with working():
+        stand_aside()

@@ -10,7 +10,7 @@ from gpuready.core.compare import Plan
 from gpuready.core.component import Component
 from gpuready.operations.step import show
 from gpuready.operations.transport import run_script
-from gpuready.operations.watchdog import holding
+from gpuready.operations.watchdog import LONG, holding, stand_aside
 from gpuready.spec.model import NodeSpec
 from gpuready.state import probe
 from gpuready.state.model import NodeState
@@ -60,6 +60,8 @@ def _run(host: Host, name: str, script: str, patience: int = 0) -> list[str]:
 
 
 def _parsed(lines: list[str]) -> NodeState:
+    if sum(map(len, lines)) > LONG:
+        stand_aside()
     with holding("reading") as pause:
         return parse(lines, pause)
 

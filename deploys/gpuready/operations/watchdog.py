@@ -4,6 +4,8 @@ One greenlet runs at a time, and no other greenlet can stop it. So the kernel co
 sends a signal, whose handler raises the error in the work itself. The work is parsing, comparing and judging: nothing
 that could be left half done. It is measured in CPU time, so a busy machine fails no honest host, whose answer takes
 some milliseconds. A thread that is not the main one gets no signals; there the limit applies only at each pause.
+
+A long answer costs the most, so it is read last: once gpuready works on no other host.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import gevent
+from gevent.event import Event
 from gevent.lock import Semaphore
 
 from gpuready.core.records import ProbeError
@@ -25,6 +28,41 @@ _AGAIN = 0.1
 #: wait one after another, so all of them together take at most a quarter of the time, however many they are.
 _SHORT, _FAIR = 0.05, 4
 _LANE = Semaphore()
+#: Characters of an answer from which on it is long. Real answers have about a quarter of that.
+LONG = 1 << 20
+
+
+class _Busy:
+    """How many hosts gpuready works on, without those whose long answer waits."""
+
+    hosts = 0
+    changed = Event()
+
+    @classmethod
+    def add(cls, number: int) -> None:
+        cls.hosts += number
+        cls.changed.set()
+
+
+@contextlib.contextmanager
+def working() -> Iterator[None]:
+    """Count the host that this greenlet works on."""
+    _Busy.add(1)
+    try:
+        yield
+    finally:
+        _Busy.add(-1)
+
+
+def stand_aside() -> None:
+    """Wait with a long answer until gpuready works on no other host. Call it within :func:`working`."""
+    _Busy.add(-1)
+    try:
+        while _Busy.hosts > 0:
+            _Busy.changed.clear()
+            _Busy.changed.wait()
+    finally:
+        _Busy.add(1)
 
 
 @contextlib.contextmanager
