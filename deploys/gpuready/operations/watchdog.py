@@ -28,7 +28,7 @@ _AGAIN = 0.1
 #: wait one after another, so all of them together take at most a quarter of the time, however many they are.
 _SHORT, _FAIR = 0.05, 4
 _LANE = Semaphore()
-#: Characters of an answer from which on it is long. Real answers have about a quarter of that.
+#: Characters of an answer from which on it is long. That of a node with an H200 has a tenth of it.
 LONG = 1 << 20
 
 
