@@ -237,6 +237,7 @@ ELSEWHERE = f" reads CDI specs from /srv/cdi, but the GPU spec is {CDI}"
 H200_CDI = (Path(__file__).parents[1] / "data" / "h200" / "nvidia-ctk-cdi-generate.yaml").read_text("utf-8")
 SPEC = {CDI: file(H200_CDI)}
 PODMAN = {"podman": package("5.4.2+ds1-2")}
+DOCKER25 = Docker(version="25.0.6", cdi_spec_dirs=("/etc/cdi",))
 PODMAN4 = {"podman": package("4.3.1+ds1-8+deb12u1")}
 GIDS = """kind: nvidia.com/gpu
 devices: [{name: "0", containerEdits: {deviceNodes: [{path: /dev/nvidia0, additionalGids: [44]}]}}]
@@ -462,6 +463,11 @@ VERDICTS: list[Row] = [
     fails("cdi.podman", "old OCI hook", state(LOADED, packages=PODMAN, marks=("oci_hook",))),
     fails("cdi.podman", "refuses the CDI spec", holding(GIDS, "/etc/cdi/nvidia.yaml", LOADED, packages=PODMAN4)),
     passes("cdi.podman", "--device nvidia.com/gpu=all", holding(GIDS, "/etc/cdi/nvidia.yaml", LOADED, packages=PODMAN)),
+    passes(  # an old Docker beside it is none of podman's
+        "cdi.podman",
+        "--device nvidia.com/gpu=all",
+        holding(GIDS, "/etc/cdi/nvidia.yaml", LOADED, packages=PODMAN, docker=DOCKER25),
+    ),
     fails("cdi.podman", "does not support CDI devices", state(LOADED, packages={"podman": package("3.0.1+dfsg1-3")})),
     skips("docker.cdi", "no Docker runs"),
     skips("docker.cdi", "absent", state(docker=docker()), {"runtimes": {"docker": "absent"}}),

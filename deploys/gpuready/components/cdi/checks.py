@@ -122,7 +122,8 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
             "an old OCI hook gives containers their GPUs a second time, against CDI",
             "remove /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
         )
-    if any(s.gids for s in _gpu_specs(state)) and without_gids_field(spec, state):
+    refuses = any(engine.startswith("podman ") for engine in without_gids_field(spec, state))
+    if refuses and any(s.gids for s in _gpu_specs(state)):
         return fail(f"podman {podman.version} refuses the CDI spec: it does not know the field additionalGids")
     return passed(f"podman run --device {KIND}=all")
 
