@@ -52,7 +52,8 @@ _SPEC = {
     "hardware": {"gpus": 8, "model": "H200"},
     "toolkit": {
         "cuda_compat_mode": "mount",
-        "repo": {  # as recorded, so that the picture shows no difference there
+        "version": "1.20.0",  # this and repo are as recorded, so that the picture shows no difference there
+        "repo": {
             "url": "http://127.0.0.1:8418/stable/deb/$(ARCH)",
             "key": "http://127.0.0.1:8418/gpgkey",
             "fingerprint": "A9107F12065BC076ABD2A6997758F05BE265CDE2",

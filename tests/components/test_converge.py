@@ -455,7 +455,7 @@ def test_the_toolkits_packages_go_in_one_transaction() -> None:
 
 
 def test_holds_alone_call_no_apt_get() -> None:
-    spec, state = node_of("toolkit", {}, {"packages": dict.fromkeys(PACKAGES, "1.20.0-1")})
+    spec, state = node_of("toolkit", {}, {"packages": dict.fromkeys(PACKAGES, "1.20.1-1")})
     closed = converged(Toolkit(), spec, state)
     assert "apt_get" not in closed.script("toolkit")
 

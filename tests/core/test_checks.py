@@ -60,6 +60,11 @@ def toolkit(version: str) -> NodeState:
     return state(packages={"nvidia-container-toolkit": package(version)})
 
 
+def base(version: str) -> dict[str, Package]:
+    """The package with nvidia-ctk and the unit that writes CDI specs."""
+    return {"nvidia-container-toolkit-base": package(version)}
+
+
 def having(*commands: str, says: str = "") -> NodeState:
     """A node with these commands, which print this version."""
     return state(tools={name: Tool(path=f"/usr/bin/{name}", version_line=says) for name in commands})
@@ -214,14 +219,15 @@ def ulimits(default: str, *flags: str) -> NodeState:
 
 
 APT_KNOWS = (
-    "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.0-1\n  Version table:\n     1.20.0-1 500\n"
+    "nvidia-container-toolkit:\n  Installed: (none)\n  Candidate: 1.20.1-1\n  Version table:\n     1.20.1-1 500\n"
     "        500 https://nvidia.github.io/libnvidia-container/stable/deb/amd64  Packages\n"
 )
 
 CTK = "NVIDIA Container Toolkit CLI version"
 OLD_TOOLKIT = {"nvidia-container-toolkit": package("1.17.8-1")}
 TO_SRV = "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=/srv/x.yaml"
-NOT_UPDATING = {"nvidia-container-toolkit-base": package("1.18.1-1")}
+NOT_UPDATING = base("1.18.1-1")
+R615 = {"module_version": "615.71.09", "proc_version": "615.71.09"}
 IMAGE = {"owners": {"toolkit": "image"}}
 
 TOML = "/etc/nvidia-container-runtime/config.toml"
@@ -333,10 +339,10 @@ VERDICTS: list[Row] = [
     # toolkit.version
     is_unknown("toolkit.version", "could not be read", state(tools=UNREADABLE)),
     fails("toolkit.version", "no nvidia-ctk"),
-    passes("toolkit.version", "nvidia-ctk", having("nvidia-ctk", says=f"{CTK} 1.20.0")),
+    passes("toolkit.version", "nvidia-ctk", having("nvidia-ctk", says=f"{CTK} 1.20.1")),
     *(
         fails("toolkit.version", "/usr/bin/nvidia-ctk", having("nvidia-ctk", says=line))
-        for line in (f"{CTK} 1.19.1", f"{CTK} 11.20.0", "Segmentation fault", "")
+        for line in (f"{CTK} 1.19.1", f"{CTK} 11.20.1", "Segmentation fault", "")
     ),
     # node.drained
     passes("node.drained", "has not drained"),
@@ -346,7 +352,7 @@ VERDICTS: list[Row] = [
     is_unknown("repository.candidate", "lost", state(active={"apt": {"unknown": "lost"}})),
     is_unknown("repository.candidate", "no answer", apt("no answer within 20 s", 124)),
     fails("repository.candidate", "does not know", apt("E: Malformed entry 1", 100)),
-    passes("repository.candidate", "apt has 1.20.0-1", apt(APT_KNOWS)),
+    passes("repository.candidate", "apt has 1.20.1-1", apt(APT_KNOWS)),
     is_unknown("repository.candidate", "no package list from", apt("")),
     fails("repository.candidate", "does not know 1.19.1-1", apt(APT_KNOWS), {"toolkit": {"version": "1.19.1"}}),
     is_unknown("repository.candidate", "from https://mirror.example/deb", apt(APT_KNOWS), MIRROR),
@@ -440,6 +446,10 @@ VERDICTS: list[Row] = [
     warns("cdi.spec", "cannot be used", state(LOADED, files={**SPEC, "/etc/cdi/x.json": file("{")})),
     warns("cdi.spec", "cannot be used", state(LOADED, files={CDI: file(H200_CDI).model_copy(update={"mode": 0o600})})),
     warns("cdi.spec", "1.18.1 may not update the spec", state(LOADED, files=SPEC, packages=NOT_UPDATING)),
+    warns("cdi.spec", "leaves the driver's ucodes_*.bin out", state(R615, files=SPEC, packages=base("1.20.0-1"))),
+    passes("cdi.spec", CDI, state(R615, files=SPEC, packages=base("1.20.1-1"))),
+    passes("cdi.spec", CDI, state(LOADED, files=SPEC, packages=base("1.20.0-1"))),
+    passes("cdi.spec", CDI, state(R615, files=SPEC)),
     # An image that brings its toolkit may well do without a spec, and apply would make none.
     skips("cdi.spec", "the AWS Deep Learning AMI owns", state(LOADED, marks=("dlami",), packages=OLD_TOOLKIT)),
     warns("cdi.spec", "can be read", state(LOADED, files={CDI: file("- 1")}), IMAGE),

@@ -23,7 +23,7 @@ def state(*marks: str, toolkit: str = "", **fields: Any) -> NodeState:
 
 
 def test_a_plain_host_owns_everything_and_there_is_no_note() -> None:
-    assert owners.notes(spec(), state(toolkit="1.20.0-1")) == ()
+    assert owners.notes(spec(), state(toolkit="1.20.1-1")) == ()
     assert [owners.owner(part, spec(), state()) for part in owners.PARTS] == [None, None, None]
 
 
@@ -62,7 +62,7 @@ def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, pric
 
 def test_every_mark_has_an_owner() -> None:
     for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook"}:
-        node = state(mark, toolkit="" if mark == "operator" else "1.20.0-1")
+        node = state(mark, toolkit="" if mark == "operator" else "1.20.1-1")
         assert owners.notes(spec(), node), mark
 
 
@@ -97,7 +97,7 @@ def test_the_operators_toolkit_is_judged_where_it_lies() -> None:
     ("node", "says"),
     [
         (state("operator_toolkit"), OPERATOR_CTK),
-        (state("operator", toolkit="1.20.0-1", tools={OPERATOR_CTK: Tool(path=OPERATOR_CTK)}), "no nvidia-ctk"),
+        (state("operator", toolkit="1.20.1-1", tools={OPERATOR_CTK: Tool(path=OPERATOR_CTK)}), "no nvidia-ctk"),
         (state("dlvm", toolkit="1.18.0-1", tools={"nvidia-ctk": Tool(path="/c", version_line="Segmentation")}), "/c"),
     ],
     ids=["an owner without one", "the host owns its own, and lacks the command", "it cannot tell its version"],

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.lab import cache, deb, golang
 from tests.lab.host import LabError, architecture, sh
 
-VERSIONS = ("1.18.2", "1.19.1", "1.20.0")
+VERSIONS = ("1.18.2", "1.19.1", "1.20.1")
 NAMES = (
     "libnvidia-container1",
     "libnvidia-container-tools",
@@ -91,8 +91,10 @@ def _compile(version: str, tree: Path) -> None:
     sh(go, "install", "-ldflags", flags, *(f"{_MODULE}/cmd/{name}@v{version}" for name in _COMMANDS), env=here)
     found = json.loads(sh(go, "mod", "download", "-json", f"{_MODULE}@v{version}", env=here, cwd=tree))
     source = Path(found["Dir"])
-    for folder, target in (("deployments/systemd", tree), ("packaging/debian", tree / "debian")):
-        shutil.copytree(source / folder, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    parts = {"deployments/systemd": tree, "deployments/udev": tree, "packaging/debian": tree / "debian"}
+    for folder, target in parts.items():
+        if (source / folder).exists():  # udev: from 1.20.1 on
+            shutil.copytree(source / folder, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name in _COMMANDS:
         (tree / name).chmod(0o755)
     for path in (tree, tree / "debian"):

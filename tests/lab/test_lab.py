@@ -52,7 +52,7 @@ def test_the_toolkit_installs_upgrades_and_keeps_its_relations(machine: MachineF
     node.run("apt-get -q update")
     policy = node.run("apt-cache policy nvidia-container-toolkit").stdout
     assert [version for version in packages.VERSIONS if f"{version}-1" in policy] == list(packages.VERSIONS)
-    for version, units in (("1.19.1", "/etc/systemd/system"), ("1.20.0", "/lib/systemd/system")):
+    for version, units in (("1.19.1", "/etc/systemd/system"), ("1.20.1", "/lib/systemd/system")):
         four = " ".join(f"{name}={version}-1" for name in packages.NAMES)
         node.run(f"apt-get -qy install --no-install-recommends {four}")
         assert f"version {version}\n" in node.run("nvidia-ctk --version").stdout

@@ -16,7 +16,7 @@ def test_defaults_are_the_first_values_of_the_design() -> None:
     assert spec == NodeSpec.model_validate({}) == NodeSpec.model_validate(None)
     assert (spec.hardware.gpus, spec.hardware.model, spec.hardware.nvswitch) == ("auto", None, "auto")
     assert (spec.owners.driver, spec.owners.toolkit, spec.owners.runtime) == ("auto", "auto", "auto")
-    assert (spec.toolkit.version, spec.toolkit.hold) == (TOOLKIT_VERSION, True) == ("1.20.0", True)
+    assert (spec.toolkit.version, spec.toolkit.hold) == (TOOLKIT_VERSION, True) == ("1.20.1", True)
     assert spec.toolkit.repo.url == "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
     assert spec.toolkit.repo.fingerprint == "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
     assert spec.toolkit.repo.proxy is None and spec.toolkit.floor_exception is None
@@ -70,7 +70,7 @@ def test_values_are_normalised() -> None:
         ("1.18.2", datetime.date(2026, 11, 2), True),
         ("1.18.2", datetime.date(2026, 11, 1), True),
         ("1.18.2", datetime.date(2026, 10, 31), False),
-        ("1.20.0", datetime.date(2020, 1, 1), True),
+        ("1.20.1", datetime.date(2020, 1, 1), True),
     ],
 )
 def test_floor(version: str, until: datetime.date | None, good: bool) -> None:

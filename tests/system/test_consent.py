@@ -17,7 +17,7 @@ from tests.system.faults import Terminal, until
 from tests.system.harness import Gpuready, Inventories, Result
 from tests.system.host import Host
 
-VERSIONS = ("1.19.1", "1.20.0")
+VERSIONS = ("1.19.1", "1.20.1")
 TRAIN = "docker run -d --restart=no --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void --name {} busybox:lab sleep 100000"
 BOOK = "/var/tmp/drain"
 

@@ -19,7 +19,7 @@ from tests.system.host import Host
 
 BINARY = "/usr/bin/nvidia-container-runtime"
 OLD = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
-NEW = {"version": "1.20.0"}
+NEW = {"version": "1.20.1"}
 PACKAGED = """# how images are checked
 [crio.image]
 signature_policy = "/etc/crio/policy.json"
@@ -119,7 +119,7 @@ def crio(node: Node) -> Host:
     return node.only("crio")
 
 
-@pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.0"])
+@pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.1"])
 def test_there_and_back_with_every_toolkit(node: Node, crio: Host, toolkit: dict[str, Any]) -> None:
     before, hups = node.look(), node.hups()
     node.only("repository", "toolkit").apply(toolkit=toolkit)  # from the one before

@@ -21,7 +21,7 @@ from tests.system.host import Hosts
 @pytest.fixture(scope="module")
 def repo(lab: Lab) -> Iterator[Repository]:
     """A repository of this module's own, with the newest version only, and wrong keys beside the right one."""
-    with lab.publish(versions=("1.20.0",)) as published:
+    with lab.publish(versions=("1.20.1",)) as published:
         folder = published.directory
         keys = [signing.public(name).read_bytes() for name in ("lab", "other")]
         (folder / "two").write_bytes(b"".join(keys))
@@ -84,7 +84,7 @@ def test_no_key_but_the_right_one_is_written(fresh: Hosts, repo: Repository) -> 
 @pytest.mark.fault("wrong-signature")
 def test_a_repository_in_trouble_changes_nothing_of_the_node(fresh: Hosts, lab: Lab) -> None:
     m = fresh()
-    with lab.publish(versions=("1.20.0",)) as repo:
+    with lab.publish(versions=("1.20.1",)) as repo:
         key = {"key": f"{repo.base}/gpgkey-lab", "fingerprint": signing.fingerprint("lab")}
         before = footprint(m)
         repo.stop()
@@ -99,7 +99,7 @@ def test_a_repository_in_trouble_changes_nothing_of_the_node(fresh: Hosts, lab: 
 
         repo.rotate("lab")
         wanted = {"repo": key, "version": "1.20.7"}
-        assert not m.fails("1.20.7-1", "it has: 1.20.0-1", repo=repo, toolkit=wanted).changed()
+        assert not m.fails("1.20.7-1", "it has: 1.20.1-1", repo=repo, toolkit=wanted).changed()
         repo.stop()
         assert not m.fails(f":{repo.port}", "refused", repo=repo, toolkit={"repo": key}).changed()
         assert footprint(m) == before

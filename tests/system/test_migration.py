@@ -58,7 +58,7 @@ def states(machine: Machine, *names: str) -> dict[str, str]:
     return {name: state for name, state in (row.split() for row in rows.stdout.splitlines()) if state != "un"}
 
 
-def as_wanted(machine: Machine, version: str = "1.20.0-1") -> None:
+def as_wanted(machine: Machine, version: str = "1.20.1-1") -> None:
     """The four at that version and held, the user's daemon.json, and containers under both runtimes."""
     assert states(machine, *PACKAGES) == dict.fromkeys(PACKAGES, "hi")
     assert set(machine.run(f"dpkg-query -W -f '${{Version}}\n' {' '.join(PACKAGES)}").stdout.split()) == {version}

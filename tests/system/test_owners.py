@@ -18,7 +18,7 @@ RUNTIMES = {"runtimes": {"nvidia": {"args": [], "path": f"{OPERATOR_TOOLKIT}/nvi
 def node(shared: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Host:
     """The marks that the operator's operands leave: the toolkit's real commands in their place, Docker configured."""
     machine, unpacked = shared(), tmp_path_factory.mktemp("toolkit")
-    (package,) = packages.build("1.20.0").glob("nvidia-container-toolkit-base_*.deb")
+    (package,) = packages.build("1.20.1").glob("nvidia-container-toolkit-base_*.deb")
     sh("dpkg-deb", "-x", package, unpacked)
     machine.put(unpacked / "usr/bin", OPERATOR_TOOLKIT)
     machine.run("mkdir -p /run/nvidia/validations /run/nvidia/driver/usr; touch /run/nvidia/validations/driver-ready")

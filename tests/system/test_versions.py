@@ -23,8 +23,8 @@ def begun(shared: Hosts) -> tuple[Host, Result]:
 
 @pytest.fixture
 def node(begun: tuple[Host, Result]) -> Host:
-    """The same machine for all tests: each leaves it at 1.20.0."""
-    assert installed(begun[0]) == held_at("1.20.0"), "the test before did not leave it as it should"
+    """The same machine for all tests: each leaves it at 1.20.1."""
+    assert installed(begun[0]) == held_at("1.20.1"), "the test before did not leave it as it should"
     return begun[0]
 
 
@@ -42,13 +42,13 @@ def held_at(version: str) -> set[str]:
 
 def test_another_version_installed_by_hand_is_brought_to_the_pin(begun: tuple[Host, Result]) -> None:
     node, result = begun
-    assert result.diff("toolkit")["toolkit.nvidia-container-toolkit"] == ("1.19.1-1", "1.20.0-1")
+    assert result.diff("toolkit")["toolkit.nvidia-container-toolkit"] == ("1.19.1-1", "1.20.1-1")
     assert result.changed() == {"repository", "toolkit", "docker"}
-    assert installed(node) == held_at("1.20.0")
+    assert installed(node) == held_at("1.20.1")
 
 
 def test_down_and_up_again(node: Host) -> None:
-    for version in ("1.19.1", "1.20.0"):
+    for version in ("1.19.1", "1.20.1"):
         wanted = node.with_spec(toolkit={"version": version})
         result = wanted.apply()
         assert result.changed() == {"toolkit"}
@@ -76,18 +76,18 @@ def test_a_lost_hold_is_set_again_and_that_is_all(node: Host) -> None:
         "toolkit.libnvidia-container1.held",
     }
     assert result.component("toolkit")["disruption"] == "none"
-    assert installed(node) == held_at("1.20.0")
+    assert installed(node) == held_at("1.20.1")
     assert files == {row for row in listing(node) if row.startswith("/usr/")}
 
 
 @pytest.mark.fault("half-configured-package")
 def test_a_half_configured_package_is_mended(node: Host) -> None:
-    deb = f"nvidia-container-toolkit-base_1.20.0-1_{architecture()}.deb"
-    node.put(packages.build("1.20.0") / deb, f"/srv/{deb}")
+    deb = f"nvidia-container-toolkit-base_1.20.1-1_{architecture()}.deb"
+    node.put(packages.build("1.20.1") / deb, f"/srv/{deb}")
     node.run(f"dpkg --unpack /srv/{deb}; rm /srv/{deb}; dpkg --audit | grep -q .")
     result = node.apply()
     assert "not configured" in result.diff("toolkit")["toolkit.nvidia-container-toolkit-base"][0]
-    assert installed(node) == held_at("1.20.0")
+    assert installed(node) == held_at("1.20.1")
     assert node.run("dpkg --audit").stdout == ""
 
 

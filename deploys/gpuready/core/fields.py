@@ -141,7 +141,7 @@ def _off(value: object) -> object:
 
 
 Version = Annotated[
-    str, Field(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$"), Allowed("X.Y.Z, such as 1.20.0 (in quotes)")
+    str, Field(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$"), Allowed("X.Y.Z, such as 1.20.1 (in quotes)")
 ]
 RepositoryUrl = Annotated[
     str,

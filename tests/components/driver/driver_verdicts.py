@@ -27,7 +27,7 @@ def packages(*names: str, version: str = "550.163.01-2", maker: str = DEBIAN, **
 SET = packages("libcuda1", "libnvidia-ml1", "nvidia-kernel-dkms")
 #: What lies beside a driver on many a node, and is none of it.
 OTHERS = (
-    packages("nvidia-container-toolkit", "libnvidia-container1", version="1.20.0-1", maker=NVIDIA)
+    packages("nvidia-container-toolkit", "libnvidia-container1", version="1.20.1-1", maker=NVIDIA)
     | packages("cuda-compat-13-0", "cuda-toolkit-13-0", version="580.95.05-0ubuntu1", maker=NVIDIA)
     | packages("nvidia-persistenced", "nvidia-settings", version="535.171.04-1")
     | packages("nvidia-modprobe", version="570.133.07-1")

@@ -9,6 +9,8 @@ from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
 from gpuready.core import need, owners
 from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.core.versions import dotted, leading
+from gpuready.cuda import tables
 from gpuready.spec.model import NodeSpec
 from gpuready.state import docker_daemon
 from gpuready.state.cdi_unit import UNIT, target
@@ -49,7 +51,17 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
     version = next((v for v in _IDLE if base and base.version.startswith(v)), "")
     if version:
         return warn(f"{UNIT} of {version} may not update the spec", "upgrade the toolkit", _IDLE[version])
+    if base and leading(base.version, 3) < tables.since("ucodes_since") and _brings_ucodes(state):
+        return warn(
+            f"toolkit {base.version} leaves the driver's ucodes_*.bin out of the spec",
+            f"set toolkit.version to {dotted(tables.since('ucodes_since'))} or newer, and apply",
+            f"driver {state.driver.loaded} has this firmware; which programs need it in a container is not documented",
+        )
     return passed("; ".join(f"{s.path}: {', '.join(s.devices)}" for s in found))
+
+
+def _brings_ucodes(state: NodeState) -> bool:
+    return leading(state.driver.loaded, 1) >= tables.since("ucodes_branch")
 
 
 def _there(whose: str) -> str:

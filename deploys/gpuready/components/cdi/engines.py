@@ -21,7 +21,7 @@ def without_gids_field(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
     docker = state.docker if isinstance(state.docker, Docker) and spec.runtimes.docker != "absent" else None
     if docker and docker.cdi_spec_dirs and docker_daemon.engine_version(state) < _DOCKER:
         found.append(f"Docker {docker.version}")
-    pods = isinstance(state.cri, Cri) and state.cri.enable_cdi
+    pods = isinstance(state.cri, Cri) and state.cri.enable_cdi and spec.runtimes.containerd != "absent"
     if pods and (old := _older(state, _CONTAINERD, "containerd.io", "containerd")):
         found.append(f"containerd {old}")
     return tuple(found)

@@ -16,8 +16,8 @@ from gpuready.core.fields import Date, Fingerprint, KeySource, Proxy, Repository
 from gpuready.core.section import Section
 from gpuready.core.versions import numbers
 
-TOOLKIT_VERSION = "1.20.0"
-"""The NVIDIA Container Toolkit that this release of gpuready installs by default (2026-08-12)."""
+TOOLKIT_VERSION = "1.20.1"
+"""The NVIDIA Container Toolkit that this release of gpuready installs by default (2026-09-16)."""
 
 TOOLKIT_FLOOR = "1.19.1"
 """The oldest version without a known container escape; older ones need ``floor_exception``."""
