@@ -111,6 +111,7 @@ def test_the_parts_are_found() -> None:
 def test_time_grows_with_the_answer_alone(part: str) -> None:
     most = MOST_OUTPUT if part.endswith(".out") else min(MOST_TEXT, MOST_FILE)
     for few, many in zip(shapes(part, most // 4), shapes(part, most), strict=True):
-        if (took := seconds(part, many)) > FLOOR:
-            took = min(took, seconds(part, many))
-            assert took < _MOST * max(seconds(part, few) for _ in range(3)), many[:40]
+        took = seconds(part, many)
+        if took > FLOOR:  # other work on the machine costs CPU time, too: the best of three counts
+            took = min(took, seconds(part, many), seconds(part, many))
+        assert took <= FLOOR or took < _MOST * max(seconds(part, few) for _ in range(3)), many[:40]
