@@ -2,8 +2,9 @@
 
 From 1.18 on, the toolkit has a unit that owns the spec and writes it at boot and after a driver installation, from
 1.20.1 on also when the module is loaded. The unit does not notice a MIG change or an incomplete update, and reports
-"skipped" if it did nothing. So gpuready runs it again and checks the file. Before 1.18, and without systemd, ``nvidia-ctk cdi generate`` writes the
-spec. Specs that nvidia-ctk wrote elsewhere earlier are moved aside: they hide the current one, or outlive it.
+"skipped" if it did nothing. So gpuready runs it again and checks the file. Before 1.18, and without systemd,
+``nvidia-ctk cdi generate`` writes the spec. Specs that nvidia-ctk wrote elsewhere earlier are moved aside: they hide
+the current one, or outlive it.
 Sources: deployments/systemd of the NVIDIA container toolkit, its documentation of CDI, the CDI specification.
 """
 
