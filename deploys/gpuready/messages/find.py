@@ -9,7 +9,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from gpuready.messages import codes, containers, cuda, driver, kubernetes, network, packages
+from gpuready.messages import codes, containers, cuda, driver, fabric, kubernetes, network, packages, rdma
 from gpuready.messages.entry import Message
 
 TABLE: tuple[Message, ...] = (
@@ -19,6 +19,8 @@ TABLE: tuple[Message, ...] = (
     *packages.MESSAGES,
     *cuda.MESSAGES,
     *network.MESSAGES,
+    *fabric.MESSAGES,
+    *rdma.MESSAGES,
 )
 """All messages. Those of codes that need no entry of their own are made by :mod:`gpuready.messages.codes`."""
 

@@ -1,0 +1,115 @@
+# ruff: noqa: E501  (a table: patterns stay whole)
+"""Messages of UCX, NVSHMEM, perftest and other RDMA tools, and of the kernel's network drivers."""
+
+from gpuready.messages.entry import read
+
+MESSAGES = read(r"""
+UCX ERROR ibv_create_srq() failed: Operation not supported
+  pattern ibv_create_srq(?:\(\))?[^:]{0,60}failed: operation not supported
+  source  openucx/ucx#9736
+  cause   UCX needs shared receive queues, and this device has none (Intel E810, irdma). MPI continues over TCP; NCCL
+          does not use UCX and is not affected.
+  fix     nothing for NCCL; UCX_TLS=tcp,self,sm in the environment of the MPI job keeps UCX off the device
+UCX ERROR no active messages transport to ...: Destination is unreachable
+  pattern no (?:active messages|remote registered memory access|auxiliary) transport to
+  source  openucx/ucx#4742
+  checks  rdma.ports rdma.netns
+  cause   UCX has no common transport to the other process: UCX_TLS excludes it, or RDMA and TCP do not work there.
+  fix     unset UCX_TLS and UCX_NET_DEVICES to try; ucx_info -d shows what this host has; gpuready verify checks the
+          ports
+UCX WARN transport 'ib' is not available, please use one or more of
+  pattern transport '?[a-z0-9_,]{2,30}'? is not available, please use one or more of
+  source  openucx/ucx#8684
+  checks  rdma.ports rdma.netns
+  cause   UCX_TLS selects RDMA, but UCX finds no RDMA device: not in the container, down, or not on this node.
+  fix     start the container with --device=/dev/infiniband; ibv_devices shows what is visible
+UCX ERROR ibv_reg_mr failed: Bad address
+  pattern ibv_reg_mr\S{0,80} failed: bad address
+  source  openucx/ucx#8049
+  checks  rdma.gdr
+  cause   GPU memory was registered with the NIC, but GPUDirect RDMA does not work: no nvidia_peermem and no dma-buf.
+  fix     install the open kernel modules (dma-buf, Linux 5.12 or newer), or load nvidia_peermem
+Couldn't allocate MR; failed to create mr (perftest)
+  pattern couldn't (?:allocate|create) mr
+  source  zrlio/softiwarp#23
+  checks  memlock.login rdma.gdr
+  cause   perftest could not register its buffer: the limit of locked memory is too low, or with --use_cuda GPUDirect
+          RDMA is missing.
+  fix     check ulimit -l (gpuready apply raises it); with --use_cuda see the check rdma.gdr
+Port number 1 state is Down (perftest)
+  pattern port number [0-9]{1,3} state is down
+  source  linux-rdma/perftest
+  checks  rdma.ports fabric.ports
+  cause   The RDMA port is down.
+  fix     check cable, transceiver and switch port; ip link set INTERFACE up; gpuready verify shows each port
+No IB devices found / No RDMA devices found (ibv_devinfo, ib_write_bw)
+  pattern \bno (?:ib|rdma) devices? found
+  source  linux-rdma/rdma-core (ibv_devinfo)
+  checks  rdma.netns rdma.ports
+  cause   No RDMA device is visible here: in exclusive mode it is in another network namespace, the container has no
+          /dev/infiniband, or the driver of the NIC is not loaded.
+  fix     in a container: --device=/dev/infiniband, or in exclusive mode gpuready rdma attach; on the host: rdma link
+          and dmesg
+rdma dev set netns: error: Operation not supported
+  pattern rdma dev set .{1,160}operation not supported
+  source  k8snetworkplumbingwg/rdma-cni#39
+  checks  rdma.netns rdma.conflict
+  cause   The RDMA subsystem runs in shared mode, in which a device cannot be moved.
+  fix     rdma: {netns_mode: exclusive} in the spec and gpuready apply; the mode changes only while no other network
+          namespace exists, or by a reboot
+rdma system set netns exclusive: error: Device or resource busy
+  pattern rdma system set netns .{1,80}device or resource busy
+  source  k8snetworkplumbingwg/rdma-cni#37
+  checks  rdma.netns rdma.conflict
+  cause   The mode changes only while there is no network namespace but the host's; a container or service has one.
+  fix     gpuready apply writes the mode for the next boot and reboots with your permission (maintenance: {reboot:
+          idle}, --allow-disruption reboot)
+RDMA_CM_EVENT_REJECTED, error 8 (rping)
+  pattern rdma_cm_event_rejected
+  source  linux-rdma/rdma-core (rping)
+  checks  fabric.rping
+  cause   The other host answers, but no RDMA server listens there.
+  fix     start the server first (rping -s), and use its port
+RDMA_CM_EVENT_ADDR_ERROR, error -110 (rping)
+  pattern rdma_cm_event_(?:addr|route|unreachable)(?:_error)?
+  source  linux-rdma/rdma-core (rping)
+  checks  fabric.rping rdma.ports
+  cause   No host answers for that address on the RDMA network: a wrong address, no route, or the port is down.
+  fix     ping the address from that interface; gpuready fabric -i INVENTORY tests each pair
+mlx5_core: Detected insufficient power on the PCIe slot
+  pattern detected insufficient power on the pcie slot
+  source  torvalds/linux (drivers/net/ethernet/mellanox/mlx5)
+  checks  rdma.ports
+  cause   The slot gives the NIC less power than it asks for; it may run slower or drop its link.
+  fix     have the slot's power setting and riser checked, or put the NIC into another slot
+mlx5_core: Port module event[error]: module 0, Cable error
+  pattern port module event\[error\]: module
+  source  torvalds/linux (drivers/net/ethernet/mellanox/mlx5/core/events.c)
+  checks  rdma.ports
+  cause   The NIC refuses the cable or transceiver in this port, or it failed. The end of the line says why, such as
+          High Temperature, Power budget exceeded, or Bad or shorted cable/module.
+  fix     reseat or replace the cable or transceiver; for High Temperature check the air flow; ethtool -m INTERFACE
+          shows what is plugged in
+mlx5_cmd_out_err: ACCESS_REG(0x805) op_mod(0x1) failed, status bad operation(0x2)
+  pattern access_reg\(0x805\) op_mod\(0x[0-9a-f]{1,4}\) failed, status bad operation
+  source  leptonai/gpud#1164
+  cause   Usually harmless: a monitoring program reads the counters of a port that the firmware reserves, such as that
+          of the ConnectX-7 for the NVLink switches of a DGX or HGX B200. The line begins with its PCI address.
+  fix     exclude that device from the program that reads it (gpud: --infiniband-exclude-devices; node_exporter 1.12
+          still reads excluded ones: --no-collector.infiniband); the port needs no repair
+mlx5_core: available PCIe bandwidth, limited by
+  pattern available pcie bandwidth, limited by
+  source  torvalds/linux (drivers/pci)
+  checks  rdma.ports gpu.pcie
+  cause   The card runs with fewer lanes or a slower generation than it can.
+  fix     put it into a slot with enough lanes, or reseat it; lspci -vv shows LnkSta and LnkCap
+UCX ERROR ibv_modify_qp(DCI, RTR) failed : Invalid argument / Failed to create UCP worker
+  pattern ucx error ibv_modify_qp\([a-z]{2,4}, ?rtr\) failed
+  also    failed to create ucp worker
+  source  openucx/ucx#8604
+  checks  rdma.ports nccl.gid
+  cause   UCX cannot set up its connections on this device: a transport that device or driver do not support (DC, SRQ),
+          or a GID index that does not fit.
+  fix     set UCX_IB_GID_INDEX to the index that gpuready nccl prints; if it still fails, UCX_TLS=rc,ud,sm,self leaves
+          out DC, and UCX_TLS=tcp,sm,self works without RDMA
+""")
