@@ -161,6 +161,19 @@ def test_a_code_does_not_say_the_same_thing_twice() -> None:
         assert not name or message.cause.lower().count(name) <= 1, code
 
 
+NVLS = "transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'"
+IMEX = "cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fabric handles without an IMEX channel"
+
+
+def test_a_number_never_outweighs_the_component_that_printed_it() -> None:
+    for name, number in codes.cuda_names().items():
+        for error in (str(number), f"{number} 'some text'", f"cudaError{name}", f"CUDA_ERROR_{name}"):
+            found = titles(f"node1:1:2 [0] transport/nvls.cc:254 NCCL WARN Cuda failure {error}")
+            assert found[0] == NVLS, (error, found)
+    assert titles("cuMemCreate failed: CUDA_ERROR_NOT_PERMITTED") == [IMEX]
+    assert titles("cuMemCreate(&handle, size, &prop, 0) returned 800") == [IMEX]
+
+
 GENERAL = (
     "RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",

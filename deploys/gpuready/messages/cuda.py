@@ -348,6 +348,51 @@ Minimum and Maximum cuda capability supported by this version of PyTorch is (8.0
           runs, such as 12.0 on 12.1.
   fix     nothing, if programs run; after 'no kernel image is available' install a build that lists the GPU in
           torch.cuda.get_arch_list()
+CUDA error: operation not permitted (error 800)
+  pattern cuda (?:error: |failure (?:800 )?')operation not permitted
+  also    failed to get device context 800
+  code    cuda 800
+  source  ollama/ollama#11373
+  checks  config.cgroups driver.charlinks libcuda.container
+  cause   If nvidia-smi in the container fails, too, the container lost its GPU: a systemctl daemon-reload on the host took
+          its rights. Otherwise CUDA does not allow this call here, such as one during a graph capture.
+  fix     recreate the container; gpuready apply makes the links in /dev/char that prevent the loss; else
+          CUDA_LAUNCH_BLOCKING=1 shows the call
+Unable to load any of {libcudnn_ops.so.9.1.0, ...} Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor
+  pattern unable to load any of \{libcudnn_
+  also    cannot load symbol cudnn
+  also    cudnn version incompatibility: pytorch was compiled against
+  source  QuentinFuxa/WhisperLiveKit#271
+  checks  wheels.works gpu.torch
+  cause   The program finds no cuDNN, or LD_LIBRARY_PATH selects another version than it was built for. cuDNN comes with
+          a package, not with the driver.
+  fix     install cuDNN of that version (such as nvidia-cudnn-cu12), and unset LD_LIBRARY_PATH; only a program without
+          PyTorch's wheels, such as CTranslate2, needs the directory of libcudnn_ops.so in it
+libc.so.6: version `GLIBC_2.32' not found (required by flash_attn_2_cuda...so)
+  pattern version 'glibc(?:xx)?_[0-9.]{3,7}' not found \(required by [^)]{0,200}(?:flash_attn|libnccl|libtorch|/torch/|vllm|triton|nvidia|cuda)
+  source  Dao-AILab/flash-attention#2225
+  checks  wheels.works
+  cause   This library was built on a newer distribution: it needs a newer glibc (or libstdc++) than this host or image
+          has. The driver is not the cause.
+  fix     use a newer image (Ubuntu 22.04 has glibc 2.35), an older release of the package, or build the package here
+flash_attn_2_cuda...so: undefined symbol: _ZN3c105ErrorC2... (built for another PyTorch)
+  pattern undefined symbol: _znk?(?:3c10|2at|5torch)
+  source  Dao-AILab/flash-attention#1832
+  checks  wheels.works
+  cause   This extension was built for another PyTorch than the installed one. The driver is not the cause.
+  fix     install its build for this PyTorch, CUDA, Python and C++ ABI (the wheel's name has all four), or build it here:
+          pip install --no-build-isolation --no-cache-dir PACKAGE
+RuntimeError: Failed to find C compiler. Please specify via CC environment variable (Triton)
+  pattern failed to find c compiler\. please
+  source  vllm-project/vllm#15329
+  cause   Triton compiles a small C file when it starts, also below torch.compile and vLLM, and there is no C compiler. The
+          driver is not the cause.
+  fix     install gcc in the image, or set CC to a compiler
+/tmp/tmps1rkq3y3/main.c:5:10: fatal error: Python.h: No such file or directory (Triton)
+  pattern /tmp/[a-z0-9_/]{3,40}/(?:main|cuda_utils|__triton_launcher)\.c:[0-9:]{2,9} fatal error: python\.h
+  source  sgl-project/sglang#1117
+  cause   Triton compiles a small C file when it starts, and the headers of this Python are not installed.
+  fix     install python3-dev, or pythonX.Y-dev for the Python that runs; the driver needs no change
 """,
     DEBUG=DEBUG,
 )

@@ -5,7 +5,7 @@ from gpuready.messages.entry import read
 
 MESSAGES = read(r"""
 transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'
-  pattern transport/nvls\.cc:[0-9]{1,5}(?: [a-z_]{1,40})? nccl warn cuda failure
+  pattern transport/nvls\.cc:[0-9]{1,5}(?: \(?[a-z0-9_]{1,60}\)?)? nccl warn cuda failure
   also    failed to bind nvlink sharp \(nvls\) multicast memory
   also    nvls\.cc:[0-9]{1,5} nccl warn [^:]{0,60}cuda (?:error|failure)
   source  NVIDIA/nccl#1788
@@ -24,4 +24,103 @@ cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fabric han
           (/dev/nvidia-caps-imex-channels/channel0), or the node is not part of a multi-node NVLink rack, such as NVL72.
   fix     on a rack: systemctl status nvidia-imex on all nodes of the domain, and give the container or user channel0;
           elsewhere turn the option off (MNNVL; NCCL_MNNVL_ENABLE=0, NCCL_CUMEM_ENABLE=0)
+cuMemSetAccess: CUDA_ERROR_INVALID_VALUE between two nodes (nvbandwidth)
+  pattern invalid argument in expression cumemsetaccess
+  also    cumemsetaccess: cuda_error_invalid_value
+  source  NVIDIA/nvbandwidth#44
+  checks  gpu.fabric
+  cause   One node cannot map GPU memory of the other, although IMEX runs. Usually they are not in one NVLink domain: only
+          racks such as NVL72 have NVLink between nodes.
+  fix     nvidia-smi -q shows ClusterUUID and CliqueId below Fabric; both must be the same on all nodes, and ClusterUUID
+          not zero; else test the network between the nodes (gpuready fabric)
+cuMemImportFromShareableHandle: invalid resource handle / nvidia-imex: Failed to get export ref for UUID
+  pattern cumemimportfromshareablehandle ?: invalid resource handle
+  also    failed to get export ref for uuid
+  also    failed to get new memory reference with rc
+  also    received import response from node id [0-9]{1,4} with failure status
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1417
+  checks  gpu.fabric driver.companions
+  cause   A rank cannot map GPU memory that a rank of another node shared by IMEX. Usually one of the two nvidia-imex was
+          restarted, hangs, or was not ready when the job started.
+  fix     nvidia-imex-ctl -N must show that all nodes are connected; then restart all ranks of the job, not only the
+          failed one; if nvidia-imex-ctl hangs, drain that node and reboot it
+nvidia-imex: Failed to allocate Imex session, NV_ERR_IN_USE
+  pattern failed to allocate imex session
+  source  NVIDIA/aicr#2520
+  cause   Two nvidia-imex run on this node, and the driver allows one: nvidia-imex.service of the host, and the daemon that
+          Kubernetes' DRA driver starts for a ComputeDomain.
+  fix     with ComputeDomains: systemctl disable --now nvidia-imex and systemctl mask nvidia-imex; or keep the host's
+          service, and let the DRA driver use it (its feature gate HostManagedIMEXDaemon)
+nvidia-imex: No matching network interface found for any IP addresses in the node configuration file
+  pattern no matching network interface found for any ip addresses in the node configuration
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#289
+  cause   The node list of nvidia-imex has no address of this node, so nvidia-imex does not start.
+  fix     write one address of each node of the rack into /etc/nvidia-imex/nodes_config.cfg, one a line and in the same
+          order on all nodes; compare it with ip -br addr; systemctl restart nvidia-imex
+DCGM_FR_IMEX_UNHEALTHY / DCGM health code 122
+  pattern dcgm_fr_imex_unhealthy
+  also    \bdcgm(?:healthcode| error code )122\b
+  source  NVIDIA/DCGM#308
+  checks  driver.companions
+  cause   DCGM says that the host's nvidia-imex is not healthy. This is a false alarm on nodes without NVLink to other
+          nodes, and where Kubernetes' DRA driver runs IMEX.
+  fix     there, ignore this code; else systemctl status nvidia-imex, and nvidia-imex-ctl -N shows which node is missing
+error asserting ComputeDomain Ready: current node not ready in ComputeDomain
+  pattern error asserting computedomain ready
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1162
+  checks  driver.companions gpu.fabric
+  cause   The pod waits for the IMEX daemon of its ComputeDomain on this node. Some seconds are normal. If it stays: the
+          host's own nvidia-imex runs, too, or the daemons of the nodes do not reach each other.
+  fix     systemctl is-active nvidia-imex on the node must say inactive; kubectl logs of the ComputeDomain's daemon pod
+          on that node, and pass its first ERROR to gpuready explain
+DRA driver compute-domain.nvidia.com is not registered
+  pattern dra driver (?:compute-domain|gpu)\.nvidia\.com is not registered
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#814
+  checks  driver.loaded
+  cause   The kubelet of this node knows no such driver: the pod of the DRA driver's kubelet plugin does not run here, or
+          does not find the NVIDIA driver.
+  fix     kubectl get pods -A -o wide shows the kubelet plugin of this node; read its log; for a driver that is installed
+          on the host, set nvidiaDriverRoot=/ in its Helm chart
+not all local fabric manager instances finished their configuration
+  pattern not all local fabric manager instances finished their configuration
+  source  pytorch/ci-infra#552
+  checks  driver.fabricmanager gpu.fabric
+  cause   The fabric manager waited 30 s for all GPUs to answer over NVLink. It started too early after the boot, for
+          example from cloud-init, or a GPU or a link is broken.
+  fix     systemctl restart nvidia-fabricmanager, and let only systemd start it (systemctl enable); if it fails again,
+          reset all GPUs or reboot, and look for an Xid or SXid in dmesg
+nvidia-persistenced: Could not Enable UVM Persistence mode because the NVLink fabric is not initialized
+  pattern could not enable uvm persistence mode
+  source  NVIDIA/nvrc#159
+  checks  gpu.fabric driver.fabricmanager driver.persistenced
+  cause   nvidia-persistenced found GPUs whose NVLink fabric is not ready. CUDA fails with error 802 there, until the
+          fabric manager has set up the links.
+  fix     systemctl restart nvidia-fabricmanager, then nvidia-persistenced; in a virtual machine, the host must activate
+          an NVLink partition of exactly its GPUs
+GPU 0's NvLink link 0 is currently down (DCGM) / Link 3: <inactive> (nvidia-smi nvlink -s)
+  pattern nvlink link [0-9]{1,2} is currently down
+  also    \blink [0-9]{1,2}: <inactive>
+  source  NVIDIA/NVSentinel#1481
+  checks  gpu.nvlink gpu.fabric gpu.xid
+  cause   This NVLink is not in use. On PCIe cards that is normal: without a bridge all links are down, and a bridge does
+          not use all of them. On SXM boards, a GPU or the board has a fault.
+  fix     compare with another node of this type; if only this one lacks the link, look for Xid 74, 136 or 144 to 150,
+          reset all GPUs or reboot, then have the board inspected
+Host engine connection invalid/disconnected (DCGM)
+  pattern host engine connection invalid/disconnected
+  also    error: unable to establish a connection to the specified host
+  source  aws/containers-roadmap#2555
+  checks  dcgm.config
+  cause   No host engine of DCGM (nv-hostengine) answers there: it does not run, has ended, or listens only on port 5555
+          of localhost, which a pod does not reach.
+  fix     systemctl enable --now nvidia-dcgm, and journalctl -u nvidia-dcgm if it ends; in a pod hostNetwork: true; for
+          dcgm-exporter set DCGM_REMOTE_HOSTENGINE_INFO=HOST:5555
+Error setting watches. Result: The third-party Profiling module returned an unrecoverable error (DCGM)
+  pattern third-party profiling module returned an unrecoverable error
+  source  NVIDIA/DCGM#151
+  checks  dcgm.config
+  cause   DCGM could not use the profiling counters of the GPU. Another program has them (a second host engine, Nsight),
+          or this one lacks the right: not root, or in a container without SYS_ADMIN.
+  fix     one nv-hostengine for each node, as root (in a container --cap-add SYS_ADMIN), which all programs ask;
+          dcgmi profile --pause while Nsight runs
 """)

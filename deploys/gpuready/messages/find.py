@@ -47,7 +47,10 @@ _SHOWN = {_HIDDEN + code: code for code in range(128)}
 
 @dataclass(frozen=True)
 class Found:
-    """A message in a text: from where to where in the normal form, and how much of the pattern is plain text."""
+    """A message in a text: from where to where in the normal form, and how much of the pattern is plain text.
+
+    A number or name of an error weighs nothing: the text of the component that printed it tells more.
+    """
 
     message: Message
     start: int
@@ -116,7 +119,7 @@ def _found(text: str) -> list[Found]:
     ]
     named = {item.code: item for item in TABLE if item.code}
     for code, start, end in codes.find(text):
-        seen.append(Found(named.get(code) or codes.message(code), start, end, end - start))
+        seen.append(Found(named.get(code) or codes.message(code), start, end, 0))
     return seen
 
 

@@ -73,6 +73,7 @@ NCCL INFO Failed to open libibverbs.so[.1]
   fix     install libibverbs1 and ibverbs-providers (rdma-core) in the image
 NCCL WARN NET/IB : Got completion with error 12, vendor err 129
   pattern got completion (?:from peer .{0,80})?with (?:error|status=?) ?12\b
+  also    got completion .{0,100}status=ibv_wc_retry_exc_err
   source  NVIDIA/nccl#902
   checks  rdma.ports fabric.ports fabric.write_bw nccl.gid
   cause   A transfer got no answer in time: the two ports cannot reach each other, packets are lost, or the other rank
@@ -81,6 +82,7 @@ NCCL WARN NET/IB : Got completion with error 12, vendor err 129
           helps only against congestion
 NCCL WARN NET/IB : Got completion with error 5
   pattern got completion (?:from peer .{0,80})?with (?:error|status=?) ?[0-9]{1,2}\b
+  also    got completion .{0,100}status=ibv_wc_
   source  NVIDIA/nccl#1664
   checks  rdma.ports fabric.ports gpu.xid
   cause   An RDMA transfer failed (5: flushed after an earlier error, 4: memory protection, 10, 11 and 13: the other
@@ -89,9 +91,12 @@ NCCL WARN NET/IB : Got completion with error 5
           INVENTORY
 NCCL WARN NET/IB : mlx5_0:1 Got async event : port error
   pattern got async (?:event|fatal event) ?: ?(?:port error|local catastrophic error|lid change|gid table change)
+  also    got non-fatal async event: (?:port error|lid change)
+  also    \bnet/ib ?: \S{3,40} (?:gid table changed|async fatal event: local catastrophic error)
   source  docs.nvidia.com/deeplearning/nccl/user-guide (troubleshooting)
   checks  rdma.ports fabric.ports
-  cause   The RDMA port went down or changed its address while the job ran.
+  cause   The RDMA port went down or changed its address while the job ran. After 'local catastrophic error', the NIC
+          itself failed.
   fix     check cable, transceiver and switch port; dmesg and rdma.ports of gpuready verify show its state
 NCCL WARN Bootstrap : no socket interface found
   pattern bootstrap ?: no socket interface found
@@ -363,11 +368,112 @@ NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
           an installation of DOCA-OFED; /sys/kernel/mm/memory_peers shows whether it is registered
 NCCL WARN NET/OFI Could not find any optimal provider (EFA)
   pattern net/ofi could(?: not|n't) find any optimal provider
+  also    provider efa output empty list
   source  NVIDIA/nccl#229
   cause   The plugin of AWS finds no EFA device: the instance has none, the container was started without it, or
           libfabric in the image is older than the driver. NCCL then uses TCP.
   fix     ls /dev/infiniband/uverbs* on the host; start the container with --device for each of them and --ulimit
           memlock=-1; fi_info -p efa must list a provider
+NCCL WARN NET/IB: Got CQE with error (devIndex=0, req=..., comm=..., wr_id=..., qp_num=...)
+  pattern \bnet/ib ?: .{0,40}got cqe with error
+  general
+  source  NVIDIA/nccl#2219
+  checks  rdma.ports fabric.ports gpu.xid
+  cause   An RDMA transfer failed. The next line, 'Got completion from peer', says why (status), and on which ports.
+  fix     pass that next line to gpuready explain
+NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP: local access violation work queue error
+  pattern async fatal event on (?:qp|cq)
+  also    communicator encountered a fatal error \(detected in
+  source  NVIDIA/nccl#1905
+  checks  rdma.gdr driver.peers rdma.ports gpu.xid
+  cause   The NIC refused a transfer and closed the connection, although the link is up. Usually GPU memory was registered
+          wrongly: the NIC's firmware, its driver, rdma-core and NCCL do not fit each other.
+  fix     update the NIC's firmware, DOCA-OFED and the image's rdma-core and NCCL; to find the part, try
+          NCCL_DMABUF_ENABLE=0, then NCCL_NET_GDR_LEVEL=LOC (no GPUDirect RDMA, slower)
+NCCL INFO dlvsym failed on mlx5dv_reg_dmabuf_mr - libmlx5.so: undefined symbol
+  pattern dlvsym failed on (?:mlx5dv|ibv)_
+  also    libmlx5\.so[0-9.]{0,12}: undefined symbol: mlx5dv_
+  source  sgl-project/sglang#23143
+  cause   rdma-core in the image is older than this NCCL knows. NCCL goes on without that function, usually without harm.
+          With status=IBV_WC_LOC_PROT_ERR(4) after it, the missing function is the cause.
+  fix     nothing while all transfers work; else put a newer rdma-core into the image: that of DOCA-OFED, or of a newer
+          distribution
+NCCL WARN Error: network gIB not found.
+  pattern nccl warn error: network \S{1,40} not found
+  source  AI-Hypercomputer/gpu-recipes#5
+  checks  nccl.config rdma.ports
+  cause   NCCL_NET names a network (IB, Socket, or that of a plugin such as gIB, FasTrak, AWS Libfabric) that NCCL does not
+          have: no such device, or the plugin libnccl-net.so was not loaded.
+  fix     a NET/Plugin line before it says why the plugin was not loaded: its directory is not in LD_LIBRARY_PATH, or the
+          image's glibc is too old; to go on without it, unset NCCL_NET
+NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -22, Error: Invalid argument
+  pattern net/ofi unable to register memory \(type = [0-9]\)
+  source  aws/aws-ofi-nccl#584
+  cause   The image's libfabric does not fit its NCCL: NCCL 2.19 and newer need the EFA installer 1.29 or newer.
+  fix     install a current EFA installer in the image; until then FI_EFA_SET_CUDA_SYNC_MEMOPS=0
+transport/shm.cc:590 NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'
+  pattern transport/shm\.cc:[0-9]{1,5}(?: \(?[a-z0-9_]{1,60}\)?)? nccl warn cuda failure (?:217 )?'peer access is not supported between these two devices
+  source  NVIDIA/nccl#1838
+  checks  gpu.p2p
+  cause   NCCL shares host memory between ranks with CUDA functions (cuMem), and CUDA refuses that on GPUs without peer
+          access, such as L4. The GPUs have no fault.
+  fix     NCCL_CUMEM_HOST_ENABLE=0 for all ranks: NCCL then uses /dev/shm
+transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'
+  pattern transport/p2p\.cc:[0-9]{1,5}(?: \(?[a-z0-9_]{1,60}\)?)? nccl warn cuda failure (?:101 )?'invalid device ordinal
+  source  NVIDIA/nccl#1948
+  cause   Two ranks of one node do not see each other's GPU, so NCCL cannot connect them directly: Slurm's
+          --gpus-per-task, or one container for each rank, gives each rank only its own GPU.
+  fix     give each rank all GPUs of the job on its node: --gpus-per-node with --gpu-bind=none, or one container for all
+          ranks; or NCCL_P2P_DISABLE=1, which is slower
+init.cc:426 NCCL WARN Cuda failure 'operation not supported'
+  pattern \binit\.cc:[0-9]{1,5}(?: \(?[a-z0-9_]{1,60}\)?)? nccl warn cuda failure (?:801 )?'operation not supported
+  source  NVIDIA/nccl#2101
+  cause   NCCL cannot create a memory pool on this GPU. Usually the GPU is virtual (vGPU), and the hypervisor does not
+          allow unified memory for it.
+  fix     allow it in the hypervisor (VMware: pciPassthruX.cfg.enable_uvm=1), or give the machine the whole GPU;
+          nvidia-smi -q shows the Virtualization Mode
+Error while attaching to shared memory segment /dev/shm/nccl-... (size 0)
+  pattern error while attaching to shared memory segment /dev/shm/nccl-[^(]{0,40}\(size 0\)
+  source  NVIDIA/nccl#2190
+  cause   /dev/shm is not full. The ranks chose different ways to share memory, because CUDA cannot use the memory of one
+          NUMA node: that NUMA node has no memory, or no CPUs.
+  fix     NCCL_CUMEM_HOST_ENABLE=0 for all ranks; numactl --hardware shows the NUMA node: fill its memory channels, or
+          change the NUMA setting in the BIOS (NPS)
+NCCL WARN CUDA some PFN functions not found in the library
+  pattern cuda some pfn functions not found in the library
+  general
+  source  vllm-project/vllm#18731
+  checks  image.compat libcuda.copies libcuda.container
+  cause   The driver's libcuda is older than the CUDA of this NCCL. NCCL goes on without newer functions, such as cuMem
+          and NVLS. This is rarely the cause of an error.
+  fix     upgrade the driver (gpuready compat says to which), or use an image of an older CUDA; look for another WARN
+ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ (lspci -vvv)
+  pattern \bacsctl: (?:0x[0-9a-f]{1,4} ?= ?)?srcvalid\+
+  source  NVIDIA/nccl#2079
+  checks  gpu.p2p
+  cause   PCIe ACS is on for this bridge. With ReqRedir+, data between two GPUs, or between GPU and NIC, goes through the
+          CPU and its IOMMU. NCCL is then slow, or hangs in its first collective.
+  fix     on bare metal switch ACS off in the BIOS, or until the next boot with setpci -s BRIDGE ECAP_ACS+6.w=0000; a
+          virtual machine needs ACS; until then NCCL_P2P_DISABLE=1 avoids the hang
+ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives
+  pattern watchdog got stuck for [0-9]{1,6} seconds without making progress
+  general
+  source  modelscope/ms-swift#6544
+  checks  gpu.xid nccl.torch
+  cause   A call to CUDA or NCCL in this process does not return: another rank ended or hangs, a GPU has a fault, or another
+          thread of the program holds Python's lock.
+  fix     look for an Xid in dmesg, and for the first error in the logs of all ranks; py-spy dump --pid PID shows where
+          a process waits; TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC changes the limit
+Exception (either an error or timeout) detected by watchdog at work: 4486 / Process group watchdog thread terminated with exception
+  pattern exception \(either an error or timeout\) detected by watchdog
+  also    process group watchdog thread terminated with exception
+  general
+  source  verl-project/verl#1158
+  checks  gpu.xid nccl.torch
+  cause   PyTorch's watchdog ends this process, because a collective failed or did not finish. The text after it, or an
+          earlier line, names the error.
+  fix     pass that text to gpuready explain; of all ranks, the one with the lowest 'last completed NCCL work' is stuck
+          or ended
 """,
     LAST_ERROR=_LAST_ERROR,
 )

@@ -112,4 +112,37 @@ UCX ERROR ibv_modify_qp(DCI, RTR) failed : Invalid argument / Failed to create U
           or a GID index that does not fit.
   fix     set UCX_IB_GID_INDEX to the index that gpuready nccl prints; if it still fails, UCX_TLS=rc,ud,sm,self leaves
           out DC, and UCX_TLS=tcp,sm,self works without RDMA
+Failed to modify QP 122273 to RTR / Unable to Connect the HCA's through the link (perftest, Mooncake)
+  pattern failed to modify qp(?: [0-9]{1,9})? to rtr
+  also    unable to connect the hca's through the link
+  source  linux-rdma/perftest#393
+  checks  nccl.gid rdma.ports fabric.ports
+  cause   The two RDMA ports could not be connected: a GID index that does not fit (link-local, RoCE v1, another network),
+          no route or neighbour for that address, or another MTU.
+  fix     use the GID index that gpuready nccl -i INVENTORY prints (perftest: -x INDEX, Mooncake: MC_GID_INDEX);
+          gpuready fabric -i INVENTORY tests each pair of ports
+cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)
+  pattern null value cannot allocate mlx5dv_devx_uar
+  also    init failed for transport: ibgda
+  source  sgl-project/sglang#12533
+  checks  rdma.gdr driver.peers
+  cause   NVSHMEM lets the GPU drive the NIC itself (IBGDA), and may not: the container is not privileged, the driver's
+          options for it are not set, or the NIC is no ConnectX (mlx5).
+  fix     on the node: options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="PeerMappingOverride=1;" in
+          /etc/modprobe.d, rebuild the initramfs, reboot; or load gdrdrv (GDRCopy); start the container with --privileged
+ibgda.cpp: NULL value Unable to create ah / create DCT share err (NVSHMEM)
+  pattern null value unable to create ah\b
+  also    create dct share err
+  source  NVIDIA/nvshmem#21
+  cause   A fault of NVSHMEM up to 3.4.5 on RoCE: it leaves a field of the address unset, and the NIC's driver refuses
+          the address. The node is not the cause.
+  fix     use a newer NVSHMEM, or an image that has one
+mlx5_core 0000:5d:00.0 ens1f0np0: TX timeout detected
+  pattern \bmlx5_core \S{3,16} .{0,40}tx timeout detected
+  source  NVIDIA/NVSentinel#1334
+  checks  rdma.ports
+  cause   The NIC did not send a packet in time: its firmware hangs, pause frames (PFC) block the port, or a CPU does not
+          serve the NIC. The port may still be shown as up.
+  fix     drain the node; look for soft lockup and other mlx5_core lines in dmesg; reboot, and update the NIC's firmware
+          and driver if it happens again
 """)
