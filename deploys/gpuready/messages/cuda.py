@@ -354,8 +354,8 @@ CUDA error: operation not permitted (error 800)
   code    cuda 800
   source  ollama/ollama#11373
   checks  config.cgroups driver.charlinks libcuda.container
-  cause   If nvidia-smi in the container fails, too, the container lost its GPU: a systemctl daemon-reload on the host took
-          its rights. Otherwise CUDA does not allow this call here, such as one during a graph capture.
+  cause   If nvidia-smi in the container fails, too, the container lost its GPU: a systemctl daemon-reload on the host
+          took its rights. Otherwise CUDA does not allow this call here, such as one during a graph capture.
   fix     recreate the container; gpuready apply makes the links in /dev/char that prevent the loss; else
           CUDA_LAUNCH_BLOCKING=1 shows the call
 Unable to load any of {libcudnn_ops.so.9.1.0, ...} Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor
@@ -380,19 +380,28 @@ flash_attn_2_cuda...so: undefined symbol: _ZN3c105ErrorC2... (built for another 
   source  Dao-AILab/flash-attention#1832
   checks  wheels.works
   cause   This extension was built for another PyTorch than the installed one. The driver is not the cause.
-  fix     install its build for this PyTorch, CUDA, Python and C++ ABI (the wheel's name has all four), or build it here:
-          pip install --no-build-isolation --no-cache-dir PACKAGE
+  fix     install its build for this PyTorch, CUDA, Python and C++ ABI (the wheel's name has all four), or build it
+          here: pip install --no-build-isolation --no-cache-dir PACKAGE
 RuntimeError: Failed to find C compiler. Please specify via CC environment variable (Triton)
   pattern failed to find c compiler\. please
   source  vllm-project/vllm#15329
-  cause   Triton compiles a small C file when it starts, also below torch.compile and vLLM, and there is no C compiler. The
-          driver is not the cause.
+  cause   Triton compiles a small C file when it starts, also below torch.compile and vLLM, and there is no C compiler.
+          The driver is not the cause.
   fix     install gcc in the image, or set CC to a compiler
 /tmp/tmps1rkq3y3/main.c:5:10: fatal error: Python.h: No such file or directory (Triton)
   pattern /tmp/[a-z0-9_/]{3,40}/(?:main|cuda_utils|__triton_launcher)\.c:[0-9:]{2,9} fatal error: python\.h
   source  sgl-project/sglang#1117
   cause   Triton compiles a small C file when it starts, and the headers of this Python are not installed.
   fix     install python3-dev, or pythonX.Y-dev for the Python that runs; the driver needs no change
+mapping of buffer object failed (error 205)
+  pattern \bmapping of buffer object failed
+  code    cuda 205
+  source  tinygrad/open-gpu-kernel-modules#16
+  checks  gpu.p2p gpu.pcie
+  cause   CUDA cannot map the memory of one GPU for another one: the PCIe window (BAR1) of a GPU is smaller than its
+          memory. Most often seen with drivers that are patched for peer-to-peer access between GeForce cards.
+  fix     switch Above 4G Decoding and Resizable BAR on in the BIOS; nvidia-smi -q -d MEMORY shows the size of BAR1;
+          else NCCL_P2P_DISABLE=1
 """,
     DEBUG=DEBUG,
 )

@@ -17,6 +17,7 @@ transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be perfor
 cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fabric handles without an IMEX channel
   pattern cumemcreate(?:\([^)]{0,120}\))? ?(?:failed|returned|error)?:? {0,2}(?:800|operation not permitted|cuda_error_not_permitted)
   also    cuda_error_not_permitted\] operation not permitted in expression cumemcreate
+  also    call to cumemcreate\([^)]{1,80}\) failed.{0,120}operation not permitted
   also    cumemcreate\(&handle, [^)]{1,80}\)[^a-z]{0,20}reason=operation not permitted
   source  NVIDIA/nvbandwidth#46
   checks  driver.companions gpu.fabric
@@ -29,8 +30,8 @@ cuMemSetAccess: CUDA_ERROR_INVALID_VALUE between two nodes (nvbandwidth)
   also    cumemsetaccess: cuda_error_invalid_value
   source  NVIDIA/nvbandwidth#44
   checks  gpu.fabric
-  cause   One node cannot map GPU memory of the other, although IMEX runs. Usually they are not in one NVLink domain: only
-          racks such as NVL72 have NVLink between nodes.
+  cause   One node cannot map GPU memory of the other, although IMEX runs. Usually they are not in one NVLink domain:
+          only racks such as NVL72 have NVLink between nodes.
   fix     nvidia-smi -q shows ClusterUUID and CliqueId below Fabric; both must be the same on all nodes, and ClusterUUID
           not zero; else test the network between the nodes (gpuready fabric)
 cuMemImportFromShareableHandle: invalid resource handle / nvidia-imex: Failed to get export ref for UUID
@@ -40,26 +41,27 @@ cuMemImportFromShareableHandle: invalid resource handle / nvidia-imex: Failed to
   also    received import response from node id [0-9]{1,4} with failure status
   source  kubernetes-sigs/dra-driver-nvidia-gpu#1417
   checks  gpu.fabric driver.companions
-  cause   A rank cannot map GPU memory that a rank of another node shared by IMEX. Usually one of the two nvidia-imex was
-          restarted, hangs, or was not ready when the job started.
+  cause   A rank cannot map GPU memory that a rank of another node shared by IMEX. Usually one of the two nvidia-imex
+          was restarted, hangs, or was not ready when the job started.
   fix     nvidia-imex-ctl -N must show that all nodes are connected; then restart all ranks of the job, not only the
           failed one; if nvidia-imex-ctl hangs, drain that node and reboot it
 nvidia-imex: Failed to allocate Imex session, NV_ERR_IN_USE
   pattern failed to allocate imex session
   source  NVIDIA/aicr#2520
-  cause   Two nvidia-imex run on this node, and the driver allows one: nvidia-imex.service of the host, and the daemon that
-          Kubernetes' DRA driver starts for a ComputeDomain.
+  cause   Two nvidia-imex run on this node, and the driver allows one: nvidia-imex.service of the host, and the daemon
+          that Kubernetes' DRA driver starts for a ComputeDomain.
   fix     with ComputeDomains: systemctl disable --now nvidia-imex and systemctl mask nvidia-imex; or keep the host's
           service, and let the DRA driver use it (its feature gate HostManagedIMEXDaemon)
 nvidia-imex: No matching network interface found for any IP addresses in the node configuration file
   pattern no matching network interface found for any ip addresses in the node configuration
   source  kubernetes-sigs/dra-driver-nvidia-gpu#289
   cause   The node list of nvidia-imex has no address of this node, so nvidia-imex does not start.
-  fix     write one address of each node of the rack into /etc/nvidia-imex/nodes_config.cfg, one a line and in the same
-          order on all nodes; compare it with ip -br addr; systemctl restart nvidia-imex
+  fix     write one address of each node of the rack into /etc/nvidia-imex/nodes_config.cfg, one a line, the same file
+          on all nodes; compare it with ip -br addr; systemctl restart nvidia-imex
 DCGM_FR_IMEX_UNHEALTHY / DCGM health code 122
   pattern dcgm_fr_imex_unhealthy
   also    \bdcgm(?:healthcode| error code )122\b
+  also    imex daemon status is -?[0-9]{1,3} \(not ready\)
   source  NVIDIA/DCGM#308
   checks  driver.companions
   cause   DCGM says that the host's nvidia-imex is not healthy. This is a false alarm on nodes without NVLink to other
@@ -77,10 +79,10 @@ DRA driver compute-domain.nvidia.com is not registered
   pattern dra driver (?:compute-domain|gpu)\.nvidia\.com is not registered
   source  kubernetes-sigs/dra-driver-nvidia-gpu#814
   checks  driver.loaded
-  cause   The kubelet of this node knows no such driver: the pod of the DRA driver's kubelet plugin does not run here, or
-          does not find the NVIDIA driver.
-  fix     kubectl get pods -A -o wide shows the kubelet plugin of this node; read its log; for a driver that is installed
-          on the host, set nvidiaDriverRoot=/ in its Helm chart
+  cause   The kubelet of this node knows no such driver: the pod of the DRA driver's kubelet plugin does not run here,
+          or does not find the NVIDIA driver.
+  fix     kubectl get pods -A -o wide shows the kubelet plugin of this node; read its log; for a driver that is
+          installed on the host, set nvidiaDriverRoot=/ in its Helm chart
 not all local fabric manager instances finished their configuration
   pattern not all local fabric manager instances finished their configuration
   source  pytorch/ci-infra#552
@@ -102,8 +104,8 @@ GPU 0's NvLink link 0 is currently down (DCGM) / Link 3: <inactive> (nvidia-smi 
   also    \blink [0-9]{1,2}: <inactive>
   source  NVIDIA/NVSentinel#1481
   checks  gpu.nvlink gpu.fabric gpu.xid
-  cause   This NVLink is not in use. On PCIe cards that is normal: without a bridge all links are down, and a bridge does
-          not use all of them. On SXM boards, a GPU or the board has a fault.
+  cause   This NVLink is not in use. On PCIe cards that is normal: without a bridge all links are down, and a bridge
+          does not use all of them. On SXM boards, a GPU or the board has a fault.
   fix     compare with another node of this type; if only this one lacks the link, look for Xid 74, 136 or 144 to 150,
           reset all GPUs or reboot, then have the board inspected
 Host engine connection invalid/disconnected (DCGM)
@@ -123,4 +125,20 @@ Error setting watches. Result: The third-party Profiling module returned an unre
           or this one lacks the right: not root, or in a container without SYS_ADMIN.
   fix     one nv-hostengine for each node, as root (in a container --cap-add SYS_ADMIN), which all programs ask;
           dcgmi profile --pause while Nsight runs
+CUDA driver error: invalid argument, in _SymmetricMemory.rendezvous (PyTorch, vLLM)
+  pattern _symmetricmemory\.rendezvous.{0,900}cuda driver error:
+  also    cuda driver error: .{0,40}\bin _symmetricmemory\.rendezvous
+  source  vllm-project/vllm#25937
+  checks  gpu.fabric driver.fabricmanager gpu.p2p
+  cause   PyTorch could not share GPU memory between the ranks of this node, or not set up multicast over the
+          NVSwitches. The fabric manager, or the rights of the container, are the usual causes; the model is not.
+  fix     nvidia-smi -q must show Fabric State: Completed; restart the fabric manager and reset all GPUs; vLLM works
+          without it: VLLM_ALLREDUCE_USE_SYMM_MEM=0
+nvidia-imex-ctl: Query Status returned error code: 14 - failed to connect to all addresses
+  pattern query status returned error code: [0-9]{1,3}
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#333
+  checks  driver.companions
+  cause   nvidia-imex-ctl got no answer from nvidia-imex: it does not run here, or its command service is off or listens
+          at another address (IMEX_CMD_ENABLED, IMEX_CMD_PORT and IMEX_CMD_BIND_INTERFACE_IP in its config.cfg).
+  fix     systemctl status nvidia-imex, and its log; nvidia-imex-ctl -q -i ADDRESS PORT asks another address
 """)

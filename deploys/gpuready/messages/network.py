@@ -35,6 +35,7 @@ ibv_reg_mr failed: Cannot allocate memory / Please set max locked memory (ulimit
   pattern ibv_(?:exp_)?(?:reg_(?:dmabuf_)?mr|create_(?:qp|srq|cq))[^:]{0,60} failed(?: with error|:) cannot allocate memory
   also    call to ibv_create_(?:qp|cq) failed
   also    please set max locked memory
+  also    failed to register memory 0x[0-9a-f]{4,16}: cannot allocate memory
   source  NVIDIA/nccl-tests#206
   checks  memlock.container memlock.login memlock.docker
   cause   RDMA locks its buffers and queues in memory, and the limit of locked memory (ulimit -l) is too low, often 8
@@ -74,6 +75,7 @@ NCCL INFO Failed to open libibverbs.so[.1]
 NCCL WARN NET/IB : Got completion with error 12, vendor err 129
   pattern got completion (?:from peer .{0,80})?with (?:error|status=?) ?12\b
   also    got completion .{0,100}status=ibv_wc_retry_exc_err
+  also    \bibv_wc_retry_exc_err
   source  NVIDIA/nccl#902
   checks  rdma.ports fabric.ports fabric.write_bw nccl.gid
   cause   A transfer got no answer in time: the two ports cannot reach each other, packets are lost, or the other rank
@@ -386,26 +388,26 @@ NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP: local access violation work
   also    communicator encountered a fatal error \(detected in
   source  NVIDIA/nccl#1905
   checks  rdma.gdr driver.peers rdma.ports gpu.xid
-  cause   The NIC refused a transfer and closed the connection, although the link is up. Usually GPU memory was registered
-          wrongly: the NIC's firmware, its driver, rdma-core and NCCL do not fit each other.
+  cause   The NIC refused a transfer and closed the connection, although the link is up. Usually GPU memory was
+          registered wrongly: the NIC's firmware, its driver, rdma-core and NCCL do not fit each other.
   fix     update the NIC's firmware, DOCA-OFED and the image's rdma-core and NCCL; to find the part, try
           NCCL_DMABUF_ENABLE=0, then NCCL_NET_GDR_LEVEL=LOC (no GPUDirect RDMA, slower)
 NCCL INFO dlvsym failed on mlx5dv_reg_dmabuf_mr - libmlx5.so: undefined symbol
   pattern dlvsym failed on (?:mlx5dv|ibv)_
   also    libmlx5\.so[0-9.]{0,12}: undefined symbol: mlx5dv_
   source  sgl-project/sglang#23143
-  cause   rdma-core in the image is older than this NCCL knows. NCCL goes on without that function, usually without harm.
-          With status=IBV_WC_LOC_PROT_ERR(4) after it, the missing function is the cause.
+  cause   rdma-core in the image is older than this NCCL knows. NCCL goes on without that function, usually without
+          harm. With status=IBV_WC_LOC_PROT_ERR(4) after it, the missing function is the cause.
   fix     nothing while all transfers work; else put a newer rdma-core into the image: that of DOCA-OFED, or of a newer
           distribution
 NCCL WARN Error: network gIB not found.
   pattern nccl warn error: network \S{1,40} not found
   source  AI-Hypercomputer/gpu-recipes#5
   checks  nccl.config rdma.ports
-  cause   NCCL_NET names a network (IB, Socket, or that of a plugin such as gIB, FasTrak, AWS Libfabric) that NCCL does not
-          have: no such device, or the plugin libnccl-net.so was not loaded.
-  fix     a NET/Plugin line before it says why the plugin was not loaded: its directory is not in LD_LIBRARY_PATH, or the
-          image's glibc is too old; to go on without it, unset NCCL_NET
+  cause   NCCL_NET names a network (IB, Socket, or that of a plugin such as gIB, FasTrak, AWS Libfabric) that NCCL does
+          not have: no such device, or the plugin libnccl-net.so was not loaded.
+  fix     a NET/Plugin line before it says why the plugin was not loaded: its directory is not in LD_LIBRARY_PATH, or
+          the image's glibc is too old; to go on without it, unset NCCL_NET
 NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -22, Error: Invalid argument
   pattern net/ofi unable to register memory \(type = [0-9]\)
   source  aws/aws-ofi-nccl#584
@@ -435,8 +437,8 @@ init.cc:426 NCCL WARN Cuda failure 'operation not supported'
 Error while attaching to shared memory segment /dev/shm/nccl-... (size 0)
   pattern error while attaching to shared memory segment /dev/shm/nccl-[^(]{0,40}\(size 0\)
   source  NVIDIA/nccl#2190
-  cause   /dev/shm is not full. The ranks chose different ways to share memory, because CUDA cannot use the memory of one
-          NUMA node: that NUMA node has no memory, or no CPUs.
+  cause   /dev/shm is not full. The ranks chose different ways to share memory, because CUDA cannot use the memory of
+          one NUMA node: that NUMA node has no memory, or no CPUs.
   fix     NCCL_CUMEM_HOST_ENABLE=0 for all ranks; numactl --hardware shows the NUMA node: fill its memory channels, or
           change the NUMA setting in the BIOS (NPS)
 NCCL WARN CUDA some PFN functions not found in the library
@@ -451,8 +453,8 @@ ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ (lspci -vvv)
   pattern \bacsctl: (?:0x[0-9a-f]{1,4} ?= ?)?srcvalid\+
   source  NVIDIA/nccl#2079
   checks  gpu.p2p
-  cause   PCIe ACS is on for this bridge. With ReqRedir+, data between two GPUs, or between GPU and NIC, goes through the
-          CPU and its IOMMU. NCCL is then slow, or hangs in its first collective.
+  cause   PCIe ACS is on for this bridge. With ReqRedir+, data between two GPUs, or between GPU and NIC, goes through
+          the CPU and its IOMMU. NCCL is then slow, or hangs in its first collective.
   fix     on bare metal switch ACS off in the BIOS, or until the next boot with setpci -s BRIDGE ECAP_ACS+6.w=0000; a
           virtual machine needs ACS; until then NCCL_P2P_DISABLE=1 avoids the hang
 ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives
@@ -460,13 +462,14 @@ ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in
   general
   source  modelscope/ms-swift#6544
   checks  gpu.xid nccl.torch
-  cause   A call to CUDA or NCCL in this process does not return: another rank ended or hangs, a GPU has a fault, or another
-          thread of the program holds Python's lock.
+  cause   A call to CUDA or NCCL in this process does not return: another rank ended or hangs, a GPU has a fault, or
+          another thread of the program holds Python's lock.
   fix     look for an Xid in dmesg, and for the first error in the logs of all ranks; py-spy dump --pid PID shows where
           a process waits; TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC changes the limit
 Exception (either an error or timeout) detected by watchdog at work: 4486 / Process group watchdog thread terminated with exception
   pattern exception \(either an error or timeout\) detected by watchdog
   also    process group watchdog thread terminated with exception
+  also    failure detected by watchdog at work sequence id
   general
   source  verl-project/verl#1158
   checks  gpu.xid nccl.torch

@@ -25,6 +25,7 @@ UCX WARN transport 'ib' is not available, please use one or more of
   fix     start the container with --device=/dev/infiniband; ibv_devices shows what is visible
 UCX ERROR ibv_reg_mr failed: Bad address
   pattern ibv_reg_mr\S{0,80} failed: bad address
+  also    failed to register memory 0x[0-9a-f]{4,16}: bad address
   source  openucx/ucx#8049
   checks  rdma.gdr
   cause   GPU memory was registered with the NIC, but GPUDirect RDMA does not work: no nvidia_peermem and no dma-buf.
@@ -117,8 +118,8 @@ Failed to modify QP 122273 to RTR / Unable to Connect the HCA's through the link
   also    unable to connect the hca's through the link
   source  linux-rdma/perftest#393
   checks  nccl.gid rdma.ports fabric.ports
-  cause   The two RDMA ports could not be connected: a GID index that does not fit (link-local, RoCE v1, another network),
-          no route or neighbour for that address, or another MTU.
+  cause   The two RDMA ports could not be connected: a GID index that does not fit (link-local, RoCE v1, another
+          network), no route or neighbour for that address, or another MTU.
   fix     use the GID index that gpuready nccl -i INVENTORY prints (perftest: -x INDEX, Mooncake: MC_GID_INDEX);
           gpuready fabric -i INVENTORY tests each pair of ports
 cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)
@@ -129,7 +130,8 @@ cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, Dee
   cause   NVSHMEM lets the GPU drive the NIC itself (IBGDA), and may not: the container is not privileged, the driver's
           options for it are not set, or the NIC is no ConnectX (mlx5).
   fix     on the node: options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="PeerMappingOverride=1;" in
-          /etc/modprobe.d, rebuild the initramfs, reboot; or load gdrdrv (GDRCopy); start the container with --privileged
+          /etc/modprobe.d, rebuild the initramfs, reboot; or load gdrdrv (GDRCopy); start the container with
+          --privileged
 ibgda.cpp: NULL value Unable to create ah / create DCT share err (NVSHMEM)
   pattern null value unable to create ah\b
   also    create dct share err
@@ -141,8 +143,8 @@ mlx5_core 0000:5d:00.0 ens1f0np0: TX timeout detected
   pattern \bmlx5_core \S{3,16} .{0,40}tx timeout detected
   source  NVIDIA/NVSentinel#1334
   checks  rdma.ports
-  cause   The NIC did not send a packet in time: its firmware hangs, pause frames (PFC) block the port, or a CPU does not
-          serve the NIC. The port may still be shown as up.
+  cause   The NIC did not send a packet in time: its firmware hangs, pause frames (PFC) block the port, or a CPU does
+          not serve the NIC. The port may still be shown as up.
   fix     drain the node; look for soft lockup and other mlx5_core lines in dmesg; reboot, and update the NIC's firmware
           and driver if it happens again
 """)
