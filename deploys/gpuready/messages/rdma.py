@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (a table: patterns stay whole)
 """Messages of UCX, NVSHMEM, perftest and other RDMA tools, and of the kernel's network drivers."""
 
 from gpuready.messages.entry import read
