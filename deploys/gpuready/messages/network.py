@@ -76,6 +76,7 @@ NCCL WARN NET/IB : Got completion with error 12, vendor err 129
   pattern got completion (?:from peer .{0,80})?with (?:error|status=?) ?12\b
   also    got completion .{0,100}status=ibv_wc_retry_exc_err
   also    \bibv_wc_retry_exc_err
+  also    transport retry count exceeded on \S{4,40} \(synd
   source  NVIDIA/nccl#902
   checks  rdma.ports fabric.ports fabric.write_bw nccl.gid
   cause   A transfer got no answer in time: the two ports cannot reach each other, packets are lost, or the other rank

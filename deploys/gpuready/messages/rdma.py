@@ -135,9 +135,9 @@ ibgda.cpp: NULL value Unable to create ah / create DCT share err (NVSHMEM)
   pattern null value unable to create ah\b
   also    create dct share err
   source  NVIDIA/nvshmem#21
-  cause   A fault of NVSHMEM up to 3.4.5 on RoCE: it leaves a field of the address unset, and the NIC's driver refuses
-          the address. The node is not the cause.
-  fix     use a newer NVSHMEM, or an image that has one
+  cause   A fault of NVSHMEM 3.4.5 and of some versions before it, mostly on RoCE: it leaves a field of the address
+          unset, and the NIC's driver refuses the address. The node is not the cause.
+  fix     use another NVSHMEM, newer than 3.4.5, or an image that has one
 mlx5_core 0000:5d:00.0 ens1f0np0: TX timeout detected
   pattern \bmlx5_core \S{3,16} .{0,40}tx timeout detected
   source  NVIDIA/NVSentinel#1334
