@@ -55,6 +55,8 @@ GPUS = {
     "NVIDIA B300 SXM6 AC": "B300",
     "NVIDIA GB300": "GB300",
     "NVIDIA GB10": "GB10",
+    "NVIDIA RTX 6000D": "6000D",
+    "NVIDIA Thor": "Thor",
 }
 _OFFICIAL = (
     "10.2.0",

@@ -255,6 +255,17 @@ def test_a_gpu_that_the_tables_lack_is_no_certain_answer() -> None:
     assert predict(replace(host, drives=host.driver), image).certain  # nvidia-smi lists it
 
 
+def test_a_jetson_is_never_certain_because_its_driver_is_jetpacks() -> None:
+    host, image = case("580.95.05", "NVIDIA Thor", "12.9")
+    found = predict(host, image)
+    assert (found.verdict, found.certain) == ("NATIVE", False)
+    assert "no machine code for Blackwell, compute capability 11.0 (the first is CUDA 13.0)" in found.notes[0]
+    assert found.notes[1].startswith("NVIDIA Thor has JetPack's driver")
+    found = predict(*case("580.95.05", "NVIDIA Thor", "13.2", "595.58.03", "hook", "1.20.0"))
+    assert (found.verdict, found.certain) == ("ERROR_804", False)
+    assert "unless JetPack's driver supports that on NVIDIA Thor" in found.reason
+
+
 def test_why_a_driver_does_not_drive_a_gpu_is_said() -> None:
     found = predict(*case("580.65.06", "Tesla K80", "11.4"))
     assert "has no support for Kepler GPUs (the last branch is 470): CUDA finds no device (Tesla K80)" in found.reason
@@ -360,7 +371,7 @@ def test_a_newer_driver_may_break_an_image_with_a_note() -> None:
 
 @given(hosts(), images())
 def test_an_unknown_gpu_and_a_consumer_one_never_work_by_forward_compatibility(host: Host, image: Image) -> None:
-    for name in ("Orin", "GeForce RTX 4090", ""):
+    for name in ("Orin", "NVIDIA Thor", "GeForce RTX 4090", ""):
         found = predict(replace(host, gpu=tables.gpu(name)), image)
         assert found.verdict != "FORWARD"
         if found.library is not None:

@@ -121,19 +121,22 @@ GPUS = {
     ("pro", "Maxwell", 580): ("Quadro K2200",),
     ("pro", "Kepler", 470): ("Quadro K4200",),
     ("pro", "Ampere", None): ("NVIDIA RTX A6000",),
-    ("pro", "Blackwell", None): ("NVIDIA RTX PRO 6000 Blackwell Server Edition",),
+    ("pro", "Blackwell", None): ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA RTX PRO 5000 Blackwell",
+                                 "NVIDIA RTX PRO 4500 Blackwell", "NVIDIA RTX 6000D"),
     ("pro", "Pascal", 580): ("Quadro P4000",),
     ("datacenter", "Volta", 580): ("Tesla V100-SXM2-32GB",),
     ("datacenter", "Pascal", 580): ("Tesla P100-PCIE-16GB",),
     ("datacenter", "Kepler", 470): ("Tesla K80",),
     ("datacenter", "Maxwell", 580): ("Tesla M60",),
     ("datacenter", "Turing", None): ("Tesla T4",),
-    ("datacenter", "Ampere", None): ("NVIDIA A100-SXM4-80GB", "NVIDIA A10G", "GRID A100X-20C"),
+    ("datacenter", "Ampere", None): ("NVIDIA A100-SXM4-80GB", "NVIDIA A10G", "NVIDIA A10M",
+                                     "GRID A100X-20C"),
     ("datacenter", "Hopper", None): ("NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA GH200 480GB"),
     ("datacenter", "Ada", None): ("NVIDIA L40S", "NVIDIA L4"),
     ("datacenter", "Blackwell", None): ("NVIDIA B200", "NVIDIA GB300"),
     ("unknown", "Blackwell", None): ("NVIDIA GB10",),
-    ("unknown", "", None): ("NVIDIA Thor", "NVIDIA VR200", "Orin", ""),
+    ("jetson", "Blackwell", None): ("NVIDIA Thor", "NVIDIA Thor (nvgpu)"),
+    ("unknown", "", None): ("NVIDIA VR200", "Orin", ""),
 }  # fmt: skip
 
 
@@ -146,11 +149,18 @@ def test_what_a_gpu_is(name: str, found: tuple[str, str, int | None]) -> None:
 def test_an_architecture_begins_with_a_driver_that_speaks_its_first_cuda() -> None:
     data = tables._load("gpus")
     made = {rule["name"] for rule in data["architectures"]}
-    for key in ("oldest_branch", "newest_branch", "oldest_toolkit", "newest_toolkit", "open_module"):
+    for key in ("oldest_branch", "newest_branch", "newest_toolkit", "open_module"):
         assert set(data[key]) <= made, key
-    assert set(data["oldest_toolkit"]) == set(data["oldest_branch"])
-    for name, first in data["oldest_toolkit"].items():
+    by_capability = set(data["oldest_toolkit"]) - set(data["oldest_branch"])
+    assert by_capability <= {rule["capability"] for rule in data["architectures"]}
+    for name in data["oldest_branch"]:
+        first = data["oldest_toolkit"][name]
         assert numbers(first) <= tables.newest_cuda(tables.driver_branches(name)[:1]), name
+
+
+def test_a_capability_may_need_a_newer_compiler_than_its_architecture() -> None:
+    assert tables.gpu("NVIDIA Thor").oldest_toolkit == (13, 0)
+    assert tables.gpu("NVIDIA B200").oldest_toolkit == (12, 8)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +208,19 @@ def test_a_first_driver_by_name_is_newer_than_the_first_branch(name: str, first:
     assert not gpu.oldest_driver or gpu.oldest_driver.driver[0] >= tables.driver_branches(gpu.architecture)[0]
 
 
+@pytest.mark.parametrize(
+    ("id", "place"),
+    [
+        (0x2901, "baseboard"), (0x2909, "baseboard"), (0x3182, "baseboard"), (0x2941, "rack"), (0x31C2, "rack"),
+        (0x2335, ""), (0x2342, ""), (0x2BB5, ""), (0x2E12, ""), (0x3041, ""),
+    ],
+)  # fmt: skip
+def test_where_the_switches_of_nvlink_5_are(id: int, place: str) -> None:
+    assert tables.device(id).nvlink5 == place
+
+
 def test_the_brand_goes_before_the_name() -> None:
+    assert tables.gpu("NVIDIA Thor", "NVIDIA").kind == "jetson", "but for a GPU with a driver of its own"
     assert tables.gpu("NVIDIA H200", "NVIDIA").brands == {"nvidia"}
     assert tables.gpu("Graphics Device", "GeForce RTX").kind == "consumer"
     assert tables.gpu("Graphics Device", "NVIDIA RTX").kind == "pro"

@@ -55,6 +55,9 @@ def predict(host: Host, image: Image) -> Prediction:
         return Prediction("NO_CODE", True, _dropped(host, image), notes=found.notes, table="gpus")
     if found.runs and (text := _no_code_yet(host, image)):
         found = replace(found, notes=(*found.notes, text))
+    if found.runs and host.gpu.kind == "jetson":
+        text = f"{host.gpu.name} has JetPack's driver, and the tables are those of the driver for PCIe GPUs"
+        found = replace(found, certain=False, notes=(*found.notes, text))
     if found.runs and _unheard_of(host):
         text = f"the tables do not know the GPU {host.gpu.name!r}: it may need a newer driver or CUDA"
         found = replace(found, certain=False, notes=(*found.notes, text))
@@ -91,7 +94,8 @@ def _no_code_yet(host: Host, image: Image) -> str:
     """Say if this CUDA has no machine code yet for this GPU. The driver's libcuda can still compile PTX for it."""
     gpu, first = host.gpu, host.gpu.oldest_toolkit
     if image.cuda[:2] < first:
-        lacks = f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture}"
+        capability = f", compute capability {gpu.capability}" if gpu.kind == "jetson" else ""
+        lacks = f"CUDA {dotted(image.cuda[:2])} has no machine code for {gpu.architecture}{capability}"
         return f"{lacks} (the first is CUDA {dotted(first)}): programs without PTX get error 209"
     return ""
 
@@ -246,8 +250,10 @@ def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
     if host.gpu.kind == "consumer":
         text = f"{what}, and {name} is a consumer GPU: CUDA error 804, forward compatibility on non supported HW"
         return Prediction("ERROR_804", True, text, library, table="gpus")
-    if host.gpu.kind == "unknown":
+    if host.gpu.kind in ("unknown", "jetson"):
         text = f"{what}, and {name or 'the GPU'} is unknown: CUDA error 804, unless it is a data-center GPU"
+        if host.gpu.kind == "jetson":
+            text = f"{what}: CUDA error 804, unless JetPack's driver supports that on {name}"
         return Prediction("ERROR_804", False, text, library, table="gpus")
     if lacks := _too_new(host, library):
         return Prediction("ERROR_804", False, f"{what}, and that libcuda has {lacks}", library, table="gpus")

@@ -106,6 +106,7 @@ def forward_branches(cuda: Version) -> tuple[frozenset[int], frozenset[int]]:
 
 # --- GPUs ---------------------------------------------------------------------------------------------------------
 
+#: What ``--gpu`` takes in place of a name.
 KINDS = ("consumer", "pro", "datacenter", "unknown")
 
 
@@ -124,7 +125,7 @@ def _oldest(row: dict[str, Any]) -> OldestDriver:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU model. ``kind`` is one of :data:`KINDS`; ``brands`` are the words that NVIDIA_REQUIRE_CUDA may use for it.
+    """A GPU model. ``kind`` is one of :data:`KINDS` or ``jetson``; ``brands`` are its words in NVIDIA_REQUIRE_CUDA.
 
     ``architecture`` and ``capability`` are empty if the name does not show them.
     """
@@ -150,7 +151,8 @@ class Gpu:
     @property
     def oldest_toolkit(self) -> Version:
         """The first CUDA with machine code for it; (0, 0) if unknown."""
-        return numbers(_load("gpus")["oldest_toolkit"].get(self.architecture, "0.0"))
+        rows = _load("gpus")["oldest_toolkit"]
+        return numbers(rows.get(self.capability) or rows.get(self.architecture, "0.0"))
 
     @property
     def newest_toolkit(self) -> int:
@@ -168,7 +170,7 @@ def gpu(name: str, brand: str = "") -> Gpu:
     rule = next((rule for rule in data["names"] if re.search(rule["match"], name, re.I)), None)
     if rule is not None:
         kind, brands = rule["kind"], frozenset(rule["brands"])
-    if brand.lower() in words:
+    if brand.lower() in words and kind != "jetson":
         kind, brands = words[brand.lower()]["kind"], frozenset({words[brand.lower()]["word"]})
     made: dict[str, str] = next((rule for rule in data["architectures"] if re.search(rule["match"], name, re.I)), {})
     return Gpu(name, kind, brands, made.get("name", ""), made.get("capability", ""))
@@ -185,12 +187,14 @@ def possible() -> tuple[tuple[str, Gpu], ...]:
 class Device:
     """A GPU by its PCI device id. ``model`` is what to call it; it and ``architecture`` are empty if unknown.
 
-    ``open_module``: whether it runs the open kernel module: ``only``, ``never``, or either (empty).
+    ``open_module``: whether it runs the open kernel module: ``only``, ``never``, or either (empty). ``nvlink5``: where
+    its NVLink 5 switches are, if it has some: ``baseboard`` or ``rack``.
     """
 
     architecture: str = ""
     model: str = ""
     open_module: str = ""
+    nvlink5: str = ""
     oldest_driver: OldestDriver | None = None
 
 
@@ -202,7 +206,8 @@ def device(id: int) -> Device:
         return Device()
     oldest = next((_oldest(each) for each in data["oldest_driver"] if id in each["devices"]), None)
     module = row.get("open_module", data["open_module"].get(row["name"], ""))
-    return Device(row["name"], row.get("model", row["name"]), module, oldest)
+    nvlink5 = next((place for place, ids in data["nvlink5"].items() if id in ids), "")
+    return Device(row["name"], row.get("model", row["name"]), module, nvlink5, oldest)
 
 
 def driver_branches(architecture: str) -> tuple[int, int]:
