@@ -17,7 +17,7 @@ SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for pat
 NUMBERS = {"limit"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
 LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
-LISTS |= {"gate"}
+LISTS |= {"gate", "modules"}
 FILES = {"puts": Put, "files": Putback, "drops": Drop}
 
 

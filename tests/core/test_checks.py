@@ -609,14 +609,14 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     judged_as = {j.check.id: j.verdict.status for j in wanted}
     # No switch, one GPU, a GPU that remaps rows: what does not concern it. The recording has no kernel log.
     gpu = ("nvlink", "nvlink_errors", "p2p", "python", "torch", "nvswitch", "fabric", "uniform", "retired")
-    driver = ("charlinks", "companions", "fabricmanager", "persistenced", "owner", "packages", "held", "config")
+    driver = ("charlinks", "companions", "fabricmanager", "imex", "persistenced", "owner", "packages", "held", "config")
     boot = ("nextboot", "nouveau", "secureboot", "initramfs")
     absent = {f"gpu.{name}" for name in gpu} | {f"driver.{name}" for name in (*driver, *boot)}
     absent |= {"gpu.xid", "gpu.sxid", "libcuda.container", "libcuda.container_triton"}
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert judged_as.pop("driver.floor") == "warn"  # the recorded driver is old
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 49
+    assert len(judged_as) == 50
 
 
 ONE_WRONG = [
@@ -778,7 +778,7 @@ def test_which_checks_are_skipped_without_a_gpu() -> None:
     assert skipped == {
         *("driver.loaded", "driver.match", "driver.floor", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
         *(id for id in IDS if id.startswith("gpu.")),
-        *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes")),
+        *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes", "imex")),
         *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "containerd.cdi", "crio.cdi"),
         *("image.compat", "rdma.gdr", "reconverge.last"),
     }

@@ -71,6 +71,36 @@ def switched(state: NodeState, unit: str = "active", version: str = f"{DRIVER}-1
     )
 
 
+B200, GB300 = "0x2901", "0x31c2"
+PARTS = ("nvidia-fabricmanager-580", "nvlsm")
+
+
+def board(
+    state: NodeState, id: str = B200, parts: tuple[str, ...] = PARTS, unit: str = "active", **fields: Any
+) -> NodeState:
+    """The same with eight GPUs of this PCI device id, and these packages; ``marks`` are as on a node that works."""
+    return state.model_copy(
+        update={
+            "driver": state.driver.model_copy(update={"pci": tuple(f"0000:{n}8:00.0 0x030200 {id}" for n in range(8))}),
+            "units": {"nvidia-fabricmanager.service": Unit(load="loaded", active=unit)} if unit else {},
+            "packages": {
+                name: Package(version="2025.10.14-1" if name == "nvlsm" else f"{DRIVER}-1", arch="amd64")
+                for name in parts
+            },
+            "systemd": True,
+            "marks": ("ib_umad",),
+            **fields,
+        }
+    )
+
+
+def rack(state: NodeState, imex: str = "active", enabled: str = "enabled", **fields: Any) -> NodeState:
+    """A node of a GB300 rack; ``imex`` is the state of its service, if that is installed."""
+    given = {"parts": ("nvidia-imex-580",) if imex else (), "marks": ()} | fields
+    units = {"nvidia-imex.service": Unit(load="loaded", active=imex, enabled=enabled)} if imex else {}
+    return board(state, GB300, **{**given, "units": units})
+
+
 def xid(number: int, rest: str = "pid=1, name=python3", bus: str = "PCI:0000:00:06") -> str:
     return f"NVRM: Xid ({bus}): {number}, {rest}"
 
@@ -214,6 +244,9 @@ SWITCHES: list[Row] = [
     skips("gpu.nvswitch", "no NVSwitch", h200()),
     passes("gpu.nvswitch", "1 on the PCI bus", switched(h200())),
     passes("gpu.nvswitch", "part of a fabric", said(*COMPLETE), {"hardware": {"nvswitch": True}}),
+    passes("gpu.nvswitch", "NVLink 5, on the board", board(h200())),
+    passes("gpu.nvswitch", "NVLink 5, in the switch trays", rack(smi(XML, driver={"smi": STUCK}))),
+    passes("gpu.nvswitch", "as the spec says", board(h200()), {"hardware": {"nvswitch": False}}),
     passes("gpu.nvswitch", "as the spec says", h200(), {"hardware": {"nvswitch": False}}),
     fails("gpu.nvswitch", "no NVSwitch", h200(), {"hardware": {"nvswitch": True}}),
     fails("gpu.nvswitch", "1 on the PCI bus", switched(h200()), {"hardware": {"nvswitch": False}}),
@@ -225,6 +258,21 @@ SWITCHES: list[Row] = [
     fails("driver.fabricmanager", "but the fabric manager is", switched(h200(), version=f"{DRIVER}1-1")),
     is_unknown("driver.fabricmanager", "no fabric manager package", switched(h200(), version="")),
     is_unknown("driver.fabricmanager", "no answer", switched(h200(), packages=STUCK)),
+    passes("driver.fabricmanager", DRIVER, board(said(*COMPLETE))),
+    passes("driver.fabricmanager", DRIVER, board(said(*IN_PROGRESS))),  # it only has to finish
+    passes("driver.fabricmanager", DRIVER, board(said(*COMPLETE), parts=PARTS[:1], marks=())),
+    fails("driver.fabricmanager", "NVLSM (package nvlsm) is not installed", board(said(*IN_PROGRESS), parts=PARTS[:1])),
+    fails("driver.fabricmanager", "work: the kernel module ib_umad is not", board(said(*IN_PROGRESS), marks=())),
+    fails("driver.fabricmanager", "and the kernel", board(said(*IN_PROGRESS), parts=PARTS[:1], marks=())),
+    fails("driver.fabricmanager", "no fabric manager package", board(said(*IN_PROGRESS), "0x3182", parts=())),
+    skips("driver.fabricmanager", "not a package of this node", board(said(*COMPLETE), "0x2909", parts=())),
+    skips(
+        "driver.fabricmanager", "no NVSwitch", board(said(*IN_PROGRESS), parts=()), {"hardware": {"nvswitch": False}}
+    ),
+    skips("driver.fabricmanager", "no NVSwitch", smi(XML, driver={"pci": (f"0000:18:00.0 0x030200 {B200}",)})),
+    is_unknown("driver.fabricmanager", "no answer", board(smi(XML, driver={"smi": STUCK}), parts=())),
+    skips("driver.fabricmanager", "switch trays of the rack", rack(said(*COMPLETE))),
+    skips("driver.fabricmanager", "switch trays of the rack", board(said(*COMPLETE), "0x2941", parts=())),
     skips("gpu.fabric", "no NVSwitch", h200()),
     passes("gpu.fabric", "is active", switched(h200())),
     passes("gpu.fabric", "complete for 1 GPU", switched(said(*COMPLETE))),
@@ -235,6 +283,29 @@ SWITCHES: list[Row] = [
     fails("gpu.fabric", "status is missing", said(("fabric/state", "Completed"), ("fabric/status", "N/A"))),
     warns("gpu.fabric", "is degraded", said(*COMPLETE, ("health/bandwidth", "Degraded"))),
     is_unknown("gpu.fabric", "no answer", switched(h200(), units=STUCK)),
+    passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE))),
+    passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE), unit="", parts=())),
+    passes("gpu.fabric", "complete for 1 GPU", rack(said(*COMPLETE))),
+    passes("gpu.fabric", "is active", board(h200())),
+    fails("gpu.fabric", "is failed", board(said(*IN_PROGRESS), unit="failed")),
+    fails("gpu.fabric", "not installed", board(said(*IN_PROGRESS), unit="")),
+    fails("gpu.fabric", "not installed", board(h200(), unit="")),
+    fails("gpu.fabric", "state is In Progress", board(said(*IN_PROGRESS))),
+    fails("gpu.fabric", "state is In Progress", rack(said(*IN_PROGRESS))),
+    skips("gpu.fabric", "no NVSwitch", rack(h200())),
+    skips("driver.imex", "not in a GB200 or GB300 rack", h200()),
+    skips("driver.imex", "not in a GB200 or GB300 rack", rack(h200(), imex="")),  # in no fabric
+    passes("driver.imex", "is active", rack(said(*COMPLETE))),
+    fails("driver.imex", "is failed", rack(said(*COMPLETE), imex="failed", enabled="disabled")),
+    fails("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive")),
+    warns("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive", enabled="disabled")),
+    warns("driver.imex", "IMEX is not installed", rack(said(*COMPLETE), imex="")),
+    skips("driver.imex", "is not enabled", rack(h200(), imex="inactive", enabled="disabled")),
+    skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="failed", marks=("dra_imex",))),
+    skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="", marks=("dra_imex",))),
+    warns("driver.imex", "starts its own IMEX", rack(said(*COMPLETE), marks=("dra_imex",))),
+    is_unknown("driver.imex", "no answer", rack(said(*COMPLETE), packages=STUCK)),
+    is_unknown("driver.imex", "no answer", rack(smi(XML, driver={"smi": STUCK}))),
 ]
 SETTINGS: list[Row] = [
     passes("gpu.pcie", "all PCIe lanes", h200()),

@@ -12,7 +12,7 @@ from gpuready.core.toml_document import TomlError, read
 from gpuready.core.versions import Version, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, stack_of
-from gpuready.cuda.tables import Gpu
+from gpuready.cuda.tables import Device, Gpu
 from gpuready.state.model import NodeState
 from gpuready.state.toolkit_config import COMPAT, CONFIG, MODE, Document, given
 
@@ -48,6 +48,21 @@ def gpus_of(state: NodeState) -> tuple[Gpu, ...]:
     blocks = smi.split("<gpu id=")[1:] if isinstance(smi, str) else []
     found = [tables.gpu(_cell(block, "product_name"), _cell(block, "product_brand")) for block in blocks]
     return tuple(dict.fromkeys(found)) or (tables.gpu(""),)
+
+
+def devices_of(state: NodeState) -> list[Device]:
+    """Return each GPU on the bus, by its PCI device id."""
+    ids = [line.split()[2] for line in state.driver.pci_gpus if len(line.split()) > 2]
+    return [tables.device(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)]
+
+
+def nvlink5(state: NodeState) -> str:
+    """Return where the NVLink 5 switches between the GPUs are, ``baseboard`` or ``rack``; empty if there are none.
+
+    A single GPU has none: it is passed through to a virtual machine, or built into a workstation.
+    """
+    places = [device.nvlink5 for device in devices_of(state)]
+    return next((place for place in ("baseboard", "rack") if places.count(place) > 1), "")
 
 
 def _cell(block: str, tag: str) -> str:

@@ -1,8 +1,12 @@
-"""Checks of NVSwitch and the fabric manager. Without it, GPUs behind an NVSwitch do not work (cuInit returns 802).
+"""Checks of NVSwitch and of what manages it. Without that, GPUs behind an NVSwitch do not work (cuInit returns 802).
 
-Switches up to Hopper are PCI devices of class 0680. Later ones are not PCI devices of the node: only the fabric state
-of the GPUs shows them. Sources: NVIDIA's Fabric Manager user guide (its version is exactly that of the driver);
-nvmlGpuFabricState_t in nvml.h.
+Up to Hopper, switches are PCI devices of class 0680, and the fabric manager manages them. On HGX B200 and B300 they are
+no PCI devices of the node: the fabric manager needs NVLSM and the module ib_umad. In GB200 and GB300 racks it runs on
+the switch trays, and the nodes run IMEX. A virtual machine may have such GPUs, but the fabric manager is outside of it:
+so the fabric state of the GPUs counts first.
+Sources: NVIDIA's Fabric Manager user guide (its version is exactly that of the driver) and IMEX guide;
+cuda/data/gpus.yaml for NVLink 5; nvmlGpuFabricState_t in nvml.h; NVIDIA/aicr#2520 (2026-09: one IMEX at a time) and
+kubernetes-sigs/dra-driver-nvidia-gpu#1236 (2026-07: the node's IMEX for the DRA driver).
 """
 
 import re
@@ -10,13 +14,18 @@ import re
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, gpu_count, passed, skip, unknown, warn
 from gpuready.core.component import NotComparable
+from gpuready.cuda.host import nvlink5
 from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import ROOTS, check, companions, listed, of_version
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 UNIT = "nvidia-fabricmanager.service"
+IMEX = "nvidia-imex.service"
 _PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:\w+)?")
+_NVLSM = re.compile(r"nvlsm(:\w+)?")
+_IMEX_PACKAGE = re.compile(r"nvidia-imex(-[0-9]+)?(:\w+)?")
+_WHERE = {"baseboard": "NVLink 5, on the board of the GPUs", "rack": "NVLink 5, in the switch trays of the rack"}
 _BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeout_recovery": "true"}
 
 
@@ -30,6 +39,17 @@ def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
         return []
 
 
+def _place(spec: NodeSpec, state: NodeState) -> str:
+    """Return where the NVLink 5 switches are, unless the spec says that there are none."""
+    return "" if spec.hardware.nvswitch is False else nvlink5(state)
+
+
+def _complete(state: NodeState) -> bool:
+    """Tell whether GPUs are part of a fabric, and each is ready."""
+    members = need.value(_in_a_fabric(state))
+    return bool(members) and not any(_why(gpu) for gpu in members)
+
+
 def switched(spec: NodeSpec, state: NodeState) -> bool:
     """Tell whether the GPUs are behind an NVSwitch, by the spec or by what the node shows."""
     members = _in_a_fabric(state)
@@ -40,12 +60,13 @@ def switched(spec: NodeSpec, state: NodeState) -> bool:
 
 def _present(spec: NodeSpec, state: NodeState) -> Verdict:
     want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, _in_a_fabric(state)
-    if want == "auto" and not switches and not members:
+    place = _place(spec, state)
+    if want == "auto" and not switches and not members and not place:
         return skip("no NVSwitch")
-    if not switches:
+    if not switches and not place:
         need.value(members)
-    seen = f"{len(switches)} on the PCI bus" if switches else "the GPUs are part of a fabric"
-    there = bool(switches or members)
+    seen = f"{len(switches)} on the PCI bus" if switches else _WHERE.get(place, "the GPUs are part of a fabric")
+    there = bool(switches or members or place)
     if want is True and not there:
         return fail("no NVSwitch: none on the PCI bus, and no GPU is part of a fabric")
     if want is False and there:
@@ -55,35 +76,64 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _version(spec: NodeSpec, state: NodeState) -> Verdict:
-    if not state.driver.pci_switches:
+    place = _place(spec, state)
+    if place == "rack":
+        return skip("the fabric manager runs on the switch trays of the rack")
+    if not state.driver.pci_switches and not place:
         return skip("no NVSwitch on the PCI bus")
     driver = state.driver.loaded
     found = companions(state, _PACKAGE)
+    complete = bool(place) and _complete(state)
+    if not found and complete:
+        return skip("the fabric is complete, and its fabric manager is not a package of this node")
+    if not found and place:
+        return fail("no fabric manager package is installed", _NVLINK5_FIX)
     if not found:
         return unknown("no fabric manager package is installed", "if it is installed another way: nv-fabricmanager -v")
-    if any(of_version(version, driver) for version in found.values()):
-        return passed(f"driver and fabric manager are {driver}")
-    installed = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
-    return fail(f"the driver is {driver}, but the fabric manager is {installed}")
+    if not any(of_version(version, driver) for version in found.values()):
+        installed = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+        return fail(f"the driver is {driver}, but the fabric manager is {installed}")
+    if place and not complete and (lacking := _lacking(state)):
+        return fail(f"the fabric manager cannot work: {' and '.join(lacking)}", _NVLINK5_FIX)
+    return passed(f"driver and fabric manager are {driver}")
+
+
+_NVLINK5_FIX = (
+    "driver: {policy: install} installs all of it; by hand: install nvlsm and the fabric manager of the driver's full "
+    "version, modprobe ib_umad and list it in /etc/modules-load.d, then systemctl restart nvidia-fabricmanager"
+)
+
+
+def _lacking(state: NodeState) -> list[str]:
+    """Return what an NVLink 5 board lacks beside the fabric manager."""
+    lacking = [] if companions(state, _NVLSM) else ["NVLSM (package nvlsm) is not installed"]
+    return lacking + ([] if "ib_umad" in state.marks else ["the kernel module ib_umad is not loaded"])
 
 
 def _state(spec: NodeSpec, state: NodeState) -> Verdict:
-    switches, members = state.driver.pci_switches, _in_a_fabric(state)
-    if not switches and not members:
+    switches, members, place = state.driver.pci_switches, _in_a_fabric(state), _place(spec, state)
+    if not switches and not members and place != "baseboard":
         return skip("no NVSwitch")
-    unit = need.value(state.units).get(UNIT) if switches else None
-    if switches and state.systemd and (unit is None or unit.active != "active"):
-        return fail(f"{UNIT} is {unit.active if unit else 'not installed'}")
+    managed = bool(switches) or (place == "baseboard" and not _complete(state))
+    unit = need.value(state.units).get(UNIT) if managed else None
+    if managed and state.systemd and (unit is None or unit.active != "active"):
+        return fail(f"{UNIT} is {unit.active if unit and unit.load != 'not-found' else 'not installed'}")
     gpus = need.value(members)
     wrong = [(gpu, why) for gpu in gpus if (why := _why(gpu))]
     if wrong:
         evidence = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
-        return fail(f"{len(wrong)} of {len(gpus)} GPUs: {wrong[0][1]}", evidence=evidence)
+        return fail(f"{len(wrong)} of {len(gpus)} GPUs: {wrong[0][1]}", _TRAYS if place == "rack" else "", evidence)
     degraded = [f"{gpu.bus}: {name} {value}" for gpu in gpus for name, value in gpu.fabric_health.items()
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
     if degraded:
         return warn(f"the fabric is degraded: {degraded[0]}", "drain the node, reset all GPUs", "; ".join(degraded[:8]))
     return passed(f"the fabric is complete for {gpu_count(len(gpus))}" if gpus else f"{UNIT} is active")
+
+
+_TRAYS = (
+    "look at the fabric manager on the switch trays of the rack (NVOS), at the cables, and at other nodes; then reset "
+    "all GPUs or reboot"
+)
 
 
 def _why(gpu: Gpu) -> str:
@@ -92,6 +142,27 @@ def _why(gpu: Gpu) -> str:
     return "" if gpu.fabric_status == "Success" else f"the fabric status is {gpu.fabric_status or 'missing'}"
 
 
+def _imex(spec: NodeSpec, state: NodeState) -> Verdict:
+    installed = companions(state, _IMEX_PACKAGE)
+    need.value(state.units)
+    unit = state.unit(IMEX)
+    rack = _place(spec, state) == "rack" and bool(need.value(_in_a_fabric(state)))
+    if not rack and not installed:
+        return skip("the GPUs are not in a GB200 or GB300 rack, and IMEX is not installed")
+    if "dra_imex" in state.marks:
+        if unit.active == "active":
+            return warn(f"{IMEX} is active, but Kubernetes' DRA driver on this node starts its own IMEX", _ONE_OWNER)
+        return skip("Kubernetes' DRA driver starts IMEX, for each compute domain")
+    if unit.active == "active":
+        return passed(f"{IMEX} is active")
+    if unit.active == "failed" or unit.enabled == "enabled":
+        return fail(f"{IMEX} is {unit.active}")
+    if not rack:
+        return skip(f"{IMEX} is not enabled, and the GPUs are not in a GB200 or GB300 rack")
+    return warn(f"{IMEX} is {unit.active}" if installed else "IMEX is not installed")
+
+
+_ONE_OWNER = "systemctl disable --now nvidia-imex, unless the DRA driver is set to use the node's IMEX"
 CHECKS = (
     check(
         "gpu.nvswitch",
@@ -102,19 +173,32 @@ CHECKS = (
     ),
     check(
         "driver.fabricmanager",
-        "The fabric manager must have exactly the driver's version. Another version stops at its start, and CUDA "
-        "returns error 802 (system not yet initialized).",
-        "nv-fabricmanager --version; cat /proc/driver/nvidia/version; journalctl -u nvidia-fabricmanager",
+        "The fabric manager must have exactly the driver's version. On HGX B200 and B300, it also needs NVLSM (NVLink "
+        "Subnet Manager) and the kernel module ib_umad. Otherwise it stops at its start, and CUDA returns error 802 "
+        "(system not yet initialized).",
+        "nv-fabricmanager --version; cat /proc/driver/nvidia/version; journalctl -u nvidia-fabricmanager; lsmod"
+        " | grep ib_umad",
         "install the fabric manager of the driver's full version, then systemctl restart nvidia-fabricmanager",
         _version,
         after=("driver.loaded",),
     ),
     check(
         "gpu.fabric",
-        "GPUs behind an NVSwitch wait for the fabric manager. Until it has trained the links, CUDA returns error 802.",
+        "GPUs behind an NVSwitch wait for the fabric manager, which in GB200 and GB300 racks runs on the switch trays. "
+        "Until it has trained the links, CUDA returns error 802.",
         "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric",
         "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
         _state,
         after=(*ROOTS, "driver.fabricmanager"),
+    ),
+    check(
+        "driver.imex",
+        "IMEX lets the nodes of a GB200 or GB300 rack map each other's GPU memory. Without it, NCCL does not use "
+        "NVLink between nodes, and cuMemCreate fails with error 800 (operation not permitted).",
+        "systemctl status nvidia-imex; nvidia-imex-ctl -N; ls /dev/nvidia-caps-imex-channels",
+        "list the nodes of the rack in /etc/nvidia-imex/nodes_config.cfg, then systemctl enable --now nvidia-imex on "
+        "each; ignore it if each job starts IMEX (Slurm's prolog)",
+        _imex,
+        after=("driver.loaded", "driver.companions"),
     ),
 )

@@ -31,9 +31,11 @@ Error 802: system not yet initialized
   source  pytorch/pytorch#35710
   checks  driver.fabricmanager gpu.fabric gpu.nvswitch
   cause   The GPUs wait for the fabric manager: it does not run, has another version than the driver, or has not trained
-          the links.
-  fix     install nvidia-fabricmanager of exactly the driver's version, systemctl restart nvidia-fabricmanager;
-          nvidia-smi -q shows Fabric State: Completed; else reset all GPUs or reboot
+          the links. On HGX B200 and B300 it also needs NVLSM and the kernel module ib_umad. In GB200 and GB300 racks it
+          runs on the switch trays.
+  fix     install nvidia-fabricmanager of exactly the driver's version (B200, B300: also nvlsm, and modprobe ib_umad),
+          systemctl restart nvidia-fabricmanager; in a rack, look at the switch trays; nvidia-smi -q shows Fabric State:
+          Completed; else reset all GPUs or reboot
 CUDA driver version is insufficient for CUDA runtime version (error 35)
   pattern cuda driver version is insufficient for cuda runtime version
   also    nvidia driver on your system is too old

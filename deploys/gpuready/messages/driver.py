@@ -312,8 +312,9 @@ Kernel module "ib_umad" has not been loaded, fabric manager cannot be started
   checks  driver.fabricmanager gpu.fabric
   cause   HGX B200 and B300 control their NVSwitches over InfiniBand management ports. The kernel modules ib_umad and
           mlx5_ib are not loaded, so NVLSM and the fabric manager cannot start, and CUDA fails with error 802.
-  fix     modprobe ib_umad mlx5_ib and write both names to /etc/modules-load.d/nvidia-fabricmanager.conf (Ubuntu: they
-          are in linux-modules-extra); install nvlsm; systemctl restart nvidia-fabricmanager
+  fix     modprobe -a mlx5_ib ib_umad and write both names to /etc/modules-load.d/nvidia-fabricmanager.conf (Ubuntu: they
+          are in linux-modules-extra); install nvlsm; systemctl restart nvidia-fabricmanager; driver: {policy: install}
+          does all of it
 Failed to display compute instances: Insufficient Permissions (nvidia-smi mig)
   pattern failed to display (?:compute|gpu) instances?(?: profiles)?: insufficient permissions
   source  Project-HAMi/HAMi#1044

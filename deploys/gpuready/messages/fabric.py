@@ -20,7 +20,7 @@ cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fabric han
   also    call to cumemcreate\([^)]{1,80}\) failed.{0,120}operation not permitted
   also    cumemcreate\(&handle, [^)]{1,80}\)[^a-z]{0,20}reason=operation not permitted
   source  NVIDIA/nvbandwidth#46
-  checks  driver.companions gpu.fabric
+  checks  driver.imex driver.companions gpu.fabric
   cause   The program asks for memory that other nodes can map (fabric handles). This user has no IMEX channel
           (/dev/nvidia-caps-imex-channels/channel0), or the node is not part of a multi-node NVLink rack, such as NVL72.
   fix     on a rack: systemctl status nvidia-imex on all nodes of the domain, and give the container or user channel0;
@@ -40,7 +40,7 @@ cuMemImportFromShareableHandle: invalid resource handle / nvidia-imex: Failed to
   also    failed to get new memory reference with rc
   also    received import response from node id [0-9]{1,4} with failure status
   source  kubernetes-sigs/dra-driver-nvidia-gpu#1417
-  checks  gpu.fabric driver.companions
+  checks  driver.imex gpu.fabric driver.companions
   cause   A rank cannot map GPU memory that a rank of another node shared by IMEX. Usually one of the two nvidia-imex
           was restarted, hangs, or was not ready when the job started.
   fix     nvidia-imex-ctl -N must show that all nodes are connected; then restart all ranks of the job, not only the
@@ -48,6 +48,7 @@ cuMemImportFromShareableHandle: invalid resource handle / nvidia-imex: Failed to
 nvidia-imex: Failed to allocate Imex session, NV_ERR_IN_USE
   pattern failed to allocate imex session
   source  NVIDIA/aicr#2520
+  checks  driver.imex
   cause   Two nvidia-imex run on this node, and the driver allows one: nvidia-imex.service of the host, and the daemon
           that Kubernetes' DRA driver starts for a ComputeDomain.
   fix     with ComputeDomains: systemctl disable --now nvidia-imex and systemctl mask nvidia-imex; or keep the host's
@@ -55,6 +56,7 @@ nvidia-imex: Failed to allocate Imex session, NV_ERR_IN_USE
 nvidia-imex: No matching network interface found for any IP addresses in the node configuration file
   pattern no matching network interface found for any ip addresses in the node configuration
   source  kubernetes-sigs/dra-driver-nvidia-gpu#289
+  checks  driver.imex
   cause   The node list of nvidia-imex has no address of this node, so nvidia-imex does not start.
   fix     write one address of each node of the rack into /etc/nvidia-imex/nodes_config.cfg, one a line, the same file
           on all nodes; compare it with ip -br addr; systemctl restart nvidia-imex
@@ -63,14 +65,14 @@ DCGM_FR_IMEX_UNHEALTHY / DCGM health code 122
   also    \bdcgm(?:healthcode| error code )122\b
   also    imex daemon status is -?[0-9]{1,3} \(not ready\)
   source  NVIDIA/DCGM#308
-  checks  driver.companions
+  checks  driver.imex driver.companions
   cause   DCGM says that the host's nvidia-imex is not healthy. This is a false alarm on nodes without NVLink to other
           nodes, and where Kubernetes' DRA driver runs IMEX.
   fix     there, ignore this code; else systemctl status nvidia-imex, and nvidia-imex-ctl -N shows which node is missing
 error asserting ComputeDomain Ready: current node not ready in ComputeDomain
   pattern error asserting computedomain ready
   source  kubernetes-sigs/dra-driver-nvidia-gpu#1162
-  checks  driver.companions gpu.fabric
+  checks  driver.imex driver.companions gpu.fabric
   cause   The pod waits for the IMEX daemon of its ComputeDomain on this node. Some seconds are normal. If it stays: the
           host's own nvidia-imex runs, too, or the daemons of the nodes do not reach each other.
   fix     systemctl is-active nvidia-imex on the node must say inactive; kubectl logs of the ComputeDomain's daemon pod
@@ -137,7 +139,7 @@ CUDA driver error: invalid argument, in _SymmetricMemory.rendezvous (PyTorch, vL
 nvidia-imex-ctl: Query Status returned error code: 14 - failed to connect to all addresses
   pattern query status returned error code: [0-9]{1,3}
   source  kubernetes-sigs/dra-driver-nvidia-gpu#333
-  checks  driver.companions
+  checks  driver.imex driver.companions
   cause   nvidia-imex-ctl got no answer from nvidia-imex: it does not run here, or its command service is off or listens
           at another address (IMEX_CMD_ENABLED, IMEX_CMD_PORT and IMEX_CMD_BIND_INTERFACE_IP in its config.cfg).
   fix     systemctl status nvidia-imex, and its log; nvidia-imex-ctl -q -i ADDRESS PORT asks another address

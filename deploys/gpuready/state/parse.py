@@ -55,7 +55,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         cloud_init="none" if "cloud_init" not in one else "done" if "cloud_init_done" in one else "running",
         reboot_required="reboot_required" in one,
         have=tuple(values.get("have", [])),
-        marks=tuple(sorted(set(one) & (MARKS | RDMA_MARKS))),
+        marks=tuple(sorted(set(one) & (MARKS | RDMA_MARKS | NVLINK_MARKS))),
         memlock=one.get("memlock", ""),
         capabilities="".join(re.findall(r"^[0-9a-f]+$", one.get("capabilities", ""))),
         files=files,
@@ -102,6 +102,8 @@ MARKS = {
 RDMA_MARKS = {
     "ib_core_loaded", "ib_core_builtin", "irdma_roce_ena", "rdma_cni", "rdma_shared_plugin", "dranet", "efa", "peermem",
 }  # fmt: skip
+#: Marks of NVLink 5: ib_umad is loaded, and Kubernetes' DRA driver starts IMEX.
+NVLINK_MARKS = {"ib_umad", "dra_imex"}
 
 
 def _output_of(found: str | Unknown | None) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, Load, Simulate
+from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, InstallPackages, Load, Simulate
 from gpuready.components.repository.component import SOURCE, Repository
 from gpuready.core import ledger
 from gpuready.core.compare import compare
@@ -160,6 +160,44 @@ def test_apt_does_only_what_was_checked_after_any_wait(installs: str, said: str,
     done = sh(stubs + part)
     assert (done.returncode, said in done.stderr) == (1 if said else 0, True), done.stderr
     assert len((tmp_path / "log").read_text().splitlines()) == log
+
+
+BOARD = {"driver": {"pci": [f"0000:{n}8:00.0 0x030200 0x2901" for n in range(8)]}}
+SUBNET = " nvidia-fabricmanager | {} | x\n nvlsm | 2025.10.14-1 | x\n".format("580.95.05-1")
+BLACKWELL = MADISON.replace("550.163.01-2", "580.95.05-1") + SUBNET
+
+
+def on_a_board(**state: Any) -> InstallPackages:
+    """What is installed on an HGX B200."""
+    spec, node = node_of("driver", {"driver": {"policy": "install", "version": "580.95.05"}}, FRESH | BOARD | state)
+    going = Driver().converge(compare(Driver(), spec, node).diff, spec, node)
+    next(going)
+    going.send(Reply(0, BLACKWELL))
+    step = going.send(Reply(0, ""))
+    assert isinstance(step.args, InstallPackages)
+    return step.args
+
+
+def test_a_board_of_nvlink_5_gets_nvlsm_and_loads_its_module_now_and_at_boot() -> None:
+    args = on_a_board()
+    assert args.pins[-2:] == ("nvidia-fabricmanager=580.95.05-1", "nvlsm")
+    assert (args.fabric_manager, args.modules) == (True, ("mlx5_ib", "ib_umad"))
+    (umad,) = (put for put in args.puts if put.path == "/etc/modules-load.d/gpuready-ib_umad.conf")
+    assert umad.content.decode().splitlines()[1:] == ["mlx5_ib", "ib_umad"]
+    script = args.render()
+    load, start = script.index('modprobe "$m"'), script.index("systemctl enable nvidia-fabricmanager")
+    assert script.index("until install") < load < start
+
+
+@pytest.mark.parametrize(("lacks", "code"), [("ib_umad", 1), ("mlx5_ib", 1), ("", 0)])
+def test_a_kernel_without_the_module_is_found_before_anything_changes(lacks: str, code: int) -> None:
+    script = on_a_board().render()
+    part = script[script.rindex("for k in", 0, script.index("modinfo -k")) : script.index("\nfirst_boot\n")]
+    stubs = f'die() {{ echo "$*" >&2; exit 1; }}\nmodinfo() {{ [ "$3" != "{lacks}" ]; }}\n'
+    done = sh(stubs + part)
+    assert done.returncode == code, done.stderr
+    assert (f"{KERNEL} has no module {lacks}" in done.stderr) is bool(lacks)
+    assert ("nothing was changed" in done.stderr) is bool(lacks)
 
 
 def test_the_fabric_manager_is_enabled_also_where_no_module_is_reloaded() -> None:

@@ -12,6 +12,7 @@ from gpuready.gpu.facts.boots import Module
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import OS, Driver, NodeState, Package
 from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages
+from tests.verdicts import root_files
 
 KERNEL = "6.8.0-90-generic"
 DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
@@ -106,6 +107,16 @@ def test_madison_is_read() -> None:
             there("610.43.02-1ubuntu1", *NEWEST, *SWITCHES) | HEADERS,
             [*at("610.43.02-1ubuntu1", *NEWEST), *HEADERS, *at("610.43.02-1ubuntu1", *SWITCHES)],
         ),
+        (
+            # HGX B200 on Ubuntu 26.04: NVLSM has a version of its own.
+            ubuntu(version="595.91.07", fabric_manager=True, nvlsm=True, release="26.04"),
+            there("595.91.07-1ubuntu1", *NEWEST, *SWITCHES) | {"nvlsm": ["2025.10.14-1", "2025.06.5-1"]} | HEADERS,
+            [*at("595.91.07-1ubuntu1", *NEWEST), *HEADERS, *at("595.91.07-1ubuntu1", *SWITCHES), "nvlsm"],
+        ),
+        (
+            ubuntu(imex=True), NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]},
+            [*at("580.95.05-0ubuntu1", *NVIDIAS), *HEADERS, "nvidia-imex-580=580.95.05-1"],
+        ),
     ],
 )  # fmt: skip
 def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[str]) -> None:
@@ -128,6 +139,8 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
             there(CURRENT, *DEBIANS, "libnvidia-nscq") | there("580.1.1-1", "nvidia-fabricmanager"),
             "no fabric manager 550.163.01",
         ),
+        (ubuntu(nvlsm=True), NVIDIAS | HEADERS, "no NVLink Subnet Manager (nvlsm)"),
+        (ubuntu(imex=True), NVIDIAS | HEADERS | there("580.105.08-1", "nvidia-imex-580"), "no IMEX 580.95.05"),
     ],
 )  # fmt: skip
 def test_what_is_not_available(wanted: Wanted, has: dict[str, list[str]], part: str) -> None:
@@ -330,6 +343,57 @@ def test_the_fabric_manager_comes_where_a_switch_or_an_older_one_is() -> None:
         assert driverinstall.wanted(install(), state).fabric_manager
         assert "driver.fabric-manager" not in driverinstall.expected(install(fabric_manager="absent"), state)
     assert "driver.fabric-manager" not in driverinstall.expected(install(), bare(H200))
+
+
+SUBNET = packages("nvlsm", version="2025.10.14-1", maker=NVIDIA)
+LOADED_AT_BOOT = root_files({"/usr/lib/modules-load.d/x.conf": "# for NVLink\nib_umad\n"})
+
+
+@pytest.mark.parametrize(
+    ("ids", "keys"),
+    [
+        (["0x2901"] * 8, {"fabric-manager", "nvlsm", "ib_umad"}),
+        (["0x2909"] * 8, {"fabric-manager", "nvlsm", "ib_umad"}),
+        (["0x3182"] * 8, {"fabric-manager", "nvlsm", "ib_umad"}),
+        (["0x2941"] * 4, {"imex"}),
+        (["0x31c2"] * 4, {"imex"}),
+        (["0x2901"], set()),  # in a virtual machine
+        (["0x31c2"], set()),  # DGX Station
+        (["0x2bb5"] * 8, set()),  # RTX PRO 6000
+    ],
+)
+def test_what_nvlink_5_needs_is_known_by_the_device_ids(ids: list[str], keys: set[str]) -> None:
+    state = bare(*(f"0000:{n}8:00.0 0x030200 {id}" for n, id in enumerate(ids)), os="ubuntu")
+    spec = install("580.105.08")
+    fabric = {f"driver.{name}" for name in ("fabric-manager", "nvlsm", "ib_umad", "imex")}
+    assert fabric & set(driverinstall.expected(spec, state)) == {f"driver.{key}" for key in keys}
+    wanted = driverinstall.wanted(spec, state)
+    assert (wanted.fabric_manager, wanted.nvlsm) == ("fabric-manager" in keys, "nvlsm" in keys)
+    assert wanted.imex is ("imex" in keys)
+    assert bool(driverinstall.umad(spec, state)) is bool(driverinstall.modules(spec, state)) is ("ib_umad" in keys)
+    for none in ({"driver": {"fabric_manager": "absent"}}, {"hardware": {"nvswitch": False}}):
+        given = spec.model_dump(exclude_unset=True)
+        other = NodeSpec.model_validate(given | none | {"driver": given["driver"] | none.get("driver", {})})
+        assert not fabric & set(driverinstall.expected(other, state))
+        assert driverinstall.umad(other, state) is None
+
+
+def test_a_rack_gets_no_fabric_manager_even_if_an_older_one_is_installed() -> None:
+    of = packages("libcuda1", "nvidia-fabricmanager-570", version="570.1.1-1", maker=NVIDIA)
+    state = bare(*[B200.replace("0x2901", "0x2941")] * 4, of=of, os="ubuntu")
+    assert not driverinstall.wanted(install(), state).fabric_manager
+    assert "nvidia-fabricmanager-570" in driverinstall.wanted(install(), state).installed, "it moves with the driver"
+
+
+def test_what_a_board_of_nvlink_5_has_stays_as_it_is() -> None:
+    state = bare(*[B200] * 8, of=SUBNET, os="ubuntu", files=LOADED_AT_BOOT)
+    found = driverinstall.actual(state)
+    assert (found["driver.nvlsm"], found["driver.ib_umad"]) == ("installed", "loaded at boot")
+    assert not driverinstall.wanted(install(), state).nvlsm, "apt is not asked for it: its version is its own"
+    assert driverinstall.umad(install(), state) is None, "somebody else loads it"
+    assert driverinstall.modules(install(), state), "but not yet, perhaps"
+    for text in ("#ib_umad\n", "ib_umad_x\n", ""):
+        assert driverinstall.umad(install(), bare(*[B200] * 8, files=root_files({"/etc/modules-load.d/x.conf": text})))
 
 
 def test_packages_come_from_the_maker_of_the_installed_driver() -> None:

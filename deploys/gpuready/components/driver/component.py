@@ -112,15 +112,20 @@ class Driver(Component):
             puts += [install.pin(spec, state)] if wanted.get("driver.pin") else []
             yield _hold(state, puts, [n for n, v in held.items() if v], [n for n, v in held.items() if not v], back)
         if install.RUNNING in wanted and not install.cannot_reload(state):
-            script = Load(spec.driver.version or "", ignored_containers.words(spec))
+            fabric_manager = install.wanted(spec, state).fabric_manager
+            script = Load(spec.driver.version or "", ignored_containers.words(spec), fabric_manager)
             yield Step("driver-load", script, timeout=600, summary="load the module")
 
 
 class Load(Script, template="driver/load"):
-    """Replace the loaded module with that of the packages. ``stuck``: a file that records that this needs a reboot."""
+    """Replace the loaded module with that of the packages.
+
+    ``fabric_manager``: start it, too. ``stuck``: a file that records that this needs a reboot.
+    """
 
     version: str
     work: tuple[str, ...]
+    fabric_manager: bool = False
     stuck: str = install.STUCK
 
 
@@ -142,7 +147,7 @@ class InstallPackages(Script, template="driver/install"):
     """Install ``pins`` if apt's simulation is still the same as ``judged``.
 
     ``packages``: the driver's packages before the installation. ``nouveau``: nouveau must not load. ``fabric_manager``:
-    the fabric manager must run.
+    the fabric manager must run, and needs ``modules`` of the kernel.
     """
 
     pins: tuple[str, ...]
@@ -156,6 +161,7 @@ class InstallPackages(Script, template="driver/install"):
     puts: tuple[ledger.Put, ...]
     nouveau: bool
     fabric_manager: bool
+    modules: tuple[str, ...]
     holds_before: str = BEFORE
     apt: bool = True
 
@@ -180,7 +186,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     )
     built_for = [line.removeprefix("headers ") for line in told.out.splitlines() if line.startswith("headers ")]
     pins = recipes.choose(wanted, recipes.available(told.out), built_for)
-    pin, nouveau = install.pin(spec, state), install.nouveau(state)
+    pin, nouveau, umad = install.pin(spec, state), install.nouveau(state), install.umad(spec, state)
     simulate = Simulate(pins, pin.content)
     told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
     gone = recipes.judge(told.out, wanted, packages.members(state.installed))
@@ -193,9 +199,10 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
         kernels=wanted.kernels,
         kind="restart" if state.driver.loaded else "recreate",
         work=ignored_containers.words(spec),
-        puts=(pin, nouveau) if nouveau else (pin,),
+        puts=tuple(put for put in (pin, nouveau, umad) if put),
         nouveau=nouveau is not None,
         fabric_manager=wanted.fabric_manager,
+        modules=install.modules(spec, state),
     )
     summary = f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else "")
     done = yield Step("driver-install", script, timeout=3600, summary=summary)

@@ -3,8 +3,8 @@
 After an update by hand, new libraries do not match the loaded module. So gpuready changes packages and module
 together. It reloads the module if no process uses a GPU. If the module cannot be unloaded, the node needs a reboot.
 Sources: NVIDIA's Driver Installation Guide (open modules: possible from Turing on, default from branch 560, required on
-Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), the Fabric Manager's user guide (it has the
-driver's version).
+Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), modules-load.d(5), the Fabric Manager's user guide
+(it has the driver's version); cuda/data/gpus.yaml for NVLink 5.
 """
 
 import re
@@ -17,17 +17,24 @@ from gpuready.core import ledger, resources
 from gpuready.core.component import Change, Disruption, NotComparable, Value
 from gpuready.core.versions import driver, numbers
 from gpuready.cuda import tables
+from gpuready.cuda.host import devices_of, nvlink5
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Package
 
 PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
 NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"
-FILES = (PIN, NOUVEAU)
+#: The boards of NVLink 5 control their switches by InfiniBand's management packets.
+UMAD = "/etc/modules-load.d/gpuready-ib_umad.conf"
+UMAD_MODULES = ("mlx5_ib", "ib_umad")
+FILES = (PIN, NOUVEAU, UMAD)
 #: Holds the boot_id of the boot in which the module could not be reloaded.
 STUCK = "/var/lib/gpuready/driver.reload"
 RUNNING = "driver.running"
 #: The keys that an installation of packages closes.
-HEAVY = frozenset({"driver.version", "driver.module", "driver.fabric-manager", "driver.nouveau"})
+HEAVY = frozenset(
+    {"driver.version", "driver.module", "driver.nouveau"}
+    | {"driver.fabric-manager", "driver.nvlsm", "driver.ib_umad", "driver.imex"}
+)
 #: Packages that contain or require a module of one flavor. They conflict with those of the other flavor.
 _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
@@ -52,6 +59,10 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     want["driver.nouveau"] = "kept away"
     if _wants_fabric_manager(spec, state):
         want["driver.fabric-manager"] = version
+    if (place := _nvlink5(spec, state)) == "baseboard":
+        want |= {"driver.nvlsm": "installed", "driver.ib_umad": "loaded at boot"}
+    elif place == "rack":
+        want["driver.imex"] = version
     if state.driver.pci_gpus:
         want[RUNNING] = version
     return want
@@ -60,16 +71,33 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
 def actual(state: NodeState) -> dict[str, Value]:
     members = driver_packages.members(state.installed)
     broken = [f"{name} half-configured" for name, package in members.items() if not package.configured]
-    managers = [p for name, p in members.items() if re.match(r"nvidia-fabric-?manager", name)]
     pin = re.search(r"^Pin: version (\S+)-\*$", state.text(PIN), re.M)
     return {
         "driver.version": ", ".join([*driver_packages.versions(members), *broken]) or None,
         "driver.module": _module(members, state),
         "driver.pin": pin[1] if pin else None,
         "driver.nouveau": "kept away" if next_boot.nouveau_kept_away(state) else None,
-        "driver.fabric-manager": driver_packages.version(managers[0]) if managers else None,
+        "driver.fabric-manager": _version_of(members, r"nvidia-fabric-?manager"),
+        "driver.nvlsm": "installed" if _has_nvlsm(state) else None,
+        "driver.ib_umad": "loaded at boot" if _loads_umad(state) else None,
+        "driver.imex": _version_of(members, r"nvidia-imex"),
         RUNNING: state.driver.loaded or None,
     }
+
+
+def _version_of(members: Mapping[str, Package], pattern: str) -> str | None:
+    """Return the version of the first package whose name begins with ``pattern``."""
+    return next((driver_packages.version(p) for name, p in members.items() if re.match(pattern, name)), None)
+
+
+def _has_nvlsm(state: NodeState) -> bool:
+    return any(p.configured for name, p in state.installed.items() if driver_packages.plain(name) == "nvlsm")
+
+
+def _loads_umad(state: NodeState) -> bool:
+    """Tell whether some file loads ib_umad at boot."""
+    files = (f for path, f in state.files.items() if "/modules-load.d/" in path and not path.startswith("/var/"))
+    return any(re.search(r"^[ \t]*ib_umad[ \t]*$", file.text, re.M) for file in files)
 
 
 def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
@@ -92,6 +120,8 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
         release=state.os.version_id,
         signed=_signed_only(state),
         fabric_manager=_wants_fabric_manager(spec, state),
+        nvlsm=_nvlink5(spec, state) == "baseboard" and not _has_nvlsm(state),
+        imex=_nvlink5(spec, state) == "rack",
     )
 
 
@@ -120,16 +150,21 @@ def cannot_reload(state: NodeState) -> str:
 
 def _wants_fabric_manager(spec: NodeSpec, state: NodeState) -> bool:
     there = actual(state)["driver.fabric-manager"] is not None
-    return spec.driver.fabric_manager == "match" and (
-        bool(state.driver.pci_switches) or there or spec.hardware.nvswitch is True
-    )
+    place = _nvlink5(spec, state)
+    if spec.driver.fabric_manager == "absent" or place == "rack":  # whose fabric manager runs on its switch trays
+        return False
+    return bool(state.driver.pci_switches) or there or spec.hardware.nvswitch is True or place == "baseboard"
+
+
+def _nvlink5(spec: NodeSpec, state: NodeState) -> str:
+    """Return where the NVLink 5 switches are, if the spec wants what they need."""
+    unwanted = spec.driver.fabric_manager == "absent" or spec.hardware.nvswitch is False
+    return "" if unwanted else nvlink5(state)
 
 
 def _devices(state: NodeState) -> list[tables.Device]:
     """Return the GPUs on the bus that the tables know, each model once."""
-    ids = [line.split()[2] for line in state.driver.pci_gpus if len(line.split()) > 2]
-    found = {tables.device(int(each, 16)) for each in ids if re.fullmatch(r"0x[0-9a-f]{4}", each)}
-    return sorted(found - {tables.Device()}, key=lambda each: each.model)
+    return sorted({*devices_of(state)} - {tables.Device()}, key=lambda each: each.model)
 
 
 def _carries(name: str) -> str:
@@ -212,3 +247,15 @@ def nouveau(state: NodeState) -> ledger.Put | None:
     """Return the file that blocks nouveau; None if something else blocks it already."""
     kept_away = next_boot.nouveau_kept_away(state)
     return None if kept_away else ledger.put(state, NOUVEAU, resources.document("driver/nouveau.conf"))
+
+
+def umad(spec: NodeSpec, state: NodeState) -> ledger.Put | None:
+    """Return the file that loads ib_umad at boot; None if the node does not need it, or something else loads it."""
+    if _nvlink5(spec, state) != "baseboard" or _loads_umad(state):
+        return None
+    return ledger.put(state, UMAD, resources.document("driver/modules-load.conf", modules=UMAD_MODULES))
+
+
+def modules(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+    """Return the kernel modules that the fabric manager needs."""
+    return UMAD_MODULES if _nvlink5(spec, state) == "baseboard" else ()

@@ -25,6 +25,12 @@ _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
 #: Packages that follow the kernel: they have its version, and require the driver's packages in one version.
 _FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
+#: What a message says of a companion without which the driver is not installed.
+_COMPANIONS = {
+    "fabric_manager": "fabric manager {v}, which the GPUs behind NVSwitches need",
+    "nvlsm": "NVLink Subnet Manager (nvlsm), which the fabric manager of HGX B200 and B300 needs",
+    "imex": "IMEX {v}, which the GPUs of a GB200 or GB300 rack need",
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Wanted:
     driver. ``signed``: Secure Boot refuses a module that is built on the node. ``installed``: the driver's packages on
     the node; they get the new version, or are removed if it does not have them. ``replaced``: installed packages for
     the other flavor, to be removed. ``prebuilt``: installed packages of prebuilt modules. ``release``: the version of
-    Ubuntu, which is part of some package names.
+    Ubuntu, which is part of some package names. ``fabric_manager``, ``nvlsm``, ``imex``: install these, too.
     """
 
     os: str
@@ -45,6 +51,8 @@ class Wanted:
     maker: str = ""
     signed: bool = False
     fabric_manager: bool = False
+    nvlsm: bool = False
+    imex: bool = False
     installed: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     prebuilt: tuple[str, ...] = ()
@@ -54,6 +62,13 @@ class Wanted:
     def branch(self) -> str:
         """The first number of the version."""
         return self.version.partition(".")[0]
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """The lists of data/driver-packages.yaml from which one package is installed."""
+        asked = {"fabric_manager": self.fabric_manager, "nscq": self.fabric_manager}
+        asked |= {"nvlsm": self.nvlsm, "imex": self.imex}
+        return tuple(key for key, asks in asked.items() if asks)
 
 
 @functools.cache
@@ -126,8 +141,8 @@ def names(wanted: Wanted) -> tuple[str, ...]:
         for key in ("user", wanted.flavor, "also"):
             found |= dict.fromkeys(recipe.get(key, ()))
         found |= dict.fromkeys((*_modules(recipe, wanted), *_followers(recipe, wanted)))
-    for key in ("fabric_manager", "nscq"):
-        found |= dict.fromkeys(_data(wanted.branch)[key] if wanted.fabric_manager else ())
+    for key in wanted.companions:
+        found |= dict.fromkeys(_data(wanted.branch)[key])
     return (*dict.fromkeys((*found, *wanted.installed)), *(headers(kernel) for kernel in wanted.kernels))
 
 
@@ -158,7 +173,7 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
             more = [*required, *recipe.get("also", ()), *wanted.installed]
             pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
             pins |= {name: name for name in (*modules, *(headers(k) for k in kernels if k not in built_for))}
-            pins |= _following(recipe, wanted, there) | _fabric_manager(wanted, there)
+            pins |= _following(recipe, wanted, there) | _companions(wanted, there)
             pins |= {n: pin for n, pin in _fitting(wanted.installed, wanted, there).items() if n not in pins}
             old = (*wanted.installed, *wanted.replaced, *_outdated(recipe, wanted))
             gone = [f"{name}-" for name in old if name not in pins]
@@ -180,18 +195,18 @@ def _fitting(names: Iterable[str], wanted: Wanted, there: Available) -> dict[str
     return {name: f"{name}={versions[0]}" for name, versions in fits if versions}
 
 
-def _fabric_manager(wanted: Wanted, there: Available) -> dict[str, str]:
-    if not wanted.fabric_manager:
-        return {}
+def _companions(wanted: Wanted, there: Available) -> dict[str, str]:
+    """Return the pins of what accompanies the driver. Only NVLSM has a version of its own: any fits."""
     pins: dict[str, str] = {}
-    for key in ("fabric_manager", "nscq"):
-        pins |= dict([*_fitting(_data(wanted.branch)[key], wanted, there).items()][:1])
-    if not any("fabricmanager" in name for name in pins):
-        raise ConvergeError(
-            f"the repositories have no fabric manager {wanted.version}, which the GPUs behind NVSwitches need; nothing "
-            "was changed",
-            remedy="add the repository that has it, or choose a driver version that has one",
-        )
+    for key in wanted.companions:
+        names = _data(wanted.branch)[key]
+        fits = {name: name for name in names if name in there} if key == "nvlsm" else _fitting(names, wanted, there)
+        if not fits and key in _COMPANIONS:
+            raise ConvergeError(
+                f"the repositories have no {_COMPANIONS[key].format(v=wanted.version)}; nothing was changed",
+                remedy="add the repository that has it (NVIDIA's), or choose a driver version that has one",
+            )
+        pins |= dict([*fits.items()][:1])
     return pins
 
 

@@ -27,7 +27,7 @@ class Driver(Section):
     flavor: Literal["auto", "open", "proprietary"] = "auto"
     """The kind of kernel module: auto depends on the GPU and the driver branch."""
     fabric_manager: Literal["match", "absent"] = "match"
-    """On nodes with NVSwitch, install the fabric manager in the driver's version."""
+    """On nodes with NVSwitch, install what NVLink needs: the fabric manager, NVLSM or IMEX, as the GPUs require."""
 
     @model_validator(mode="after")
     def _settings_match_the_policy(self) -> Driver:
