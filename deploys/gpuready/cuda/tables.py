@@ -89,6 +89,17 @@ def supported_until() -> dict[int, str]:
     return {int(b): str(month) for b, month in sorted(_load("branches")["supported_until"].items()) if month >= today}
 
 
+def ended(branch: int) -> bool:
+    """Tell whether a branch gets no security updates any more."""
+    return branch not in supported_until() and branch < max(supported_until())
+
+
+def open_only(branch: int) -> bool:
+    """Tell whether a branch has no proprietary kernel module."""
+    first: int = _load("branches")["open_only"]
+    return branch >= first
+
+
 @functools.cache
 def security_floors() -> dict[int, Version]:
     """Driver branch -> its first release with all fixes of NVIDIA's security bulletins (ended: the last one named)."""

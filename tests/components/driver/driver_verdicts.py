@@ -36,6 +36,11 @@ OTHERS = (
 )
 
 
+def pinning(pin: str) -> dict[str, Package]:
+    """NVIDIA's package that pins a version or branch of the driver."""
+    return packages(f"nvidia-driver-pinning-{pin}", version=f"{pin}-1ubuntu1", maker=NVIDIA)
+
+
 def module(kernel: str, version: str = "550.163.01", signer: str = "") -> Module:
     """That kernel's module, by DKMS."""
     path = f"/lib/modules/{kernel}/updates/dkms/nvidia-current.ko.xz"
@@ -64,6 +69,7 @@ HOLD = {"driver": {"policy": "hold"}}
 UPGRADES = packages("unattended-upgrades", version="2.12", maker="")
 CUDA = packages("nvidia-driver-cuda", version="580.95.05-0ubuntu1", maker=NVIDIA)
 MANAGER = packages("nvidia-fabricmanager-580", version="580.95.05-1", maker=NVIDIA)
+NEWER = packages("nvidia-driver-cuda", version="595.91.07-1", maker=NVIDIA)
 TRANSITIONAL = packages("nvidia-utils-535-server", version="535.309.01-0ubuntu1", transitional=True)
 KEPT_OUT = root_files({UNATTENDED: resources.document("driver/unattended.conf", names=["libcuda1"])})
 BOUND = {"nouveau_bound": ("0000:00:06.0",)}
@@ -112,6 +118,17 @@ VERDICTS: list[Row] = [
     warns("driver.held", "unattended-upgrades may change the driver", node(of=SET | UPGRADES)),
     passes("driver.held", "all 3 packages", node(of=packages(*SET, held=True) | UPGRADES)),
     fails("driver.held", "nvidia-kernel-dkms are not held", node(of=SET | packages("libcuda1", held=True)), HOLD),
+    passes("driver.held", "nvidia-driver-pinning-595.91.07 keeps", node(of=NEWER | pinning("595.91.07") | UPGRADES)),
+    passes("driver.held", "nvidia-driver-pinning-595.91.07 keeps", node(of=NEWER | pinning("595.91.07")), HOLD),
+    warns("driver.held", "does not keep 595.91.07", node(of=NEWER | pinning("595") | UPGRADES)),
+    fails("driver.held", "does not keep 595.91.07", node(of=NEWER | pinning("595")), HOLD),
+    skips("driver.held", "observe", node(of=NEWER | pinning("595"))),
+    warns("driver.held", "apt upgrade replaces the driver", node(of=NEWER | pinning("610"))),
+    warns("driver.held", "apt upgrade replaces the driver", node(of=NEWER | pinning("595.9"))),
+    passes(
+        "driver.held", "all 1 packages", node(of=packages(*NEWER, version="595.91.07-1", held=True) | pinning("610"))
+    ),
+    passes("driver.packages", "1 packages, all at 595.91.07", node(of=NEWER | pinning("610"))),
     # driver.config
     skips("driver.config", "driver.policy: observe", node()),
     fails("driver.config", "driver.libcuda1.held", node(), HOLD),

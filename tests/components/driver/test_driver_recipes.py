@@ -11,7 +11,7 @@ from gpuready.core.errors import ConvergeError
 from gpuready.gpu.facts.boots import Module
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import OS, Driver, NodeState, Package
-from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages
+from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning
 from tests.verdicts import root_files
 
 KERNEL = "6.8.0-90-generic"
@@ -48,6 +48,8 @@ UBUNTUS = there(
 SIGNED = there("6.8.0-90.91", f"linux-modules-nvidia-580-server-open-{KERNEL}")
 NVIDIAS = there("580.95.05-0ubuntu1", "nvidia-utils-580", "libnvidia-compute-580", "nvidia-headless-580-open",
                 "nvidia-dkms-580-open")  # fmt: skip
+RESOLUTE = ("nvidia-utils-595-server", "libnvidia-compute-595-server", "nvidia-headless-no-dkms-595-server-open")
+RESOLUTE_MODULES = tuple(f"linux-modules-nvidia-595-server-open-{each}" for each in ("7.0.0-1018-nvidia", "nvidia"))
 HEADERS = there("6.8.0-90.91", f"linux-headers-{KERNEL}")
 
 
@@ -112,6 +114,12 @@ def test_madison_is_read() -> None:
             ubuntu(version="595.91.07", fabric_manager=True, nvlsm=True, release="26.04"),
             there("595.91.07-1ubuntu1", *NEWEST, *SWITCHES) | {"nvlsm": ["2025.10.14-1", "2025.06.5-1"]} | HEADERS,
             [*at("595.91.07-1ubuntu1", *NEWEST), *HEADERS, *at("595.91.07-1ubuntu1", *SWITCHES), "nvlsm"],
+        ),
+        (
+            # Ubuntu's own packages for 26.04, with a prebuilt module.
+            ubuntu(version="595.91.07", kernels=("7.0.0-1018-nvidia",), release="26.04"),
+            there("595.91.07-0ubuntu0.26.04.1", *RESOLUTE) | there("7.0.0-1018.18", *RESOLUTE_MODULES),
+            [*at("595.91.07-0ubuntu0.26.04.1", *RESOLUTE), RESOLUTE_MODULES[0], f"{RESOLUTE_MODULES[1]}=7.0.0-1018.18"],
         ),
         (
             ubuntu(imex=True), NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]},
@@ -279,6 +287,13 @@ FRESH: dict[str, Any] = {"driver": Driver(pci=(H200,)), "os": OS(id="ubuntu")}
         (bare(H200, of=packages("nvidia-kernel-source-580-server-open")), install("550.163.01"), "open"),
         (node(PREBUILT, of=packages("nvidia-utils-580"), **FRESH), install(), "proprietary"),
         (node(PREBUILT, of={}, **FRESH), install(), "open"),
+        # From branch 615 on there is only one.
+        (bare(T4, of=packages("nvidia-kernel-dkms")), install("615.71.09"), "open"),
+        (bare(T4, of=packages("nvidia-kernel-dkms")), install("610.57.04"), "proprietary"),
+        (bare(), install("615.71.09"), "open"),
+        # A pin that includes the version is no obstacle.
+        (bare(H200, of=pinning("595")), install("595.91.07"), "open"),
+        (bare(H200, of=pinning("595.91.07")), install("595.91.07"), "open"),
     ],
 )
 def test_the_flavor_fits_the_gpu(state: NodeState, spec: NodeSpec, flavor: str) -> None:
@@ -318,6 +333,11 @@ def test_every_package_of_the_other_flavor_is_replaced(b: str) -> None:
         ),
         (bare(H200, os="rhel"), install(), "supports Debian and Ubuntu"),
         (bare(H200, secure_boot=True), install(), "Secure Boot is on"),
+        (bare(H200), install("615.71.09", flavor="proprietary"), "615.71.09 has only the open module: set it to open"),
+        (bare(), install("620.1.1", flavor="proprietary"), "620.1.1 has only the open module"),
+        (bare(V100), install("615.71.09"), "no support for Volta GPUs"),
+        (bare(H200, of=pinning("610")), install("595.91.07"), "replace it with nvidia-driver-pinning-595.91.07"),
+        (bare(H200, of=pinning("595.71.05")), install("595.91.07"), "nvidia-driver-pinning-595.71.05 pins another"),
     ],
 )
 def test_what_is_refused_before_anything_is_asked(state: NodeState, spec: NodeSpec, part: str) -> None:

@@ -71,12 +71,22 @@ def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     loose = [name for name, package in members.items() if not packages.held(name, package, state)]
     if not loose:
         return passed(f"all {len(members)} packages of the driver are held")
+    pin, versions = packages.pinning(state), packages.versions(members)
+    if versions == [pin]:
+        return passed(f"{packages.PINNING}{pin} keeps apt from other versions")
     said = f"{', '.join(loose[:6])}{' and more' if len(loose) > 6 else ''} {'are' if len(loose) > 1 else 'is'} not held"
+    if pin:
+        said += f"; {packages.PINNING}{pin} is installed, which does not keep {', '.join(versions)}"
     if spec.driver.policy != "observe":
         return fail(said)
+    if pin and not all(packages.pins(pin, version) for version in versions):
+        return warn(f"apt upgrade replaces the driver: {said}", _ONE_VERSION)
     if "unattended-upgrades" in state.packages:
         return warn(f"unattended-upgrades may change the driver while its module is loaded: {said}")
     return skip("driver.policy: observe")
+
+
+_ONE_VERSION = f"install {packages.PINNING}VERSION of the driver that is there, or set driver: {{policy: hold}}"
 
 
 def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -93,14 +103,16 @@ def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
     loaded = need.driver(state)
     if not (release := leading(loaded, 4)):
         return unknown(f"{loaded!r} is not a version of a driver")
-    branch, floors, until = release[0], tables.security_floors(), tables.supported_until()
+    branch, floors = release[0], tables.security_floors()
+    until = _supported(tables.supported_until()) if tables.ended(branch) else ""
     if branch > max(floors):
         return skip(f"no security bulletin for branch {branch} was known on {tables.dated('branches')[0]}")
     floor = floors.get(branch)
     if floor is not None and release < floor:
-        return warn(f"{loaded} has known security faults; {driver(floor)} fixes them")
-    if branch not in until and branch < max(until):
-        return warn(f"branch {branch} gets no security updates any more", _supported(until))
+        last = f", but branch {branch} gets no security updates any more" if until else ""
+        return warn(f"{loaded} has known security faults; {driver(floor)} fixes them{last}", until)
+    if until:
+        return warn(f"branch {branch} gets no security updates any more", until)
     return passed(f"{loaded} has all fixes that were known on {tables.dated('branches')[0]}")
 
 
@@ -290,7 +302,7 @@ CHECKS = (
         Level.config,
         "An unattended upgrade replaces the driver's libraries while the old module stays loaded. Then NVML fails with "
         "'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
-        "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list",
+        "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list; apt-cache policy nvidia-open",
         "driver: {policy: hold} in the spec, then apply",
         _held,
     ),

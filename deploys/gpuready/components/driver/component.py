@@ -16,6 +16,7 @@ from gpuready.components.driver import install, packages, recipes
 from gpuready.core import ignored_containers, ledger, need, resources
 from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.core.step import Reply, Script, Step, Steps
+from gpuready.cuda import tables
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Package
 
@@ -83,6 +84,8 @@ class Driver(Component):
             return ("the driver itself stays as it is",)
         if _KEPT_OUT in keys:
             said.append("this also holds back security updates of the driver: follow NVIDIA's security bulletins")
+        if "driver.version" in keys and tables.ended(int((spec.driver.version or "0").partition(".")[0])):
+            said.append(f"the branch of {spec.driver.version} gets no security updates any more")
         if "driver.version" in keys:
             said.append(f"only apply checks whether the repositories have {spec.driver.version}")
         if install.RUNNING in keys and (why := install.cannot_reload(state)):

@@ -188,11 +188,14 @@ def _flavor(spec: NodeSpec, state: NodeState) -> str:
     rules = {each.open_module for each in _devices(state)}
     if "never" in rules or "only" in rules:
         return "proprietary" if "never" in rules else "open"
+    branch = int((spec.driver.version or "0").partition(".")[0])
+    if tables.open_only(branch):
+        return "open"
     if now := actual(state)["driver.module"]:
         return str(now)
     if not rules:
         raise NotComparable("driver.flavor is auto, but there is no GPU to choose by: set it to open or proprietary")
-    return "open" if int((spec.driver.version or "0").partition(".")[0]) >= 560 else "proprietary"
+    return "open" if branch >= 560 else "proprietary"
 
 
 def _signed_only(state: NodeState) -> bool:
@@ -216,6 +219,12 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     if len(found) > 1:
         said = " and ".join(f"{owner.name} ({owner.evidence})" for owner in found)
         raise NotComparable(f"{said} are mixed on this node: purge one of them first")
+    if (pin := driver_packages.pinning(state)) and not driver_packages.pins(pin, spec.driver.version or ""):
+        package = f"{driver_packages.PINNING}{pin}"
+        raise NotComparable(
+            f"{package} pins another driver than driver.version {spec.driver.version}: purge it, or replace it with "
+            f"{driver_packages.PINNING}{spec.driver.version}"
+        )
     version = numbers(spec.driver.version or "0")
     for gpu in _devices(state):
         if lacks := tables.no_support(gpu.architecture, version[0]):
@@ -226,6 +235,11 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         if (gpu.open_module, flavor) in (("only", "proprietary"), ("never", "open")):
             word = "the open module" if gpu.open_module == "only" else "the proprietary module"
             raise NotComparable(f"driver.flavor is {flavor}, but {gpu.model} GPUs need {word}")
+    if flavor == "proprietary" and tables.open_only(version[0]):
+        raise NotComparable(
+            f"driver.flavor is proprietary, but driver {spec.driver.version} has only the open module: set it to open, "
+            "or choose an older branch"
+        )
     if not _kernels(state):
         raise NotComparable(
             f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "

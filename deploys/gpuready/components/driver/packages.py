@@ -4,12 +4,14 @@ A package belongs to the driver by its name *and* its version: everything built 
 driver's version. Not part of it: tools with their own sources (nvidia-settings, nvidia-persistenced), the container
 toolkit, CUDA, and packages that follow the kernel (linux-modules-nvidia-*).
 
-apt holds packages, or dnf's plugin versionlock. dnf exits 0 even if it locked nothing, so its list counts. Each line is
-NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH may be ``*``. A line that starts with ``!`` excludes a version and holds
-nothing.
+apt holds packages, or dnf's plugin versionlock. NVIDIA's repository also has nvidia-driver-pinning-VERSION, which makes
+apt prefer that version or branch of the driver and of its companions (priority 1000). dnf exits 0 even if it locked
+nothing, so its list counts. Each line is NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH may be ``*``. A line that starts
+with ``!`` excludes a version and holds nothing.
 Sources: Debian's nvidia-graphics-drivers, Ubuntu's nvidia-graphics-drivers-* and linux-restricted-modules, NVIDIA's
 repositories (Maintainer and Vendor name who built a package), nvidia-installer's README (nvidia-uninstall); dpkg(1),
-apt-mark(8), dnf-versionlock(8).
+apt-mark(8), dnf-versionlock(8); for pinning packages NVIDIA's Driver Installation Guide ("Version locking") and
+NVIDIA/gpu-driver-container#857 (2026-07).
 """
 
 import re
@@ -28,6 +30,7 @@ _OTHERS = re.compile(
     r"|nvidia-(container|docker|cuda-(?!mps)|fs|gds|prime|support|settings|persistenced|modprobe|xconfig|ctk)"
     r"|nvidia-(driver-(pinning|assistant|local)|installer-cleanup|texture|nsight|vaapi)"
 )
+PINNING = "nvidia-driver-pinning-"
 #: A driver's version. Its branch has three digits.
 _VERSION = re.compile(r"(?:\d+:)?(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![\d.])")
 #: Packages that accompany a driver and often come from another source. They do not show who installed it.
@@ -79,6 +82,17 @@ def members(packages: Mapping[str, Package]) -> dict[str, Package]:
     """
     there = ((name, package) for name, package in sorted(packages.items()) if not package.transitional)
     return {name: package for name, package in there if is_named(name) and version(package)}
+
+
+def pinning(state: NodeState) -> str:
+    """Return the version or branch that a pinning package names; empty without one. They exclude each other."""
+    found = (re.fullmatch(rf"{PINNING}(\d{{3}}(?:\.\d{{1,3}}){{0,2}})", plain(name)) for name in state.installed)
+    return next((m[1] for m in found if m), "")
+
+
+def pins(pin: str, version: str) -> bool:
+    """Tell whether the version or branch of a pinning package includes a driver version."""
+    return version == pin or version.startswith(f"{pin}.")
 
 
 def versions(members: Mapping[str, Package]) -> list[str]:
