@@ -19,6 +19,7 @@ from gpuready.core import resources
 from gpuready.core.records import MOST_OUTPUT
 from gpuready.core.records import unmarked as records
 from gpuready.gpu.facts.smi import lean
+from gpuready.gpu.nvswitch import IMEX, UNIT
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
@@ -253,6 +254,30 @@ def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: P
     }
     calls = (tmp_path / "calls").read_text().split()
     assert (len(calls), calls.count("2")) == (3, 2), "one for all, and one for each that leads nowhere"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) -> None:
+    """ib_umad and Kubernetes' DRA driver each leave a mark, and a file says what the next boot loads."""
+    (boot := tmp_path / "modules-load.d").mkdir()
+    (boot / "x.conf").write_text("ib_umad\n")
+    script = probe.script()
+    if there:
+        for path in ("infiniband_mad/abi_version", "plugins/compute-domain.nvidia.com/x"):
+            (file := tmp_path / path).parent.mkdir(parents=True)
+            file.touch()
+    script = probe.script()
+    for old, new in (
+        ("/usr/lib/modules-load.d", "modules-load.d"),
+        ("/sys/class/infiniband_mad", "infiniband_mad"),
+        ("/var/lib/kubelet/plugins/compute-domain", "plugins/compute-domain"),
+    ):
+        assert old in script
+        script = script.replace(old, f"{tmp_path}/{new}")
+    state = parse(run(script))
+    assert state.files[f"{boot}/x.conf"].text == "ib_umad\n"
+    assert {IMEX, UNIT} <= set(script.split()), "the services of the fabric"
+    assert {"ib_umad", "dra_imex"} & set(state.marks) == ({"ib_umad", "dra_imex"} if there else set())
 
 
 def test_where_a_tool_is(run: Run, node: Node, tmp_path: Path) -> None:
