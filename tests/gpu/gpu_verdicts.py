@@ -300,6 +300,7 @@ SWITCHES: list[Row] = [
     fails("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive")),
     warns("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive", enabled="disabled")),
     warns("driver.imex", "IMEX is not installed", rack(said(*COMPLETE), imex="")),
+    warns("driver.imex", "is failed", rack(h200(), imex="failed")),
     skips("driver.imex", "is not enabled", rack(h200(), imex="inactive", enabled="disabled")),
     skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="failed", marks=("dra_imex",))),
     skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="", marks=("dra_imex",))),

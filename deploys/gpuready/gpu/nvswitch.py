@@ -156,7 +156,7 @@ def _imex(spec: NodeSpec, state: NodeState) -> Verdict:
     if unit.active == "active":
         return passed(f"{IMEX} is active")
     if unit.active == "failed" or unit.enabled == "enabled":
-        return fail(f"{IMEX} is {unit.active}")
+        return (fail if rack else warn)(f"{IMEX} is {unit.active}")
     if not rack:
         return skip(f"{IMEX} is not enabled, and the GPUs are not in a GB200 or GB300 rack")
     return warn(f"{IMEX} is {unit.active}" if installed else "IMEX is not installed")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, InstallPackages, Load, Simulate
+from gpuready.components.driver.install import UMAD
 from gpuready.components.repository.component import SOURCE, Repository
 from gpuready.core import ledger
 from gpuready.core.compare import compare
@@ -51,6 +52,16 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
     back = ledger.Putback(UNATTENDED, state.sha256(UNATTENDED), False)
     assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), apt=True)
     assert step.script.endswith('rm -f "$HOLDS_BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
+
+
+def test_remove_takes_the_module_of_the_fabric_manager_back() -> None:
+    files = {UMAD: "mlx5_ib\nib_umad\n", f"{KEPT}{UMAD}.absent": ""}
+    spec, state = node_of("driver", {}, FRESH | {"files": files})
+    found = compare(Driver(), spec, state, original=True)
+    assert [c.key for c in found.diff] == [f"driver.files.{UMAD}"]
+    (step,) = Driver().converge(found.diff, spec, state)
+    assert isinstance(step.args, Hold)
+    assert step.args.files == (ledger.Putback(UMAD, state.sha256(UMAD), False),)
 
 
 def test_the_repository_does_not_remove_the_files_of_the_hold() -> None:
@@ -182,7 +193,7 @@ def test_a_board_of_nvlink_5_gets_nvlsm_and_loads_its_module_now_and_at_boot() -
     args = on_a_board()
     assert args.pins[-2:] == ("nvidia-fabricmanager=580.95.05-1", "nvlsm")
     assert (args.fabric_manager, args.modules) == (True, ("mlx5_ib", "ib_umad"))
-    (umad,) = (put for put in args.puts if put.path == "/etc/modules-load.d/gpuready-ib_umad.conf")
+    (umad,) = (put for put in args.puts if put.path == UMAD)
     assert umad.content.decode().splitlines()[1:] == ["mlx5_ib", "ib_umad"]
     script = args.render()
     load, start = script.index('modprobe "$m"'), script.index("systemctl enable nvidia-fabricmanager")

@@ -225,6 +225,21 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
             f"{package} pins another driver than driver.version {spec.driver.version}: purge it, or replace it with "
             f"{driver_packages.PINNING}{spec.driver.version}"
         )
+    _refuse_flavor(spec, state, flavor)
+    if not _kernels(state):
+        raise NotComparable(
+            f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
+            "kernel's packages and headers first"
+        )
+    if _signed_only(state) and state.os.id != "ubuntu":  # only its recipes have a signed module
+        raise NotComparable(
+            "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
+            "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
+        )
+
+
+def _refuse_flavor(spec: NodeSpec, state: NodeState, flavor: str) -> None:
+    """Raise :class:`NotComparable` if the GPUs do not run this version or flavor, or the version lacks the flavor."""
     version = numbers(spec.driver.version or "0")
     for gpu in _devices(state):
         if lacks := tables.no_support(gpu.architecture, version[0]):
@@ -239,16 +254,6 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         raise NotComparable(
             f"driver.flavor is proprietary, but driver {spec.driver.version} has only the open module: set it to open, "
             "or choose an older branch"
-        )
-    if not _kernels(state):
-        raise NotComparable(
-            f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
-            "kernel's packages and headers first"
-        )
-    if _signed_only(state) and state.os.id != "ubuntu":  # only its recipes have a signed module
-        raise NotComparable(
-            "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
-            "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
         )
 
 

@@ -204,7 +204,8 @@ def _companions(wanted: Wanted, there: Available) -> dict[str, str]:
         if not fits and key in _COMPANIONS:
             raise ConvergeError(
                 f"the repositories have no {_COMPANIONS[key].format(v=wanted.version)}; nothing was changed",
-                remedy="add the repository that has it (NVIDIA's), or choose a driver version that has one",
+                remedy="add the repository that has it (NVIDIA's), choose a driver version that has one, or set "
+                "driver.fabric_manager to absent",
             )
         pins |= dict([*fits.items()][:1])
     return pins
