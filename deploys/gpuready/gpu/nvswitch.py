@@ -14,13 +14,14 @@ import re
 from gpuready.core import need
 from gpuready.core.check import EndCheck, Verdict, fail, gpu_count, passed, skip, unknown, warn
 from gpuready.core.component import NotComparable
+from gpuready.cuda import bus
 from gpuready.cuda.host import nvlink5
 from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import ROOTS, check, companions, listed, of_version
+from gpuready.gpu.thresholds import FABRIC_COMPLETE
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
-UNIT = "nvidia-fabricmanager.service"
 IMEX = "nvidia-imex.service"
 _PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:\w+)?")
 _NVLSM = re.compile(r"nvlsm(:\w+)?")
@@ -111,13 +112,16 @@ def _lacking(state: NodeState) -> list[str]:
 
 
 def _state(spec: NodeSpec, state: NodeState) -> Verdict:
-    switches, members, place = state.driver.pci_switches, _in_a_fabric(state), _place(spec, state)
-    if not switches and not members and place != "baseboard":
+    members, place = _in_a_fabric(state), _place(spec, state)
+    if not state.driver.pci_switches and not members and place != "baseboard":
         return skip("no NVSwitch")
-    managed = bool(switches) or (place == "baseboard" and not _complete(state))
-    unit = need.value(state.units).get(UNIT) if managed else None
-    if managed and state.systemd and (unit is None or unit.active != "active"):
-        return fail(f"{UNIT} is {unit.active if unit and unit.load != 'not-found' else 'not installed'}")
+    services = set(bus.fabric_services(state))
+    if place == "baseboard" and state.systemd and not _complete(state):
+        services.add(bus.FABRIC_MANAGER)
+    for name in services:
+        unit = need.value(state.units).get(name)
+        if unit is None or unit.active != "active":
+            return fail(f"{name} is {unit.active if unit and unit.load != 'not-found' else 'not installed'}")
     gpus = need.value(members)
     wrong = [(gpu, why) for gpu in gpus if (why := _why(gpu))]
     if wrong:
@@ -127,7 +131,7 @@ def _state(spec: NodeSpec, state: NodeState) -> Verdict:
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
     if degraded:
         return warn(f"the fabric is degraded: {degraded[0]}", "drain the node, reset all GPUs", "; ".join(degraded[:8]))
-    return passed(f"the fabric is complete for {gpu_count(len(gpus))}" if gpus else f"{UNIT} is active")
+    return passed(f"the fabric is complete for {gpu_count(len(gpus))}" if gpus else f"{bus.FABRIC_MANAGER} is active")
 
 
 _TRAYS = (
@@ -137,9 +141,10 @@ _TRAYS = (
 
 
 def _why(gpu: Gpu) -> str:
-    if gpu.fabric_state != "Completed":
+    state, status = FABRIC_COMPLETE
+    if gpu.fabric_state != state:
         return f"the fabric state is {gpu.fabric_state}"
-    return "" if gpu.fabric_status == "Success" else f"the fabric status is {gpu.fabric_status or 'missing'}"
+    return "" if gpu.fabric_status == status else f"the fabric status is {gpu.fabric_status or 'missing'}"
 
 
 def _imex(spec: NodeSpec, state: NodeState) -> Verdict:

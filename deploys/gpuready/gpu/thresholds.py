@@ -9,6 +9,8 @@ from typing import Any
 from gpuready.spec.verify import Thresholds
 
 DATA = Path(__file__).parent / "data"
+#: What nvidia-smi prints as state and status of a GPU whose fabric is complete (nvmlGpuFabricState_t, nvmlReturn_t).
+FABRIC_COMPLETE = ("Completed", "Success")
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class Driver(Facts):
     """The NVIDIA driver: the loaded module, the files on disk, and the GPUs that it lists.
 
     ``owner``: where it came from: packages, runfile, mount (of the image or the platform), operator, or empty.
+    ``excluded``: the GPUs that the driver leaves out, because an option of its module says so.
+    ``pci``: NVIDIA's devices, each as ADDRESS CLASS ID DRIVER; the kernel driver that holds it, or ``none``.
     ``smi``: nvidia-smi -q -x without the supported clocks.
     """
 
@@ -56,6 +58,7 @@ class Driver(Facts):
     on_disk_version: str = ""
     nodes: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     pci: tuple[str, ...] = ()
     smi: str | Unknown | None = None
     log: KernelLog | Unknown | None = None

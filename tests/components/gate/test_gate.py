@@ -4,6 +4,7 @@ The script's absolute paths lead to a directory of the test, whose files are tho
 says is a recorded nvidia-smi; dmesg and nvidia-smi that hang or fail are shell scripts.
 """
 
+import datetime
 import os
 import re
 import shutil
@@ -15,13 +16,16 @@ from typing import Any
 
 import pytest
 
+from gpuready.catalogue import BY_ID
 from gpuready.components.gate.component import SCRIPT, Gate, wanted
 from gpuready.core import resources
+from gpuready.core.check import run_checks
 from gpuready.core.compare import compare
-from gpuready.gpu.thresholds import fatal_xids
+from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 from tests.components.cases import node_of
+from tests.gpu import gpu_verdicts
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
 from tests.system.faults import until
@@ -29,9 +33,10 @@ from tests.system.faults import until
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 DRIVER = "580.159.04"
 VERSION = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER}  Release Build\n"
-LISTED = "".join(f"GPU {n}: NVIDIA H200 (UUID: GPU-{n})\n  MIG 1g.18gb Device 0: (UUID: MIG-{n})\n" for n in range(2))
+LISTED = "00000000:00:00.0, N/A, N/A\n00000000:01:00.0, Completed, Success\n"
 CACHE = "2 libs found in cache\n\tlibnvidia-ml.so.1 (libc6,x86-64) => {0}/usr/lib/libnvidia-ml.so.1\n"
 CACHE += "\tlibcuda.so.1 (libc6,x86-64) => {0}/usr/lib/libcuda.so.1\n"
+QUERY = "--query-gpu=pci.bus_id,fabric.state,fabric.status"
 XID = "[   93.1] NVRM: Xid (PCI:0000:05:00): {}\n"
 
 
@@ -80,11 +85,11 @@ class Node:
         (root / "run").mkdir()
         self.program("ldconfig", f"cat {root}/cache")
         self.write("cache", CACHE.format(root))
-        self.program("nvidia-smi", f"[ $1 = -L ] && cat {root}/smi")
+        self.program("nvidia-smi", f"[ $1 = {QUERY} ] && cat {root}/smi")
         self.write("smi", LISTED)
         self.program("dmesg", f"cat {root}/log")
         self.log("[    0.0] Linux\n[    3.2] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64\n")
-        self.values: dict[str, object] = {"gpus": 2, "ports": 0, "target": "", "docker": "", "limit": 20}
+        self.values: dict[str, object] = {"gpus": 2, "ports": 0, "target": "", "docker": "", "units": "", "limit": 20}
 
     def write(self, path: str, text: str) -> Path:
         file = self.root / path
@@ -112,7 +117,8 @@ class Node:
             file.write(text)
 
     def script(self) -> Path:
-        text = resources.script("gate/verify", xids=" ".join(map(str, fatal_xids())), **self.values)
+        fixed = {"xids": " ".join(map(str, fatal_xids())), "fabric": ",".join(FABRIC_COMPLETE)}
+        text = resources.script("gate/verify", **fixed, **self.values)
         assert "LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||" in text
         text = text.replace("LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||", "LDCONFIG=ldconfig\nfalse &&")
         below = r"(?<![\w/.$*}\]])/(?=dev/nvidia|(proc/driver|sys|run|etc|var/lib|usr/lib|usr/local/nvidia)\b)"
@@ -158,11 +164,17 @@ BROKEN: list[tuple[str, Break]] = [
     ("libcuda.ldcache: ", lambda n: (n.library("libcuda", "570.1"), n.write(f"usr/lib/libcuda.so.{DRIVER}", ""))),
     ("gpu.xid: Xid 79 of PCI:0000:05:00 in the", lambda n: n.log(XID.format("79, pid=1, GPU has fallen off the bus."))),
     ("gpu.xid: Xid 48 of PCI:0000:05:00", lambda n: n.log("NVRM: Xid (PCI:0000:05:00): 48, no printk.time")),
+    ("gpu.xid: Xid 173 of PCI:0000:05:00", lambda n: n.log(XID.format("173, C2C fatal link failure"))),
+    ("gpu.xid: Xid 175 of PCI:0000:05:00", lambda n: n.log(XID.format("175, memory subsystem error"))),
     ("gpu.xid: Xid 95 of PCI:0000:05:00", lambda n: n.log("[ 9.1] [  T123] NVRM: Xid (PCI:0000:05:00): 95, x\n")),
     ("gpu.xid: Xid 79 of 0000:05:00.0 ", lambda n: n.log("[9.1] NVRM: GPU 0000:05:00.0: GPU has fallen off the bus\n")),
     ("gpu.sxid: SXid 24007 of PCI:0000:c3:00.0",
      lambda n: n.log("[9.1] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30\n")),
-    ("gpu.count: 1 of 2 GPUs answer", lambda n: n.write("smi", "GPU 0: NVIDIA H200 (UUID: GPU-0)\n")),
+    ("gpu.count: 1 of 2 GPUs answer, 0000:00:00.0 does not",
+     lambda n: n.write("smi", "00000000:01:00.0, N/A, N/A\nNo devices were found\n")),
+    ("gpu.count: 0 of 2 GPUs answer, 0000:00:00.0 does not, 0000:01:00.0 does not", lambda n: n.write("smi", "")),
+    ("gpu.fabric: the fabric of GPU 00000000:01:00.0 is: Completed, Unknown Error",
+     lambda n: n.write("smi", LISTED.replace("Success", "Unknown Error"))),
     ("gpu.answers: nvidia-smi exits with 15: Unable to determine",
      lambda n: n.program("nvidia-smi", "echo Unable to determine the device handle; exit 15")),
     ("driver.nodes: there is no ", lambda n: (n.root / "dev/nvidia-uvm").unlink()),
@@ -195,6 +207,70 @@ def test_what_is_no_fatal_xid_passes(node: Node, log: str) -> None:
     """The names of programs and devices are in the kernel log, too, and whoever has a program can choose one."""
     node.log(log)
     assert node.ask() == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+
+
+#: State and status as nvidia-smi prints them, and what both gate and gpu.fabric make of them.
+CELLS = [
+    ("Completed", "Success", "pass"),
+    ("N/A", "N/A", "skip"),
+    ("[N/A]", "[N/A]", "skip"),
+    ("[Not Supported]", "[Not Supported]", "skip"),
+    ("Not Started", "N/A", "fail"),
+    ("In Progress", "N/A", "fail"),
+    ("In Progress", "Success", "fail"),
+    ("Completed", "N/A", "fail"),
+    ("Completed", "Unknown Error", "fail"),
+    ("[GPU is lost]", "[GPU is lost]", "fail"),
+    ("Completely", "Success", "fail"),
+]
+
+
+@pytest.mark.parametrize(("state", "status", "expected"), CELLS)
+def test_the_fabric_of_a_gpu_as_the_check_judges_it(node: Node, state: str, status: str, expected: str) -> None:
+    node.write("smi", f"00000000:00:00.0, Completed, Success\n00000000:01:00.0, {state}, {status}\n")
+    code, line = node.ask()
+    assert code == (expected == "fail")
+    said = f"gpu.fabric: the fabric of GPU 00000000:01:00.0 is: {state}, {status}" if code else "ok: GPUs: 2"
+    assert line.startswith(f"gpuready: {said}")
+    smi = gpu_verdicts.said(("fabric/state", state), ("fabric/status", status))
+    # In verify, gpu.answers fails for a cell that nvidia-smi could not read.
+    asked = (BY_ID["gpu.answers"], BY_ID["gpu.fabric"])
+    judged = run_checks(asked, NodeSpec(), smi, "n", active=False, today=datetime.date(2026, 11, 24))
+    answers, fabric = (each.verdict.status for each in judged)
+    assert (fabric if answers == "pass" else answers) == expected
+
+
+def test_a_driver_that_does_not_know_the_fabric(node: Node) -> None:
+    """The answer of an older nvidia-smi to an unknown field: CoHDI/composable-resource-operator#37."""
+    no = 'echo "Field \\"fabric.state\\" is not a valid field to query."; echo; exit 2'
+    knows = f"[ $1 = --query-gpu=pci.bus_id ] && exec cut -d, -f1 {node.root}/smi"
+    node.program("nvidia-smi", f"{knows}\n{no}")
+    assert node.ask() == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+    node.write("smi", "00000000:01:00.0\n")
+    assert node.ask() == (1, "gpuready: gpu.count: 1 of 2 GPUs answer, 0000:00:00.0 does not")
+    node.program("nvidia-smi", no)
+    assert node.ask()[1].startswith("gpuready: gpu.answers: nvidia-smi exits with 2: Field ")
+
+
+def test_the_services_of_the_fabric(node: Node) -> None:
+    """Up to Ampere, only the service shows that the fabric manager is down (NVIDIA/NVSentinel#883)."""
+    node.values["units"] = "nvidia-fabricmanager.service other.service"
+    node.program("systemctl", f"[ $1 = is-active ] && cat {node.root}/$2")
+    node.write("nvidia-fabricmanager.service", "active\n")
+    node.write("other.service", "active\n")
+    assert node.ask()[0] == 0
+    node.write("other.service", "failed\n")
+    assert node.ask() == (1, "gpuready: gpu.fabric: other.service is failed")
+    (node.root / "nvidia-fabricmanager.service").unlink()
+    assert node.ask() == (1, "gpuready: gpu.fabric: nvidia-fabricmanager.service is unknown to systemd")
+
+
+def test_it_starts_nvidia_smi_once(node: Node) -> None:
+    """It runs before each job. The fabric costs no process on a node without NVSwitch."""
+    node.program("nvidia-smi", f"echo >>{node.root}/calls; cat {node.root}/smi")
+    node.program("systemctl", f"echo >>{node.root}/calls")
+    assert node.ask()[0] == 0
+    assert (node.root / "calls").read_text() == "\n"
 
 
 def test_what_a_device_says_is_one_plain_line(node: Node) -> None:

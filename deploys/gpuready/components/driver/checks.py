@@ -12,7 +12,7 @@ from gpuready.components.driver import next_boot, packages
 from gpuready.core import need
 from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
 from gpuready.core.versions import driver, leading
-from gpuready.cuda import tables
+from gpuready.cuda import bus, tables
 from gpuready.spec.model import NodeSpec
 from gpuready.state.linker import library_version
 from gpuready.state.model import NodeState, Package, Unknown
@@ -157,18 +157,25 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _count(spec: NodeSpec, state: NodeState) -> Verdict:
     want, smi = spec.hardware.expected_gpus, need.value(state.driver.smi)
-    seen = len(re.findall(r"<gpu id=", smi)) if smi else len(state.driver.gpus)
+    listed = re.findall(r'<gpu id="([^"]{0,32})', smi) if smi else sorted({*state.driver.gpus} - {*state.driver.excluded})
+    seen, others = len(listed), bus.unlisted(state, listed) if state.driver.loaded else ()
+    left_out = "; ".join(map(str, others))
+    lost = [each.address for each in others if each.lost]
+    gone = f", not {', '.join(lost)}" if lost else ""
     if want is None:
+        if lost:
+            return fail(f"{seen} of {gpu_count(seen + len(lost))} on the PCI bus seen{gone}", evidence=left_out)
         if seen:
-            return warn(f"{seen} seen, but the spec does not say how many to expect", f"set hardware: {{gpus: {seen}}}")
-        return unknown(
-            "no GPU found; a GPU that fell off the bus is not listed",
-            "set hardware: {gpus: none}, or how many there are",
-        )
+            remedy = f"set hardware: {{gpus: {seen}}}"
+            return warn(f"{seen} seen, but the spec does not say how many to expect", remedy, left_out)
+        more = f" ({left_out})" if left_out else ""
+        remedy = "set hardware: {gpus: none}, or how many there are"
+        return unknown(f"no GPU found; a GPU that fell off the bus is not listed{more}", remedy)
     if seen != want:
         more = f"set hardware: {{gpus: {seen}}}" if seen > want else ""
-        return fail(f"{seen} of {gpu_count(want)} seen", more, evidence=", ".join(state.driver.gpus))
-    return passed(f"GPUs seen: {seen}")
+        seen_are = ", ".join(listed[:16])
+        return fail(f"{seen} of {gpu_count(want)} seen{gone}", more, "; ".join(filter(None, (seen_are, left_out))))
+    return passed(f"GPUs seen: {seen}", left_out)
 
 
 def _model(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -352,9 +359,10 @@ CHECKS = (
     Check(
         "gpu.count",
         Level.effective,
-        "A GPU that fell off the bus is not listed. Only the number in the spec shows that one is missing.",
-        "nvidia-smi -L; ls /proc/driver/nvidia/gpus; lspci -d 10de:",
-        "look for XID 79 in dmesg; power-cycle the node; if the GPU does not come back, replace it",
+        "A GPU that fell off the bus, or that the driver could not start, is not listed. If it is gone from the PCI "
+        "bus, too, only the number in the spec shows that it is missing.",
+        "nvidia-smi -L; ls /proc/driver/nvidia/gpus; lspci -k -d 10de:",
+        "look for XID 79 and NVRM in dmesg; power-cycle the node; if the GPU does not come back, replace it",
         _count,
         gpu=True,
         after=("driver.loaded",),

@@ -6,7 +6,8 @@ from gpuready.core.check import Check, Level, Verdict, fail, passed, skip
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState
 
-_ROOTS = ("driver.loaded", "driver.match", "libcuda.ldcache", "gpu.answers", "gpu.count", "gpu.xid", "gpu.sxid")
+_DRIVER = ("driver.loaded", "driver.match", "libcuda.ldcache")
+_GPUS = ("gpu.answers", "gpu.count", "gpu.xid", "gpu.sxid", "gpu.fabric")
 
 
 def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -28,6 +29,6 @@ CHECKS = (
         "gpuready explain with the id of the check in that line",
         _ready,
         active=True,
-        after=("gate.config", *_ROOTS, "cdi.spec", "cdi.stale", "docker.config", "containerd.config", "rdma.ports"),
+        after=("gate.config", *_DRIVER, *_GPUS, "cdi.spec", "cdi.stale", "docker.config", "containerd.config", "rdma.ports"),
     ),
 )

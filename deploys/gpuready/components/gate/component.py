@@ -4,8 +4,9 @@ gpuready-verify is one POSIX sh script, so it needs neither a controller nor Pyt
 with a time limit, under the names that ``verify`` uses. It changes nothing: Slurm or node-problem-detector act on its
 exit code (``gpuready render slurm``, ``gpuready render node-problem-detector``).
 
-A GPU that fell off the bus leaves no trace, so the script contains the number of GPUs: from the spec, else the largest
-number that gpuready has seen on this node.
+A GPU that is gone from the bus leaves no trace, so the script contains the number of GPUs: from the spec, else the
+largest number that the bus showed gpuready on this node (cuda/bus.py). What the fabric of the GPUs needs is from there,
+too.
 Sources: slurm.conf(5) and Slurm's guide to prologs; node-problem-detector's custom plugin monitor; nvidia-smi(1).
 """
 
@@ -14,7 +15,8 @@ import re
 from gpuready.core import ledger, owners, resources
 from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.core.step import Step, Steps
-from gpuready.gpu.thresholds import fatal_xids
+from gpuready.cuda import bus
+from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
 from gpuready.spec.model import NodeSpec
 from gpuready.state import cdi_unit
 from gpuready.state.model import NodeState
@@ -71,6 +73,8 @@ def wanted(spec: NodeSpec, state: NodeState) -> str:
         target=cdi_unit.target(spec.toolkit.version, state) if makes_cdi else "",
         docker=docker,
         xids=" ".join(map(str, fatal_xids())),
+        fabric=",".join(FABRIC_COMPLETE),
+        units=" ".join(bus.fabric_services(state)),
         limit=LIMIT,
     )
 
@@ -82,8 +86,7 @@ def _gpus(spec: NodeSpec, state: NodeState) -> int | None:
     if spec.hardware.expected_gpus is not None:
         return spec.hardware.expected_gpus
     pinned = _PINNED.search(state.text(SCRIPT))
-    seen = len(state.driver.gpus if state.driver.loaded else state.driver.pci_gpus)
-    return max(seen, int(pinned[1]) if pinned else 0) or None
+    return max(bus.expected(state), int(pinned[1]) if pinned else 0) or None
 
 
 def _script(spec: NodeSpec, state: NodeState) -> Value:
