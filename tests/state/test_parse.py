@@ -48,6 +48,16 @@ def test_recorded_driver() -> None:
     assert driver.pci == ("0000:00:06.0 0x030200 0x2335",)
     assert driver.nodes == ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
     assert driver.smi == lean(recorded("nvidia-smi-q-x.xml"))
+    assert driver.excluded == ()
+
+
+def test_a_gpu_that_an_option_of_the_module_excludes() -> None:
+    information = recorded("proc-driver-nvidia-gpus-information.txt").replace("Excluded:\t No", "Excluded:\t Yes")
+    assert "Yes" in information
+    proc = [f"/proc/driver/nvidia/gpus/0000:00:06.0/information:{line}" for line in information.splitlines()]
+    proc += ["/proc/cmdline:GPU Excluded: Yes", "/proc/x/information:GPU Excluded: Yes"]
+    texts = {"values": "kernel=6.12.0\n", "proc": "\n".join(proc)}
+    assert parse(lines(texts=texts)).driver.excluded == ("0000:00:06.0",)
 
 
 @pytest.mark.parametrize(

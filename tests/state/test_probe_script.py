@@ -195,6 +195,30 @@ def test_it_loads_no_module_and_calls_nvidia_smi_only_where_the_module_is_loaded
     assert line.startswith("[ -e /proc/driver/nvidia/version ] && has nvidia-smi && bg smi ")
 
 
+def test_it_says_which_driver_holds_a_device(run: Run, tmp_path: Path) -> None:
+    """uevent as the kernel writes it: DRIVER first, and missing where no driver holds the device."""
+    for address, device, uevent in (
+        ("0000:1b:00.0", "2330", "DRIVER=nvidia\nPCI_CLASS=30200\n"),
+        ("0000:1c:00.0", "2330", "PCI_CLASS=30200\n"),
+        ("0000:1d:00.0", "2330", "DRIVER=vfio-pci\nPCI_CLASS=30200\n"),
+        ("0000:1e:00.0", "2330", None),
+        ("0000:65:00.4", "20b5", "DRIVER=nvidia\nPCI_CLASS=30200\n"),
+    ):
+        folder = tmp_path / "devices" / address
+        folder.mkdir(parents=True)
+        for name, text in (("vendor", "0x10de"), ("class", "0x030200"), ("device", f"0x{device}"), ("uevent", uevent)):
+            if text is not None:
+                (folder / name).write_text(f"{text}\n")
+    (tmp_path / "devices/0000:65:00.4/physfn").symlink_to("../0000:1b:00.0")  # a virtual function
+    script = probe.script().replace("/sys/bus/pci/devices/", f"{tmp_path}/devices/")
+    assert [line.split()[0::3] for line in parse(run(script)).driver.pci] == [
+        ["0000:1b:00.0", "nvidia"],
+        ["0000:1c:00.0", "none"],
+        ["0000:1d:00.0", "vfio-pci"],
+        ["0000:1e:00.0", "none"],
+    ]
+
+
 # --- what hangs, floods or fails ------------------------------------------------------------------------------
 
 

@@ -224,6 +224,7 @@ def _tools(text: str | Unknown | None) -> dict[str, Tool] | Unknown:
     return {row[0]: Tool(path=row[1], version_line="".join(row[2:])) for row in rows if len(row) > 1}
 
 
+_OF_GPU = re.compile(r"/proc/driver/nvidia/gpus/([^/]*)/information")
 _EXCLUDED = re.compile(r"^GPU Excluded:\s*Yes", re.M)
 
 
@@ -245,7 +246,7 @@ def _driver(
         on_disk_version=on_disk.version if on_disk else "",
         nodes=tuple(values.get("dev", [])),
         gpus=tuple(values.get("gpu", [])),
-        excluded=tuple(path.split("/")[5] for path, text in proc.items() if _EXCLUDED.search(text)),
+        excluded=tuple(m[1] for path, text in proc.items() if (m := _OF_GPU.fullmatch(path)) and _EXCLUDED.search(text)),
         pci=tuple(line for line in r.text("pci").splitlines() if line),
         smi=lean(smi) if isinstance(smi, str) else smi,
         log=kernel_log(log) if isinstance(log, str) else log,
