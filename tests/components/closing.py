@@ -363,7 +363,7 @@ def _nodes(state: NodeState, closed: Closed) -> NodeState:
         update["unlinked"] = ()
     units = _units(state)
     if args.persistenced:
-        update["persistenced_old"] = False
+        update |= {"persistenced_old": False, "persistenced_no_socket": False}
         units[args.persistenced] = units[args.persistenced].model_copy(update={"active": "active"})
     driver = state.driver.model_copy(update={"nodes": nodes})
     leftovers = state.leftovers.model_copy(update=update)

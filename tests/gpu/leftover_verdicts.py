@@ -58,6 +58,8 @@ VERDICTS: list[Row] = [
     passes("driver.persistenced", "is active", nvidia("active")),
     warns("driver.persistenced", "is failed", nvidia("failed")),
     warns("driver.persistenced", "of before the update", nvidia("active", leftovers={"persistenced_old": True})),
+    warns("driver.persistenced", "is without its socket", nvidia("active", leftovers={"persistenced_no_socket": True})),
+    warns("driver.persistenced", "is failed", nvidia("failed", leftovers={"persistenced_no_socket": True})),
     skips("driver.persistenced", "is disabled", nvidia("inactive", "disabled")),
     skips("driver.persistenced", "not installed", node()),
     is_unknown("driver.persistenced", "no bus", node(units={"unknown": "no bus"})),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,23 @@ def test_device_nodes(shell: str, tmp_path: Path) -> None:
     assert lines == ["unlinked=/dev/nvidia0", "unlinked=/dev/nvidia-uvm", "misnumbered=/dev/nvidia-uvm"]
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nvidia_persistenced_and_its_socket(shell: str, tmp_path: Path) -> None:
+    def lines() -> list[str]:
+        return told(shell, "persistenced", tmp_path, "/run/nvidia-persistenced").split()
+
+    assert lines() == ["persistenced_no_socket=1"]
+    folder = tmp_path / "run/nvidia-persistenced"
+    folder.mkdir(parents=True)
+    (folder / "socket").touch()
+    (folder / "nvidia-persistenced.pid").write_text(f"{os.getpid()}\n")  # of another program's file
+    assert lines() == ["persistenced_old=1", "persistenced_no_socket=1"]
+    (folder / "socket").unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(folder / "socket"))  # the path of a socket may have 107 bytes
+        assert lines() == ["persistenced_old=1"]
+
+
 def test_who_holds_a_deleted_library(tmp_path: Path) -> None:
     """A real process maps a file of such a name, and the file goes."""
     library = tmp_path / "libcuda.so.535.1.2"
@@ -76,7 +94,8 @@ def test_who_holds_a_deleted_library(tmp_path: Path) -> None:
 def test_rows_are_read_and_others_left_out() -> None:
     container = f"/system.slice/docker-{'0123456789ab' + 'cd' * 26}.scope"
     text = f"7\tpython3\t{container}\tlibcuda.so.535.1.2\n\nx\ty\n?\ta\tb\tc\n8\tnv-hostengine\t/\tlibnvidia-ml.so.1\n"
-    found = leftovers({"gsp": ["580.1"], "persistenced_old": ["1"]}, text, "")
+    found = leftovers({"gsp": ["580.1"], "persistenced_old": ["1"], "persistenced_no_socket": ["1"]}, text, "")
     assert [(h.pid, h.container) for h in found.holders] == [(7, "0123456789ab"), (8, "")]
-    assert (found.firmware, found.persistenced_old, found.unread) == (("580.1",), True, "")
+    assert (found.firmware, found.persistenced_old, found.persistenced_no_socket) == (("580.1",), True, True)
+    assert found.unread == "" and not leftovers({}, "", "").persistenced_no_socket
     assert leftovers({}, "", "holders: no answer").unread == "holders: no answer"

@@ -124,9 +124,9 @@ CHECKS = (
     ),
     check(
         "driver.persistenced",
-        "nvidia-persistenced stopped, because its library and the module had different versions, or the process from "
-        "before the update still runs.",
-        "systemctl status nvidia-persistenced; ls -l /proc/$(pidof nvidia-persistenced)/exe",
+        "nvidia-persistenced stopped, because its library and the module had different versions; or the process from "
+        "before the update still runs; or its socket was removed: then containers by a CDI spec that names it fail.",
+        "systemctl status nvidia-persistenced; ls -l /proc/$(pidof nvidia-persistenced)/exe /run/nvidia-persistenced",
         "gpuready apply restarts nvidia-persistenced; by hand: systemctl restart nvidia-persistenced",
         _persistenced,
         after=("driver.loaded", "driver.match"),

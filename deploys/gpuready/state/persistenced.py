@@ -6,9 +6,10 @@ PERSISTENCED = "nvidia-persistenced.service"
 
 
 def persistence(state: NodeState) -> str:
-    """Return systemd's state of nvidia-persistenced, or that it still runs from a replaced file."""
+    """Return systemd's state of nvidia-persistenced, or what it lacks: its new file, or its socket."""
     unit = state.unit(PERSISTENCED)
     if unit.load == "not-found":
         return "not installed"
-    old = unit.active == "active" and state.leftovers.persistenced_old
-    return "of before the update" if old else unit.active
+    if unit.active == "active" and state.leftovers.persistenced_old:
+        return "of before the update"
+    return "without its socket" if unit.active == "active" and state.leftovers.persistenced_no_socket else unit.active

@@ -27,6 +27,7 @@ class Leftovers(Facts):
     ``unlinked``: device nodes without a link in /dev/char. ``misnumbered``: device nodes whose number is not that of
     the module. ``firmware``: the driver versions whose GSP firmware is on disk. ``peers``: modules that are built for
     one driver and not loaded. ``persistenced_old``: nvidia-persistenced runs from a replaced file.
+    ``persistenced_no_socket``: there is no socket of its own, as is usual where it does not run.
     """
 
     unlinked: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Leftovers(Facts):
     holders: tuple[Holder, ...] = ()
     unread: str = ""
     persistenced_old: bool = False
+    persistenced_no_socket: bool = False
 
 
 def leftovers(values: Mapping[str, Sequence[str]], held: str, unread: str) -> Leftovers:
@@ -53,4 +55,5 @@ def leftovers(values: Mapping[str, Sequence[str]], held: str, unread: str) -> Le
         ),
         unread=unread,
         persistenced_old="persistenced_old" in values,
+        persistenced_no_socket="persistenced_no_socket" in values,
     )
