@@ -54,6 +54,20 @@ def verdict(id: str, active: dict[str, Any]) -> tuple[str, str]:
     return found.verdict.status, found.verdict.summary
 
 
+def test_ibv_devinfo_is_asked_where_there_is_a_device(tmp_path: Path) -> None:
+    tool(tmp_path, "ibv_devinfo", f"cat {tmp_path}/devinfo; exit $(( $# - 1 ))")
+    irdma = Path(__file__).parents[1] / "data/rdma/ibv_devinfo-v.irdma0.txt"
+    (tmp_path / "devinfo").write_bytes(irdma.read_bytes())
+    script = on_a_node(tmp_path, resources.script("probe/active", **QUIET, cuinit=""))
+    for device, said in ((False, {}), (True, {"verbs": Answer(out=irdma.read_text("utf-8"))})):
+        if device:
+            (tmp_path / "infiniband/irdma0").mkdir(parents=True)
+        here = script.replace("/sys/class/infiniband/", f"{tmp_path}/infiniband/")
+        done = subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+        found = answers(Records(records(done.stdout)))
+        assert {name: answer for name, answer in found.items() if name == "verbs"} == said
+
+
 def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
     found, asked = active(tmp_path, "echo said", cuinit=program(WORKS), torch="/bin/true", scrape=("echo", "metrics"))
     assert asked == 3
@@ -123,6 +137,6 @@ def test_the_exec_has_more_time_than_all_that_hangs_in_it(environments: int) -> 
     script = resources.script("probe/active", **values, cuinit="")
     limits = re.findall(r"(?:limited|asked) \S+ ([0-9]+) |within ([0-9]+) \"\$W", script)
     seconds = [int(a or b) for a, b in limits]
-    assert len(seconds) == 13 + environments
+    assert len(seconds) == 14 + environments
     # The call of nvidia-smi is there once and made for three questions.
     assert longest(environments, 0) >= sum(seconds) + 3 * len(seconds) + 2 * (LIMITS["smi"] + 3)

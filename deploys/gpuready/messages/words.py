@@ -90,6 +90,7 @@ _WORDS = {
     "rdma.ports": "RDMA ports are up and fast enough",
     "rdma.iwarp": "no device speaks iWARP instead of RoCE",
     "rdma.gdr": "GPUDirect RDMA is available",
+    "rdma.srq": "RDMA devices have the queues that UCX needs",
     "wheels.works": "installed wheels load and run",
     "reconverge.last": "the service after a driver change did its work",
     "stress.run": "idle GPUs can be loaded, without an error",

@@ -6,6 +6,7 @@ from gpuready.core.records import Records
 #: Seconds for each question. After that time, the script abandons the question and continues.
 LIMITS = {
     "apt": 20,
+    "verbs": 20,
     "cuda": 60,
     "smi": 30,
     "python": 10,

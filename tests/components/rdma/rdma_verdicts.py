@@ -1,5 +1,6 @@
 """The verdicts of the RDMA checks, as rows of test_checks.py's table; sysfs as rxe, mlx5 and irdma show it."""
 
+from pathlib import Path
 from typing import Any
 
 from gpuready.components.rdma.conf import OPERATOR
@@ -45,7 +46,29 @@ _TWO = port() | port("rocep2s0")
 _IWARP = port("rocep1s0", node_type="4: RNIC")
 _TWO_MODES = _node(files=_files(hpc="0"), cmdline="quiet ib_core.netns_mode=1")
 
+#: As recorded on an Intel E810 (irdma).
+IRDMA = (Path(__file__).parents[2] / "data/rdma/ibv_devinfo-v.irdma0.txt").read_text("utf-8")
+ROXE = IRDMA.replace("irdma0", "rocep1s0").replace("max_srq:                        0", "max_srq:                960")
+EFA = IRDMA.replace("InfiniBand (0)", "unspecified (4)")
+
+
+def _verbs(out: str | None, rc: int = 0) -> NodeState:
+    said = {} if out is None else {"verbs": {"rc": rc, "out": out}}
+    return _node(rdma=port(), active={"done": {}, **said})
+
+
 VERDICTS: list[Row] = [
+    # rdma.srq
+    skips("rdma.srq", "no RDMA port", _node()),
+    skips("rdma.srq", "ibv_devinfo is not installed", _verbs(None)),
+    is_unknown("rdma.srq", "not checked", _node(rdma=port())),
+    is_unknown("rdma.srq", "exits with 255: Failed to open device", _verbs("Failed to open device\n", 255)),
+    is_unknown("rdma.srq", "exits with 124: no message", _verbs("", 124)),
+    warns("rdma.srq", "irdma0: no shared receive queues (max_srq is 0)", _verbs(IRDMA)),
+    warns("rdma.srq", "irdma0: no shared", _verbs(ROXE + IRDMA)),
+    passes("rdma.srq", "rocep1s0 960", _verbs(ROXE)),
+    passes("rdma.srq", "rocep1s0 960", _verbs(EFA + ROXE)),
+    skips("rdma.srq", "no device on this node speaks", _verbs(EFA)),
     passes("rdma.config", "", _node(mode="N", files=_files(ours="0")), _mode("exclusive")),
     fails("rdma.config", "rdma.running", _node(mode="Y"), _mode("exclusive")),
     skips("rdma.config", "unmanaged", _node(mode="Y")),

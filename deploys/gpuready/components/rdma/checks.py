@@ -2,12 +2,17 @@
 
 They assume no device names: rdma-core renames devices (rocep193s0f0), and clouds have their own names.
 Sources: the kernel's sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-shared-dev-plugin; Intel's irdma README
-and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf.
+and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf; openucx/ucx#9736 (UCX's RC
+needs SRQs, UD on an E810 ends with a timeout, 2024-03), #11933 (RC without SRQs, still open in 2026-09) and
+src/uct/ib/base/ib_device.c (a newer UCX leaves such a device out).
 """
+
+import re
 
 from gpuready.components.rdma.component import managed, running
 from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, settings
 from gpuready.components.rdma.state import CONF
+from gpuready.core import need
 from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
 from gpuready.core.versions import leading
 from gpuready.network.ports import Port, ports
@@ -120,6 +125,26 @@ def _gdr(spec: NodeSpec, state: NodeState) -> Verdict:
                 "install the open kernel modules; with DOCA-OFED's ib_core: modprobe nvidia_peermem")  # fmt: skip
 
 
+def _srq(spec: NodeSpec, state: NodeState) -> Verdict:
+    if not ports(state):
+        return skip("no RDMA port on this node")
+    if "done" in state.active and "verbs" not in state.active:
+        return skip("ibv_devinfo is not installed (package ibverbs-utils or libibverbs-utils), and sysfs does not say")
+    answer = need.answer(state, "verbs")
+    if answer.rc:
+        return unknown(f"ibv_devinfo exits with {answer.rc}: {(answer.out.strip().splitlines() or ['no message'])[-1]}")
+    found = [_VERBS.search(part) for part in answer.out.split("hca_id:")[1:]]
+    queues = {m[1]: int(m[2]) for m in found if m}
+    if not queues:
+        return skip("no device on this node speaks InfiniBand or RoCE")
+    if without := sorted(device for device, most in queues.items() if not most):
+        return warn(f"{', '.join(without)}: no shared receive queues (max_srq is 0), which UCX needs for RDMA")
+    return passed(f"shared receive queues: {', '.join(f'{device} {most}' for device, most in queues.items())}")
+
+
+#: A device's name and max_srq in ibv_devinfo -v. Other transports are iWARP and EFA, where UCX needs no such queue.
+_VERBS = re.compile(r"\A[ \t]*(\S{1,64})\n\s*transport:\s*InfiniBand\b[^\0]*?^\s*max_srq:\s*(\d{1,12})$", re.M)
+
 CHECKS = (
     Check(
         "rdma.netns",
@@ -167,5 +192,17 @@ CHECKS = (
         _gdr,
         gpu=True,
         after=("driver.loaded",),
+    ),
+    Check(
+        "rdma.srq",
+        Level.effective,
+        "UCX needs a shared receive queue for its reliable RDMA transport. On a device that has none (Intel E810), MPI "
+        "and NIXL over UCX fail: 'ibv_create_srq() failed: Operation not supported', 'Failed to create UCP worker'; "
+        "a newer UCX leaves the device out and uses TCP. NCCL and perftest need no such queue.",
+        "ibv_devinfo -v | grep -E 'hca_id|max_srq:'; ucx_info -d",
+        "nothing for NCCL; for programs over UCX set UCX_TLS=^ib, which keeps UCX off RDMA, or name another RDMA "
+        "device in UCX_NET_DEVICES; UCX_TLS=ud does not help on an E810 (it ends with a timeout)",
+        _srq,
+        active=True,
     ),
 )
