@@ -1,6 +1,6 @@
-"""Which GPUs on the bus nvidia-smi should list: the rule, the check gpu.count, and the gate's number, by the same cases.
+"""Which GPUs on the bus nvidia-smi should list: the rule, the check gpu.count and the gate's number, by the same cases.
 
-Four GPUs: H100 (2330) that the driver drives, and whatever a case adds. nvidia-smi's answer has the form of the recorded
+Two H100 (2330), which the driver drives, and whatever a case adds. nvidia-smi's answer has the form of the recorded
 one: a bus id has eight digits of domain there, and four in sysfs.
 """
 
@@ -37,7 +37,9 @@ CASES = {
     "the driver could not take one": Case(("0000:52:00.0 0x030200 0x2330 none",), ("0000:52:00.0",)),
     "a domain of five digits": Case(("10000:01:00.0 0x030200 0x2330 none",), ("10000:01:00.0",)),
     "handed to a virtual machine": Case(("0000:52:00.0 0x030200 0x2330 vfio-pci",), (), "vfio-pci holds it"),
-    "Grace's own vfio": Case(("0000:52:00.0 0x030200 0x2342 nvgrace-gpu-vfio-pci",), (), "nvgrace-gpu-vfio-pci holds it"),
+    "the same on Grace Hopper": Case(
+        ("0000:52:00.0 0x030200 0x2342 nvgrace-gpu-vfio-pci",), (), "nvgrace-gpu-vfio-pci holds it"
+    ),
     "nouveau": Case(("0000:52:00.0 0x030000 0x1b80 nouveau",), (), "nouveau holds it"),
     "excluded by NVreg_ExcludedGpus": Case(
         ("0000:52:00.0 0x030200 0x2330 nvidia",),

@@ -38,8 +38,8 @@ def unlisted(state: NodeState, listed: Collection[str]) -> tuple[Unlisted, ...]:
     A state of an older gpuready does not say which driver holds a GPU, so nothing is known of its GPUs.
     """
     known = {_plain(bus) for bus in listed}
-    rows = (line.split() for line in state.driver.pci_gpus)
-    return tuple(_judged(row[0], row[2], row[3], state) for row in rows if len(row) == 4 and _plain(row[0]) not in known)
+    rows = [row for line in state.driver.pci_gpus if len(row := line.split()) == 4]
+    return tuple(_judged(bus, id, holder, state) for bus, _, id, holder in rows if _plain(bus) not in known)
 
 
 def expected(state: NodeState) -> int:
@@ -47,8 +47,12 @@ def expected(state: NodeState) -> int:
     if not state.driver.loaded:
         holders = (line.split()[3:] for line in state.driver.pci_gpus)
         return sum(holder in ([], ["none"], ["nouveau"]) for holder in holders)
-    used = set(state.driver.gpus) - set(state.driver.excluded)
-    return len(used) + sum(each.lost for each in unlisted(state, state.driver.gpus))
+    return len(driven(state)) + sum(each.lost for each in unlisted(state, state.driver.gpus))
+
+
+def driven(state: NodeState) -> list[str]:
+    """Return the GPUs that the driver lists itself, without those that it leaves out."""
+    return [gpu for gpu in state.driver.gpus if gpu not in state.driver.excluded]
 
 
 def fabric_services(state: NodeState) -> tuple[str, ...]:

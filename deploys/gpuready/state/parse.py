@@ -246,7 +246,7 @@ def _driver(
         on_disk_version=on_disk.version if on_disk else "",
         nodes=tuple(values.get("dev", [])),
         gpus=tuple(values.get("gpu", [])),
-        excluded=tuple(m[1] for path, text in proc.items() if (m := _OF_GPU.fullmatch(path)) and _EXCLUDED.search(text)),
+        excluded=tuple(m[1] for path in proc if (m := _OF_GPU.fullmatch(path)) and _EXCLUDED.search(proc[path])),
         pci=tuple(line for line in r.text("pci").splitlines() if line),
         smi=lean(smi) if isinstance(smi, str) else smi,
         log=kernel_log(log) if isinstance(log, str) else log,

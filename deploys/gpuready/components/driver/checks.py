@@ -157,7 +157,7 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _count(spec: NodeSpec, state: NodeState) -> Verdict:
     want, smi = spec.hardware.expected_gpus, need.value(state.driver.smi)
-    listed = re.findall(r'<gpu id="([^"]{0,32})', smi) if smi else sorted({*state.driver.gpus} - {*state.driver.excluded})
+    listed = re.findall(r'<gpu id="([^"]{0,32})', smi) if smi else bus.driven(state)
     seen, others = len(listed), bus.unlisted(state, listed) if state.driver.loaded else ()
     left_out = "; ".join(map(str, others))
     lost = [each.address for each in others if each.lost]

@@ -8,6 +8,7 @@ from gpuready.state.model import NodeState
 
 _DRIVER = ("driver.loaded", "driver.match", "libcuda.ldcache")
 _GPUS = ("gpu.answers", "gpu.count", "gpu.xid", "gpu.sxid", "gpu.fabric")
+_OTHERS = ("docker.config", "containerd.config", "rdma.ports")
 
 
 def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -29,6 +30,6 @@ CHECKS = (
         "gpuready explain with the id of the check in that line",
         _ready,
         active=True,
-        after=("gate.config", *_DRIVER, *_GPUS, "cdi.spec", "cdi.stale", "docker.config", "containerd.config", "rdma.ports"),
+        after=("gate.config", *_DRIVER, *_GPUS, "cdi.spec", "cdi.stale", *_OTHERS),
     ),
 )

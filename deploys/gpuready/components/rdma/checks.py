@@ -2,8 +2,8 @@
 
 They assume no device names: rdma-core renames devices (rocep193s0f0), and clouds have their own names.
 Sources: the kernel's sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-shared-dev-plugin; Intel's irdma README
-and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf; openucx/ucx#9736 (UCX's RC
-needs SRQs, UD on an E810 ends with a timeout, 2024-03), #11933 (RC without SRQs, still open in 2026-09) and
+and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf; openucx/ucx#9736 (RC of
+UCX needs SRQs, UD on an E810 ends with a timeout, 2024-03), #11933 (RC without SRQs, still open in 2026-09) and
 src/uct/ib/base/ib_device.c (a newer UCX leaves such a device out).
 """
 
