@@ -14,7 +14,7 @@ from gpuready.components.gate.component import wanted
 from gpuready.core.check import Verdict, run_checks
 from gpuready.cuda import bus
 from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Driver, NodeState
+from gpuready.state.model import Driver, NodeState, Unit
 
 DRIVEN = ("0000:1b:00.0", "0000:43:00.0")
 TWO = tuple(f"{address} 0x030200 0x2330 nvidia" for address in DRIVEN)
@@ -151,3 +151,11 @@ def test_the_fabric_needs_its_manager_where_switches_are_on_the_bus() -> None:
         state = NodeState(systemd=systemd, driver=Driver(proc_version="580.95.05", gpus=DRIVEN, pci=pci))
         assert " ".join(bus.fabric_services(state)) == units
         assert f"\nUNITS={units or repr('')}\n" in wanted(NodeSpec(gate=True), state)
+
+
+@pytest.mark.parametrize(("enabled", "units"), [("enabled", ("nvidia-fabricmanager.service",)), ("disabled", ())])
+def test_a_board_of_nvlink5_needs_its_manager_where_that_is_enabled(enabled: str, units: tuple[str, ...]) -> None:
+    """A virtual machine has such GPUs and no fabric manager, although its image may bring the package."""
+    b200 = tuple(f"0000:{n}8:00.0 0x030200 0x2901 nvidia" for n in range(8))
+    known = {"nvidia-fabricmanager.service": Unit(load="loaded", active="inactive", enabled=enabled)}
+    assert bus.fabric_services(NodeState(systemd=True, driver=Driver(pci=b200), units=known)) == units

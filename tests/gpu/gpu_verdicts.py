@@ -76,13 +76,20 @@ PARTS = ("nvidia-fabricmanager-580", "nvlsm")
 
 
 def board(
-    state: NodeState, id: str = B200, parts: tuple[str, ...] = PARTS, unit: str = "active", **fields: Any
+    state: NodeState,
+    id: str = B200,
+    parts: tuple[str, ...] = PARTS,
+    unit: str = "active",
+    enabled: str = "enabled",
+    **fields: Any,
 ) -> NodeState:
     """The same with eight GPUs of this PCI device id, and these packages; ``marks`` are as on a node that works."""
     return state.model_copy(
         update={
             "driver": state.driver.model_copy(update={"pci": tuple(f"0000:{n}8:00.0 0x030200 {id}" for n in range(8))}),
-            "units": {"nvidia-fabricmanager.service": Unit(load="loaded", active=unit)} if unit else {},
+            "units": {"nvidia-fabricmanager.service": Unit(load="loaded", active=unit, enabled=enabled)}
+            if unit
+            else {},
             "packages": {
                 name: Package(version="2025.10.14-1" if name == "nvlsm" else f"{DRIVER}-1", arch="amd64")
                 for name in parts
@@ -285,6 +292,8 @@ SWITCHES: list[Row] = [
     is_unknown("gpu.fabric", "no answer", switched(h200(), units=STUCK)),
     passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE))),
     passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE), unit="", parts=())),
+    fails("gpu.fabric", "is inactive", board(said(*COMPLETE), unit="inactive")),
+    passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE), unit="inactive", enabled="disabled")),
     passes("gpu.fabric", "complete for 1 GPU", rack(said(*COMPLETE))),
     passes("gpu.fabric", "is active", board(h200())),
     fails("gpu.fabric", "is failed", board(said(*IN_PROGRESS), unit="failed")),
