@@ -132,8 +132,8 @@ CONVERGED = (
     Case("flag-config-file-same", encoded({"debug": True}), flags="--config-file /etc/docker/daemon.json"),
 )
 ERRORS = (
-    Case("trailing-comma", b'{\n  "debug": true,\n}\n', error="/etc/docker/daemon.json: line 3, column 1: ", starts=()),
-    Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="duplicate key 'debug'"),
+    Case("trailing-comma", b'{\n  "debug": true,\n}\n', error="line 2, column 16: a trailing comma", starts=()),
+    Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="line 2, column 2: duplicate key 'debug'"),
     Case("latin-1", '{"labels": ["ort=München"]}'.encode("latin-1"), error="it is not UTF-8", starts=("debian12",)),
     Case("unknown-key", encoded({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
     Case(

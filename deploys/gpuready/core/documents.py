@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from gpuready.core.syntax import encoding_problem, toml_problem
+
 if TYPE_CHECKING:  # each parser is imported where it is used: the texts of checks need none
     import xml.etree.ElementTree as ET
 
@@ -156,16 +158,14 @@ def _toml(text: str, parse: Callable[[str], T], *more: type[Exception]) -> T:
     values = sum(map(text.count, "[,={"))
     if values > MOST_TOML_VALUES:
         raise DocumentError(f"it has about {values} values, and at most {MOST_TOML_VALUES} are read")
+    if why := encoding_problem(text.encode("utf-8", "surrogateescape")):
+        raise DocumentError(why)
     try:
-        text.encode()
         return parse(text)
-    except UnicodeEncodeError as e:
-        line = text.count("\n", 0, e.start) + 1
-        raise DocumentError(f"it is not UTF-8 (line {line}, character {e.start})") from None
     except RecursionError:
         raise DocumentError("it is nested too deeply") from None
     except refused as e:
-        raise DocumentError(" ".join(str(e).split()) or type(e).__name__) from None
+        raise DocumentError(toml_problem(text, " ".join(str(e).split())) or type(e).__name__) from None
 
 
 def read_xml(text: str) -> ET.Element:

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from gpuready.core.documents import DocumentError, copied, drop, read_json
+from gpuready.core.syntax import encoding_problem, json_extension, json_problem
 
 Document = dict[str, Any]
 _DEPTH = 100
@@ -19,6 +20,10 @@ _DEPTH = 100
 
 class DaemonJsonError(ValueError):
     """The file cannot be parsed, or a change would lose something. The message says where and what."""
+
+
+class _Extension(Exception):
+    """Python's parser reads it, but JSON does not have it, or dockerd does not read it so."""
 
 
 class _Number(float):
@@ -38,21 +43,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> Document:
     found: Document = {}
     for key, value in pairs:
         if key in found:
-            raise DaemonJsonError(f"duplicate key {key!r}; keep one")
+            raise _Extension
         found[key] = value
     return found
 
 
 def _constant(text: str) -> Any:
-    raise DaemonJsonError(f"{text} is not a JSON value")
+    raise _Extension
 
 
 def read(data: bytes) -> Document:
     """Parse the document; ``{}`` for an empty file. Raises :class:`DaemonJsonError` with line and column."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        raise DaemonJsonError(f"it is not UTF-8 (byte {e.start})") from None
+    if why := encoding_problem(data):
+        raise DaemonJsonError(why)
+    text = data.decode("utf-8-sig")
     if not text.strip():
         return {}
     try:
@@ -60,7 +64,9 @@ def read(data: bytes) -> Document:
             text, object_pairs_hook=_unique, parse_float=_Number, parse_constant=_constant, parse_int=_integer
         )
     except json.JSONDecodeError as e:
-        raise DaemonJsonError(f"line {e.lineno}, column {e.colno}: {e.msg}") from None
+        raise DaemonJsonError(json_problem(e)) from None
+    except _Extension:
+        raise DaemonJsonError(json_extension(text)) from None
     except DocumentError as e:
         raise DaemonJsonError(str(e)) from None
     if not isinstance(found, dict):
