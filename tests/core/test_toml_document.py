@@ -122,7 +122,7 @@ BAD = {
     "a = '\udcff'\n": "not UTF-8",
     "[[plugins]]\na = 1\n": "plugins is not a table",
     f'[plugins."{CRI[1]}"]\ncontainerd = 3\n': "containerd is not a table",
-    f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n": "set them by hand: plugins.",
+    f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n": "cannot change these keys alone in this file: plugins.",
 }
 
 
@@ -132,6 +132,39 @@ def test_what_cannot_be_merged_is_said_and_left(text: str, why: str) -> None:
         merge(text, OURS)
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+DOTTED = {
+    "at the top": f'version = 2\nplugins."{CRI[1]}".containerd.runtimes.runc.a = 1\n[debug]\nb = 2\n',
+    "below a header": f"[{SECTION}]\ncontainerd.runtimes.runc.a = 1\n",
+}
+
+
+@pytest.mark.parametrize("text", DOTTED.values(), ids=DOTTED)
+def test_lines_to_paste_have_the_wanted_effect(text: str) -> None:
+    """A new runtime beside one in dotted keys; the file is read as if gpuready had changed it."""
+    ours = {path: value for path, value in OURS.items() if path[:-1] != (*CRI, "containerd")}
+    try:
+        after = merge(text, ours)
+    except TomlError as e:
+        assert e.by_hand.startswith("\nPaste these lines at the end of the file:\n[plugins.")
+        after = text + e.by_hand.partition(":\n")[2]
+    now = parsed(after)
+    assert all(toml_document.at(now, path) == value for path, value in ours.items())
+    assert _leaves(now).items() >= _leaves(parsed(text)).items()
+
+
+def test_keys_that_cannot_be_pasted_come_with_their_values() -> None:
+    with pytest.raises(TomlError) as caught:
+        merge(DOTTED["below a header"], OURS | {(*NVIDIA, "args"): ["a", 'b"'], (*CRI, "x y"): True})
+    lines = caught.value.by_hand.splitlines()
+    assert lines[:2] == ["", "Set these keys by hand, each in its table:"]
+    assert f'{SECTION}.containerd.default_runtime_name = "nvidia"' in lines
+    assert f'{SECTION}.containerd.runtimes.nvidia.args = ["a", "b\\""]' in lines
+    assert f'{SECTION}."x y" = true' in lines
+    with pytest.raises(TomlError) as caught:
+        merge(DOTTED["below a header"], OURS | {(*CRI, "containerd", "runtimes", "runc", "a"): None})
+    assert f"remove {SECTION}.containerd.runtimes.runc.a" in caught.value.by_hand.splitlines()
 
 
 @given(st.text(max_size=60))

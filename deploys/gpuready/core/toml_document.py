@@ -4,6 +4,8 @@ tomlkit has bugs with dotted keys below a header and with tables out of order. S
 used only if it says exactly what was wanted. Source: toml.io, version 1.0.
 """
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -11,10 +13,18 @@ from gpuready.core.documents import DocumentError, copied, drop, read_toml, toml
 
 Path = tuple[str, ...]
 T = TypeVar("T")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class TomlError(ValueError):
-    """The file cannot be parsed, or a change would affect other keys. The message says where and what."""
+    """The file cannot be parsed, or a change would affect other keys. The message says where and what.
+
+    ``by_hand``: how to make the change by hand, in lines of its own that follow the message; empty if it is unknown.
+    """
+
+    def __init__(self, message: str, by_hand: str = "") -> None:
+        super().__init__(message)
+        self.by_hand = by_hand
 
 
 def read(text: str) -> dict[str, Any]:
@@ -77,12 +87,38 @@ def merge(text: str, ours: Mapping[Path, Any]) -> str:
         same = False
     if not same:
         keys = ", ".join(_shown(path) for path in wanted)
-        raise TomlError(f"gpuready cannot change these keys alone in this file; set them by hand: {keys}")
+        raise TomlError(f"gpuready cannot change these keys alone in this file: {keys}", _by_hand(text, before, wanted))
     return merged
 
 
+def _by_hand(text: str, before: dict[str, Any], wanted: Mapping[Path, Any]) -> str:
+    """Return lines to paste at the end of the file, if they have the wanted effect there; else each key by itself."""
+    tables = snippet(wanted)
+    try:
+        if read(f"{text}\n{tables}") == _expected(before, wanted):
+            return f"\nPaste these lines at the end of the file:\n{tables}"
+    except TomlError:
+        pass
+    keys = [f"remove {_shown(at)}" if v is None else f"{_shown(at)} = {_literal(v)}" for at, v in wanted.items()]
+    return "\n".join(["\nSet these keys by hand, each in its table:", *keys])
+
+
+def snippet(values: Mapping[Path, Any]) -> str:
+    """Return values as TOML tables, for people to paste. A value of None is left out."""
+    tables: dict[Path, list[str]] = {}
+    for path, value in values.items():
+        if value is not None:
+            tables.setdefault(path[:-1], []).append(f"{_shown(path[-1:])} = {_literal(value)}")
+    return "\n".join(line for table, keys in tables.items() for line in (f"[{_shown(table)}]" if table else "", *keys))
+
+
+def _literal(value: Any) -> str:
+    """Return a string, number, boolean or list as TOML, which writes them as JSON does."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _shown(path: Path) -> str:
-    return ".".join(f'"{key}"' if "." in key else key for key in path)
+    return ".".join(key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in path)
 
 
 def _put(document: Any, path: Path, value: Any) -> None:

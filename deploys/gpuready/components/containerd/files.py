@@ -129,7 +129,7 @@ def merged(state: NodeState, found: Effective, want: Values) -> bytes | None:
         after = toml_document.merge(state.text(path), ours)
         return after.encode() if before is None else _first_again(after, before, state, path)
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; it was not changed") from None
+        raise NotComparable(f"{path}: {e}; it was not changed{e.by_hand}") from None
 
 
 def _written(

@@ -237,7 +237,7 @@ def _content(state: NodeState, found: Effective, want: Values, staged: str) -> b
         fresh = staged if registers and found.nvidia is None else ""
         return toml_document.merge(state.text(DROP_IN) if DROP_IN in state.files else fresh, ours).encode()
     except TomlError as e:
-        raise ConvergeError(f"{DROP_IN} cannot be generated: {e}; nothing was changed") from None
+        raise ConvergeError(f"{DROP_IN} cannot be generated: {e}; nothing was changed{e.by_hand}") from None
 
 
 def _refuse(spec: NodeSpec, state: NodeState) -> None:

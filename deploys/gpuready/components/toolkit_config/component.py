@@ -44,7 +44,7 @@ class Config(Component):
             want, document = _wanted(spec), toml_document.read(state.text(CONFIG))
             toolkit_config.merge(state.text(CONFIG), want)
         except TomlError as e:
-            raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
+            raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed{e.by_hand}") from None
         absent = {
             key for key in want if toolkit_config.given(document, key) is None
         }  # its default may be what is wanted
@@ -86,7 +86,8 @@ class Config(Component):
             text = data.decode()
             merged = toolkit_config.merge(text, values)
         except (TomlError, UnicodeDecodeError) as e:
-            raise ConvergeError(f"{CONFIG}: {e}; it was not touched") from None
+            by_hand = e.by_hand if isinstance(e, TomlError) else ""
+            raise ConvergeError(f"{CONFIG}: {e}; it was not touched{by_hand}") from None
         before = toml_document.read(_kept(state) if ledger.kept(state, CONFIG) else text)
         record = owned_keys.read(state, OURS)
         last = {k: v for k, v in record.get(CONFIG, {}).items() if k not in values}
