@@ -236,12 +236,48 @@ def test_remove_keeps_what_the_user_changed() -> None:
     assert json.loads(left.files[PATH].text) == {"debug": True, "default-shm-size": "16g", "default-runtime": "runc"}
 
 
-def test_remove_stops_where_the_user_depends_on_the_runtime() -> None:
+HALF = '{"default-runtime": "nvidia", "runtimes": {}, "debug": true}'
+
+
+@pytest.mark.parametrize("wanted", [{}, {"default_runtime": True}, {"default_runtime": False}], ids=str)
+def test_remove_leaves_a_docker_that_starts(wanted: dict[str, Any]) -> None:
+    """The node was configured by half: dockerd does not start with a default runtime that is not there."""
+    spec, before, state = applied(wanted, HALF)
+    assert not compare(Docker(), spec, before).error
+    found = compare(Docker(), spec, state, original=True)
+    assert ("docker.default-runtime", None) in [(c.key, c.expected) for c in found.diff]
+    assert ["default-runtime: nvidia is removed, too" in note for note in found.notes].count(True) == 1
+    left, _ = removed(state)
+    assert json.loads(left.files[PATH].text) == {"debug": True}
+    assert left.docker is not None and not isinstance(left.docker, Unknown)
+    assert (left.docker.default_runtime, "nvidia" in left.docker.runtimes) == ("runc", False)
+    assert Docker().original(spec, left) == {}
+
+
+def test_remove_takes_out_the_default_that_the_user_set_later() -> None:
     spec, before = node_of("docker", {}, DOCKER | {"daemon_json": "{}", "docker": {}})
     state = applied_to(Docker(), spec, before)
     edited = json.loads(state.files[PATH].text) | {"default-runtime": "nvidia"}
-    with pytest.raises(ConvergeError, match="default-runtime is 'nvidia', which is not in runtimes"):
-        removed(with_text(state, PATH, json.dumps(edited)))
+    mine = with_text(state, PATH, json.dumps(edited))
+    assert any("default-runtime" in note for note in compare(Docker(), spec, mine, original=True).notes)
+    assert json.loads(removed(mine)[0].files[PATH].text) == {}
+
+
+def test_remove_keeps_a_default_with_a_runtime_of_its_own() -> None:
+    text = '{"runtimes": {"nvidia": {"path": "/opt/x"}}, "default-runtime": "nvidia"}'
+    spec, _, state = applied({}, text)
+    assert not any("default-runtime" in note for note in compare(Docker(), spec, state, original=True).notes)
+    assert removed(state)[0].files[PATH].text == text
+
+
+def test_a_runtime_without_a_path_does_not_come_back() -> None:
+    spec, _, state = applied({}, '{"runtimes": {"nvidia": {"path": ""}}, "debug": true}')
+    found = compare(Docker(), spec, state, original=True)
+    assert "runtimes.nvidia had no path before gpuready" in found.notes[-1]
+    left, _ = removed(state)
+    assert json.loads(left.files[PATH].text) == {"debug": True}
+    _, _, other = applied({}, "{}")
+    assert not any("no path" in note for note in compare(Docker(), spec, other, original=True).notes)
 
 
 def with_files(state: NodeState, **texts: str | None) -> NodeState:

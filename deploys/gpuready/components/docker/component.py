@@ -8,6 +8,8 @@ Sources: dockerd's reference ("daemon configuration file", "configuration reload
 and 26.1.
 """
 
+import json
+
 from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
@@ -27,6 +29,8 @@ from gpuready.state.toolkit_config import RUNTIME
 _OLD_ALIAS = "io.containerd.runtime.v1.linux"
 _FILE, _RUNS = "docker.", "docker.running."
 _RESTART = f"{_RUNS}{CDI}"
+#: What a person writes into daemon.json where gpuready cannot.
+_BY_HAND = dockerkeys.snippet(PATH, RUNTIME)
 
 
 class Docker(Component):
@@ -60,7 +64,7 @@ class Docker(Component):
         keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
         meant = json_document.merge(document, {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()})
         if why := daemon.no_start(meant, state):
-            raise NotComparable(f"{CONFIG}: {why}; fix it by hand; it was not changed")
+            raise NotComparable(f"{CONFIG}: {why}; it was not changed")
         if isinstance(state.docker, Engine):
             keys |= {f"{_RUNS}{k}": to_bytes(v) if k == SHM else v for k, v in want.items()}
         elif isinstance(state.docker, Unknown):
@@ -114,6 +118,7 @@ class Docker(Component):
             if isinstance(state.docker, Engine) and state.docker.containers and not self.hits(diff, state):
                 kept = ", ".join(c.name for c in state.docker.containers)
                 notes.append(f"the restart affects no container: live-restore keeps {kept} running")
+        notes += _left_out(diff, state)
         if diff and isinstance(state.docker, Engine) and _OLD_ALIAS in state.docker.runtimes:
             notes.append(
                 "when Docker 20.10 reloads runtimes, it forgets its own names for runc (io.containerd.runc.v2 and "
@@ -133,6 +138,20 @@ class Docker(Component):
 def _removes_runtime(diff: tuple[Change, ...]) -> bool:
     """Tell whether the runtime is removed. Containers under it could then neither start again nor survive a restart."""
     return any(c.key == f"{_FILE}{PATH}" and c.expected is None for c in diff)
+
+
+def _left_out(diff: tuple[Change, ...], state: NodeState) -> list[str]:
+    """Return notes on what ``remove`` does not restore, because Docker would not start with it."""
+    if not _removes_runtime(diff):
+        return []
+    notes, before = [], dockerkeys.before(state)
+    drops = any(c.key == f"{_FILE}{DEFAULT}" and c.expected is None for c in diff)
+    if drops and (DEFAULT not in dockerkeys.recorded(state) or before.get(DEFAULT) == "nvidia"):
+        notes.append("default-runtime: nvidia is removed, too, because Docker does not start without the runtime")
+    runtimes = before.get("runtimes")
+    if isinstance(runtimes, dict) and isinstance(runtimes.get("nvidia"), dict):
+        notes.append("runtimes.nvidia had no path before gpuready; Docker does not start with that, so it is removed")
+    return notes
 
 
 def _document(state: NodeState) -> Document:
@@ -155,12 +174,16 @@ def _document(state: NodeState) -> Document:
     other = daemon.flags(state).get("config-file")
     if other and other != CONFIG:
         raise NotComparable(
-            f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far"
+            f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far. "
+            f"To register the runtime by hand, add to {other}: {_BY_HAND}"
         )
-    if "add-runtime" in daemon.flags(state) and dockerkeys.alike(daemon.added_runtimes(state).get("nvidia")) != RUNTIME:
+    added = daemon.added_runtimes(state)
+    if "add-runtime" in daemon.flags(state) and dockerkeys.alike(added.get("nvidia")) != RUNTIME:
+        others = {name: {"path": path} for name, path in added.items() if name != "nvidia"}
+        moved = json.dumps({**others, "nvidia": {"path": RUNTIME}})
         raise NotComparable(
             f"dockerd is started with --add-runtime, which conflicts with runtimes in {CONFIG}; move those runtimes "
-            "from the unit to the file"
+            f'from the unit to the file: "runtimes": {moved}'
         )
     file = state.files.get(CONFIG)
     try:
@@ -168,7 +191,8 @@ def _document(state: NodeState) -> Document:
         # Only a trial: it fails if "runtimes" or "features" is not an object.
         json_document.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
-        raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed") from None
+        write = f"; write {_BY_HAND}" if str(e).startswith("runtimes") else ""
+        raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed{write}") from None
     return document
 
 

@@ -46,13 +46,16 @@ def no_start(document: Document, state: NodeState) -> str:
     runtimes = given if isinstance(given, dict) else {}
     strict = not (0,) < engine_version(state) < (23, 0)  # 20.10 starts even with an empty runtime
     if "runc" in runtimes:
-        return "runtimes.runc: dockerd reserves that name"
+        return "runtimes.runc: dockerd reserves that name; rename or remove the entry"
     for name, entry in runtimes.items():
         if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
-            return f"runtimes.{name} has no path"
+            return f"runtimes.{name} has no path; add it, or remove the entry"
     default = document.get("default-runtime")
     known = {"runc", *runtimes, *added_runtimes(state)}
     shim = isinstance(default, str) and default.startswith(("io.containerd.", "/"))
     if isinstance(default, str) and default and default not in known and not shim:
-        return f"default-runtime is {default!r}, which is not in runtimes (known: {', '.join(sorted(known))})"
+        return (
+            f"default-runtime is {default!r}, which is not in runtimes (known: {', '.join(sorted(known))}); "
+            'add it there, or set "default-runtime": "runc"'
+        )
     return ""

@@ -111,6 +111,11 @@ def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState
     return given(document, key) if means(document, key, state) == meant else value
 
 
+def snippet(key: str, value: Any) -> str:
+    """Return a key with its place, as lines of daemon.json to paste."""
+    return json.dumps(json_document.merge({}, {PLACES[key]: value}))[1:-1]
+
+
 def alike(path: str | None) -> str | None:
     """Return one name for the different paths of the runtime."""
     return SAME.get(path, path) if path else None
@@ -146,6 +151,7 @@ def before(state: NodeState) -> Document:
 def originals(state: NodeState) -> Values:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
+    If the runtime goes, so does ``default-runtime: nvidia``, whoever wrote it: the engine must start (as for containerd).
     Raises :class:`NotComparable` if keys are gpuready's, but the file or its original cannot be read.
     """
     for path in (OURS, NEXT):
@@ -169,6 +175,11 @@ def originals(state: NodeState) -> Values:
             found[f"docker.{key}"] = was
             if isinstance(state.docker, Engine):
                 found[f"docker.running.{key}"] = meant
+    if found.get(f"docker.{PATH}", "") is None and found.get(f"docker.{DEFAULT}", given(now, DEFAULT)) == "nvidia":
+        # Docker does not start with a default runtime that is not there.
+        found[f"docker.{DEFAULT}"] = None
+        if isinstance(state.docker, Engine):
+            found[f"docker.running.{DEFAULT}"] = "runc"
     if found and isinstance(state.docker, Unknown):
         found["docker.running"] = "answers"
     if found and state.docker is None and state.dockerd_command:
