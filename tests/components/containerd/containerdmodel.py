@@ -34,6 +34,8 @@ def dump(version: str, files: Mapping[str, str]) -> str:
             elif key != "version":
                 given[key] = value
     for name, table in given.pop("plugins", {}).items():
+        if not modern and name not in found["plugins"]:
+            continue  # it reads the sections of its own plugins only
         section = found["plugins"].setdefault(name, {})
         if not modern and "runtimes" in table.get("containerd", {}):
             section["containerd"]["runtimes"] = {}

@@ -136,6 +136,20 @@ def test_remove_takes_out_the_whole_runtime_and_the_default() -> None:
     assert "nvidia" not in left.files[CONFIG].text
 
 
+def test_a_missing_runc_stays_and_the_plan_says_so() -> None:
+    """A file that names only nvidia takes CRI down before containerd 2; remove does not take it down again."""
+    alone = OTHER.replace(RUNC.removeprefix("version = 2\n"), "")
+    spec, before, state = applied(node(alone))
+    assert "remove leaves it there" in compare(Containerd(), spec, before).notes[0]
+    found = compare(Containerd(), spec, state, original=True)
+    assert found.notes == ("runtimes.runc stays: without it CRI is not served, as before gpuready",)
+    left = withdrawn(spec, state).files[CONFIG].text
+    assert left.startswith(alone)
+    assert left.removeprefix(alone).split("\n", 1)[1] == RUNC.removeprefix("version = 2\n\n")
+    _, _, usual = applied(node(OTHER))
+    assert compare(Containerd(), spec, usual, original=True).notes == ()
+
+
 def test_a_default_stays_on_record_until_it_is_replaced() -> None:
     spec, _, state = applied(node(RUNC, default_runtime=True))
     off = NodeSpec.model_validate({"runtimes": {"containerd": {"default_runtime": False}}})

@@ -100,8 +100,9 @@ class Containerd(Component):
         return ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        path, _ = files.place(state, files.readable(state))
-        notes = []
+        found = files.readable(state)
+        path, _ = files.place(state, found)
+        notes = removal.notes(diff, state, found)
         if path != CONFIG and any(c.key != RUNNING for c in diff):
             made = ", which nvidia-ctk runtime configure rewrites" if path.endswith("/99-nvidia.toml") else ""
             notes.append(f"{path} overrides {CONFIG}, so gpuready changes {path}{made}")

@@ -99,8 +99,15 @@ def place(state: NodeState, found: Effective) -> tuple[str, Path]:
 
 
 def where(state: NodeState, found: Effective, path: str) -> Path:
-    """Return the path of the CRI section in a file; a file without a version has that of the main file."""
-    given = read(state, path).get("version")
+    """Return the path of the CRI section in a file; a file without a version has that of the main file.
+
+    containerd 2 also reads the section of version 3 in an older file. One with both is refused (refusals.py).
+    """
+    document = read(state, path)
+    given = document.get("version")
+    newer = ("plugins", section(found.version))
+    if found.version >= 3 and isinstance(toml_document.at(document, newer), Mapping):
+        return newer
     return "plugins", section(given if isinstance(given, int) else version(read(state, CONFIG), found))
 
 

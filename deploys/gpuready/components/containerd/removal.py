@@ -10,9 +10,10 @@ from typing import Any
 from gpuready.components.containerd import files, keys
 from gpuready.components.containerd.state import Effective
 from gpuready.core import owned_keys, toml_document
-from gpuready.core.component import NotComparable, Value, Values
+from gpuready.core.component import Change, NotComparable, Value, Values
 from gpuready.core.toml_document import Path
 from gpuready.state.model import NodeState
+from gpuready.state.toolkit_config import RUNTIME_PATH
 
 OURS = "/var/lib/gpuready/containerd.ours"
 
@@ -50,6 +51,21 @@ def _ours(
         if whole and found.default_runtime == "nvidia" and differs(keys.DEFAULT):
             ours.add(keys.DEFAULT)
     return {key: files.original(was, _at(where, key), found) for key in sorted(ours)}
+
+
+def notes(diff: tuple[Change, ...], state: NodeState, found: Effective) -> list[str]:
+    """Return a note if ``runtimes.runc`` is added to a file that lacked it, or stays there: CRI needs it."""
+    if any(c.key == keys.RUNC for c in diff):
+        return ["runtimes.runc is missing, so CRI is not served; gpuready adds it, and remove leaves it there"]
+    if not any(c.key == keys.PROGRAM and c.expected != RUNTIME_PATH for c in diff):
+        return []
+    path, where = files.place(state, found)
+    was, now = (
+        toml_document.at(each or {}, (*where, "containerd", "runtimes")) or {}
+        for each in (files.origin(state, path), files.read(state, path))
+    )
+    stays = was and found.default_runtime in ("runc", "nvidia") and "runc" in now and "runc" not in was
+    return ["runtimes.runc stays: without it CRI is not served, as before gpuready"] if stays else []
 
 
 def texts(state: NodeState, found: Effective, want: Values, content: bytes | None, *, last: bool) -> owned_keys.Texts:

@@ -18,7 +18,7 @@ from gpuready.core.records import Records
 
 #: Version of a configuration file -> the plugin section that holds the runtimes.
 SECTIONS = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
-_IMAGES = "io.containerd.cri.v1.images"
+IMAGES = "io.containerd.cri.v1.images"
 #: Before 2.0: deprecated table -> the runtime that the CRI plugin makes of it when it starts, if the table has a type.
 DEPRECATED = {"default_runtime": "default", "untrusted_workload_runtime": "untrusted"}
 
@@ -76,7 +76,7 @@ class Effective:
 
     @property
     def sandbox_image(self) -> str:
-        images = _table(_table(self.whole.get("plugins")).get(_IMAGES))
+        images = _table(_table(self.whole.get("plugins")).get(IMAGES))
         return str(self.cri.get("sandbox_image") or _table(images.get("pinned_images")).get("sandbox") or "")
 
 

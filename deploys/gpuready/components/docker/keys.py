@@ -151,7 +151,7 @@ def before(state: NodeState) -> Document:
 def originals(state: NodeState) -> Values:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
-    If the runtime goes, so does ``default-runtime: nvidia``, whoever wrote it: the engine must start (as for containerd).
+    If the runtime goes, so does ``default-runtime: nvidia``, whoever wrote it, because Docker must start.
     Raises :class:`NotComparable` if keys are gpuready's, but the file or its original cannot be read.
     """
     for path in (OURS, NEXT):
