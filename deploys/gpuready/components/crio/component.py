@@ -38,7 +38,10 @@ RUNNING = "crio.running"
 TAKEN_OVER = "the configuration as it is"
 _PATH, _TYPE, _MONITOR = (f"crio.runtimes.nvidia.{name}" for name in ("runtime_path", "runtime_type", "monitor_path"))
 _DEFAULT = "crio.default_runtime"
-_NAME_IT = f"set the path of CRI-O's own in {toolkit_config.CONFIG}, [nvidia-container-runtime] runtimes"
+_NAME_IT = (
+    f"name CRI-O's own by its path in {toolkit_config.CONFIG}, such as [nvidia-container-runtime] runtimes = "
+    '["/usr/libexec/crio/crun"]'
+)
 #: Where crio.service takes flags from, on Debian, Red Hat and related systems.
 _FLAGS = ("/etc/default/crio", "/etc/sysconfig/crio")
 _FLAG = re.compile(r"(?:^|[\"'=])--?(?:c|config|d|config-dir|default-runtime|runtimes)(?:[=\"']|$)")
@@ -76,7 +79,11 @@ class Crio(Component):
         for key, value in want.items():
             by = found.default_by if key == _DEFAULT else found.said_by.get("nvidia", "")
             if actual.get(key) != value and by in later:
-                raise NotComparable(f"CRI-O reads {by} after {DROP_IN}, and it sets {key} differently; change it there")
+                differing = {_at(k): v for k, v in want.items() if actual.get(k) != v}
+                raise NotComparable(
+                    f"CRI-O reads {by} after {DROP_IN}, and it sets {key} differently; change it there:\n"
+                    + (toml_document.snippet(differing) or f"remove {key}")
+                )
         # If a file has to change, the reload asks CRI-O anyway.
         differs = any(actual.get(key) != value for key, value in want.items())
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
@@ -218,6 +225,11 @@ def _younger(state: NodeState, path: str) -> bool:
     return state.files[path].mtime > state.clock - state.uptime + loaded // 10**6 + 1
 
 
+def _at(key: str) -> toml_document.Path:
+    """Return the place of a key in CRI-O's files."""
+    return DEFAULT if key == _DEFAULT else (*NVIDIA, key.rpartition(".")[2])
+
+
 def _content(state: NodeState, found: Effective, want: Values, staged: str) -> bytes:
     """Return the drop-in with the wanted values: based on the user's file, or on nvidia-ctk's if there is none."""
     try:
@@ -230,10 +242,7 @@ def _content(state: NodeState, found: Effective, want: Values, staged: str) -> b
         if registers and toml_document.at(files.read(state, DROP_IN), NVIDIA) is None:
             ours |= toml_document.leaves(found.nvidia if found.nvidia is not None else table, NVIDIA)
         for key, value in want.items():
-            if key != _DEFAULT:
-                ours[(*NVIDIA, key.rpartition(".")[2])] = value
-            else:
-                ours[DEFAULT] = value if value == "nvidia" else None
+            ours[_at(key)] = value if key != _DEFAULT or value == "nvidia" else None
         fresh = staged if registers and found.nvidia is None else ""
         return toml_document.merge(state.text(DROP_IN) if DROP_IN in state.files else fresh, ours).encode()
     except TomlError as e:
@@ -252,7 +261,11 @@ def _refuse(spec: NodeSpec, state: NodeState) -> None:
         words += [(path, word) for line in lines if not line.lstrip().startswith("#") for word in line.split()]
     for where, word in words:
         if _FLAG.search(word):
-            raise NotComparable(f"{where} starts CRI-O with {word}; gpuready manages only {files.MAIN} and crio.conf.d")
+            by_hand = toml_document.snippet({_at(_PATH): RUNTIME_PATH, _at(_TYPE): "oci"})
+            raise NotComparable(
+                f"{where} starts CRI-O with {word}; gpuready manages only {files.MAIN} and crio.conf.d. Move the "
+                f"setting there, or register the runtime by hand in the file that CRI-O reads:\n{by_hand}"
+            )
     if spec.runtimes.crio_settings.default_runtime and not low_level(state):
         raise NotComparable(
             "default_runtime: nvidia-container-runtime finds neither runc nor crun on PATH, so no pod would start; "
