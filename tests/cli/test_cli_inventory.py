@@ -56,6 +56,28 @@ def test_a_password_that_is_not_set_is_a_note(inventory: str, exits: Exits, monk
     assert run(["plan", "-i", inventory]) == 5
 
 
+def test_many_groups_are_shortened_for_people_only(tmp_path: Path, exits: Exits) -> None:
+    groups = [f"service{n:03}" for n in range(200)]
+    members = "".join(f"    {name}: {{hosts: {{gpu1: }}}}\n" for name in groups)
+    path = write_hosts(
+        tmp_path, f"all:\n  vars: {{gpuready: {{}}}}\n  children:\n{members}    {'x' * 60}: {{hosts: {{gpu2: }}}}\n"
+    )
+    told = exits(0, "inventory", "-i", path).out
+    assert "service000, service001, service002 and 197 more" in told
+    assert f" {'x' * 60}  " in told
+    assert max(map(len, told.splitlines())) < 120 + len(path)
+    assert listed(["-i", path], exits)["gpu1"]["inventory"]["groups"] == groups
+
+
+def test_ansibles_localhost_is_skipped_with_the_reason(tmp_path: Path, exits: Exits) -> None:
+    text = "all:\n  vars: {gpuready: {}}\n  hosts: {gpu1: , localhost: {ansible_connection: local}, 'gpu2': }\n"
+    told = exits(0, "inventory", "-i", write_hosts(tmp_path, text)).out
+    assert "skipped  localhost: ansible_connection: local; gpuready reaches this machine only as -i @local\n" in told
+    assert "add `gpuready: {}`" not in told and "2 hosts chosen, 1 skipped" in told
+    other = "all:\n  hosts: {gpu1: {gpuready: {}}, web: , localhost: {ansible_connection: local}}\n"
+    assert "fix:     add `gpuready: {}`" in exits(0, "inventory", "-i", write_hosts(tmp_path, other)).out
+
+
 def test_every_value_has_its_place(inventory: str, exits: Exits) -> None:
     host = listed(["-i", inventory], exits)["gpu03"]["inventory"]
     beside = f"{Path(inventory).parent}/group_vars/train.yml"

@@ -17,7 +17,7 @@ from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.cli.app import run
 from gpuready.core.check import concerning, undecided
 from gpuready.core.errors import InventoryError, SpecErrors
-from gpuready.inventory.hosts import UNCHOSEN, Hosts, NothingChosen, Skipped, load
+from gpuready.inventory.hosts import THIS_MACHINE, UNCHOSEN, Hosts, NothingChosen, Skipped, load
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
@@ -116,6 +116,40 @@ def test_a_subscript_that_looks_like_a_range_is_noted(tmp_path: Path) -> None:
     assert names(found)[0] == ["gpu04", "gpu05"]
     assert found.chosen[0].notes == ("--limit gpu[03:04]: by position in gpu, from 0, as in Ansible: gpu[04-05]",)
     assert load([inventory], limit=["gpu[0:2]"]).chosen[0].notes == ()
+
+
+LOCAL = "all:\n  vars: {gpuready: {}}\n  hosts:\n    gpu1:\n    NAME: {ansible_connection: local}\n"
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "'::1'"])
+def test_ansibles_localhost_is_skipped_unless_it_is_chosen_itself(name: str, tmp_path: Path) -> None:
+    """It is there for tasks on the controller; a gpuready value for all does not mean it."""
+    bare, text = name.strip("'"), LOCAL.replace("NAME", name)
+    found = load([written(tmp_path, text)])
+    assert names(found) == (["gpu1"], [bare])
+    assert (found.skipped[0].reason, found.skipped[0].notes) == (THIS_MACHINE, ())
+    with pytest.raises(
+        NothingChosen, match=f"{bare}: ansible_connection: local; gpuready reaches this machine only as"
+    ):
+        load([written(tmp_path, text)], limit=[f"{bare},"])
+    chosen = text.replace("{ansible_connection: local}", "{ansible_connection: local, gpuready: {}}")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "host_vars").mkdir()
+    for sources in ([written(tmp_path / "own", chosen)], [written(tmp_path, text), f"{bare},"]):
+        with pytest.raises(SpecErrors, match="ansible_connection: not accepted; given 'local'"):
+            load(sources)
+    (tmp_path / "host_vars" / f"{bare}.yml").write_text("gpuready: {}\n")
+    with pytest.raises(SpecErrors, match="ansible_connection: not accepted; given 'local'"):
+        load([written(tmp_path, text)])
+
+
+def test_another_local_host_ends_the_run_and_the_message_says_how_to_leave_it_out(tmp_path: Path) -> None:
+    source = written(tmp_path, LOCAL.replace("NAME", "gpu2"))
+    with pytest.raises(
+        SpecErrors, match=r"allowed: ssh; for this machine, -i @local; without this host, --limit '!gpu2'$"
+    ):
+        load([source])
+    assert names(load([source], limit=["!gpu2"]))[0] == ["gpu1"]
 
 
 WRONG = {

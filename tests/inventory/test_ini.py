@@ -109,7 +109,7 @@ def test_yaml_stays_yaml(name: str, tmp_path: Path) -> None:
             3,
             "no such group; given 'trian'; allowed: a group with a section: [trian]",
         ),
-        ("[train]\nh\n[all:children]\ntrian\n", 4, "a group with a section: [trian]; did you mean 'train'?"),
+        ("[train]\nh\n[all:children]\ntrian\n", 4, "or in a file that an earlier -i names; did you mean 'train'?"),
         ("[kube-node]\nh\n[all:children]\nkube-controlplane\n", 4, "a group with a section: [kube-controlplane]"),
         ("[g]\nh1\n[all:children]\nh1\n", 4, "a host, not a group; given 'h1'"),
         ("[g]\ngpu[01-16]\n", 2, "with FIRST not above LAST, such as gpu[01:16]; did you mean 'gpu[01:16]'?"),
@@ -125,6 +125,16 @@ def test_what_is_wrong_and_where(text: str, line: int, says: str, tmp_path: Path
     message = str(caught.value)
     assert message.startswith(f"{source}:{line}: ") and says in message
     assert len(message.splitlines()) == 1 and "hunter2" not in message and "\x1b" not in message
+
+
+def test_an_earlier_file_may_declare_the_group(tmp_path: Path) -> None:
+    """Sites keep their hosts in several files: without the one that declares the group, the message asks for it."""
+    first, second = tmp_path / "storage", tmp_path / "gpus"
+    first.write_text("[lustre-client]\nh1\n")
+    second.write_text("[lustre]\nh2 gpuready={}\n[mounts:children]\nlustre\nlustre-client\n")
+    assert [host.name for host in load([str(first), str(second)]).chosen] == ["h2"]
+    with pytest.raises(SpecErrors, match=r"\[lustre-client\], here or in a file that an earlier -i names"):
+        load([str(second)])
 
 
 def test_a_range_at_the_beginning_of_a_line_is_no_section(tmp_path: Path) -> None:

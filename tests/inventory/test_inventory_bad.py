@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -182,6 +183,11 @@ CONNECTIONS = [
     variable("ansible_ssh_common_args: [-J, a]", "given a list of 2", "-F FILE, -J HOST, -o Keyword=value"),
     variable("ansible_ssh_common_args: '-o \"a'", "no closing quotation", "-F FILE"),
     variable("ansible_ssh_common_args: -W x", "-W is not supported", "-F FILE"),
+    variable("ansible_ssh_common_args: -i ~/k", "-i is not supported", "allowed: the variable ansible_ssh_private_key"),
+    variable("ansible_ssh_common_args: -p2222", "-p2222 is not supported", "allowed: the variable ansible_port"),
+    variable("ansible_ssh_extra_args: -o User=a -l b", "-l is not supported", "allowed: the variable ansible_user"),
+    variable("ansible_ssh_common_args: '-4'", "-4 is not supported", "allowed: -o AddressFamily=inet"),
+    variable("ansible_ssh_args: -C -6", "-6 is not supported", "allowed: -o AddressFamily=inet6"),
     variable("ansible_ssh_common_args: -o Compression", "is not supported", "Keyword=value"),
     variable("ansible_ssh_common_args: -o 'ProxyCommand=touch x'", "ProxyCommand runs a command", "--allow-exec"),
     variable("ansible_ssh_common_args: -o PKCS11Provider=/tmp/x.so", "runs a command", "--allow-exec"),
@@ -273,6 +279,36 @@ def test_the_fix_names_pyinfras_command_where_there_is_one(
         load([str(path)])
     run = f"; or run {tmp_path}/pyinfra -y '{path}' gpuready.pyinfra.converge" if there else ""
     assert caught.value.remedy == f"gpuready init writes a YAML file{run}"
+
+
+OTHER_FILES = {
+    "ansible.cfg": "[defaults]\nhost_key_checking = False\nforks = 20\n[ssh_connection]\npipelining = True\n",
+    "my.ini": "[client]\nhost=localhost\nuser=me\npassword=hunter2\n",
+    "docker-compose.yml": "services:\n  web: {image: nginx}\n  db: {image: postgres}\nvolumes: {data: {}}\n",
+    "pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {a: b}}\nspec: {containers: [{name: a}]}\n",
+    "package.json": '{"name": "x", "version": "1", "scripts": {"a": "b", "c": "d"}}',
+    "hosts": "127.0.0.1 localhost\n10.0.0.1 gpu1 gpu1.example.com\n10.0.0.2 gpu2\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_another_kind_of_file_is_one_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(OTHER_FILES[name])
+    with pytest.raises(SpecErrors) as caught:
+        load([str(tmp_path / name)])
+    (error,) = caught.value.errors
+    assert re.fullmatch(r"not an inventory; the first of [2-9] errors: .+", error.message)
+    assert "hunter2" not in str(error)
+
+
+def test_an_inventory_with_several_errors_shows_each(tmp_path: Path) -> None:
+    (tmp_path / "hosts.ini").write_text("[gpu]\ngpu1\ngpu2 a b\ngpu3 c d\n")
+    (tmp_path / "hosts.yaml").write_text("gpu: {vars: {}, a: {}, b: {}}\n")
+    (tmp_path / "groups.ini").write_text("[gpu:children]\na100\nh100\n")
+    for name in ("hosts.ini", "hosts.yaml", "groups.ini"):
+        with pytest.raises(SpecErrors) as caught:
+            load([str(tmp_path / name)])
+        assert len(caught.value.errors) == 2 and "not an inventory" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

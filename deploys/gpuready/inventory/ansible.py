@@ -31,6 +31,21 @@ class Source:
         self.graph = graph
         self.errors = errors
         self._assigned = 0
+        self._first_error = len(errors)
+        self._like_an_inventory = False
+
+    def summarize(self) -> None:
+        """Leave one error, if nothing in the file is as in an inventory: it is probably another kind of file."""
+        found = self.errors[self._first_error :]
+        if self._like_an_inventory or len(found) < 2:
+            return
+        first = found[0]
+        self.errors[self._first_error :] = [
+            SpecError(
+                f"not an inventory; the first of {len(found)} errors: {first.message}",
+                where=first.where, given=first.given, allowed=first.allowed, near=first.near,
+            )
+        ]  # fmt: skip
 
     def refuse(self, problem: str, where: Where, given: object, allowed: str, near: str = "") -> None:
         """Add an error; the reader continues."""
@@ -66,6 +81,7 @@ class Source:
             raise SpecError("too many hosts", where=where, given=pattern, allowed=f"at most {MAX_HOSTS}")
         for name in names:
             self.graph.add_host(name, group, where, port)
+        self._like_an_inventory = True
         return names
 
     def add_child(self, parent: Group, child: Group, where: Where) -> None:
@@ -97,6 +113,7 @@ class YamlSource(Source):
         """Read the groups at the top level."""
         for name, group in top.items():
             self._group(name, group)
+        self.summarize()
 
     def _group(self, name: object, data: Located) -> Group | None:
         group = self.add_group(name, data.where)
@@ -120,6 +137,7 @@ class YamlSource(Source):
         return group
 
     def _section(self, group: Group, key: str, section: Located) -> None:
+        self._like_an_inventory = True
         entries = section.value
         if isinstance(entries, str):  # Ansible reads one bare word as a mapping with that key and no value
             entries = {entries: Located(None, section.where)}

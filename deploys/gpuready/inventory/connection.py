@@ -27,6 +27,14 @@ _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansi
 #: In the order in which ssh reads them; the first value of a setting wins.
 _ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _ARGUMENTS_ALLOWED = "-F FILE, -J HOST, -o Keyword=value"
+#: Flags of ssh that have a variable or an option of their own.
+_INSTEAD = {
+    "-i": "the variable ansible_ssh_private_key_file",
+    "-l": "the variable ansible_user",
+    "-p": "the variable ansible_port",
+    "-4": "-o AddressFamily=inet",
+    "-6": "-o AddressFamily=inet6",
+}
 #: Flags of ssh that have no effect here: compression, verbosity, terminals, forwarding of agent and X11.
 _IGNORED_FLAGS = re.compile("-[CqvTtaAxXk]+")
 #: sudo's password.
@@ -91,7 +99,8 @@ def connection(
     checked(lambda: _word(variables, "ansible_become_method", _SUDO, "sudo"))
     checked(lambda: _word(variables, "ansible_become_user", ("root",), "root"))
     password = checked(lambda: _password(variables, allow_exec, allow_read, read=secrets))
-    checked(lambda: _word(variables, "ansible_connection", _SSH, "ssh; for this machine, -i @local"))
+    leave_out = f"ssh; for this machine, -i @local; without this host, --limit '!{name}'"
+    checked(lambda: _word(variables, "ansible_connection", _SSH, leave_out))
     args = checked(lambda: _arguments(variables, files, allow_exec=allow_exec))
     address = checked(lambda: _address(name, variables))
     user = checked(lambda: _text(variables, _USER, USER, "a plain user name"))
@@ -244,7 +253,7 @@ def _argument(
         return
     flag, argument = word[:2], word[2:]
     if flag not in ("-F", "-J", "-o") or not (argument or words):
-        refuse(name, value, _ARGUMENTS_ALLOWED, f"{word} is not supported")
+        refuse(name, value, _INSTEAD.get(flag, _ARGUMENTS_ALLOWED), f"{word} is not supported")
     argument = argument or words.pop(0)
     try:
         if flag == "-F":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -32,6 +32,9 @@ from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_tem
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 
 UNCHOSEN = "no gpuready value in the inventory"
+#: Ansible's usual entry for tasks on the controller. It often stands below a group, or all, that has a gpuready value.
+THIS_MACHINE = "ansible_connection: local; gpuready reaches this machine only as -i @local"
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CHOOSE_INI = (
     "add `gpuready={}` to a host's line, or below [GROUP:vars] or [all:vars]; "
     "or name the host: `-i gpu01,` (with a comma)"
@@ -68,7 +71,7 @@ class HostEntry:
 class Skipped:
     """A host that was not chosen, and the reason; ``notes`` are the errors in its variables.
 
-    ``remedy``: how to choose it, in the syntax of its file.
+    ``remedy``: how to choose it, in the syntax of its file; empty if that is not possible.
     """
 
     name: str
@@ -94,7 +97,9 @@ class NothingChosen(InventoryError):
             by_reason.setdefault(host.reason, []).append(label(host.name))
         lines = [f"{_listed(names)}: {reason}" for reason, names in by_reason.items()]
         lines += [f"note: {note}" for note in notes]
-        super().__init__("\n".join(["no host is chosen", *lines]), remedy=skipped[0].remedy)
+        super().__init__(
+            "\n".join(["no host is chosen", *lines]), remedy=next((host.remedy for host in skipped if host.remedy), "")
+        )
         self.skipped = tuple(skipped)
 
 
@@ -225,6 +230,8 @@ class _HostLoader:
         pairs = (pair for layer in layers for pair in layer.items())
         variables = {key: value for key, value in pairs if isinstance(key, str) and key.startswith("ansible_")}
         chosen = name in self.graph.named or any("gpuready" in layer for layer in layers)
+        if chosen and self._is_controller(name, variables):
+            return Skipped(name, THIS_MACHINE, remedy="")
         read = chosen and self.secrets
         reach, wrong = connection(
             name, variables, self.files, allow_exec=self.allow_exec, allow_read=self.allow_read, secrets=read
@@ -253,6 +260,12 @@ class _HostLoader:
         notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
         spread = self._spread(name, found.spec, layers)
         return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)
+
+    def _is_controller(self, name: str, variables: Mapping[str, Located]) -> bool:
+        """Whether this is Ansible's localhost, and nothing but a group or all chose it."""
+        connects = variables["ansible_connection"].value if "ansible_connection" in variables else ""
+        itself = name in self.graph.named or any("gpuready" in layer for layer in self.layers.own(name))
+        return name in _LOCAL_NAMES and connects in ("local", "ansible.builtin.local") and not itself
 
     def _spec(self, layers: tuple[Vars, ...]) -> _Built | None:
         blocks = [layer["gpuready"] for layer in layers if "gpuready" in layer]

@@ -108,6 +108,7 @@ class IniSource(Source):
         if not kind and len(self.errors) == before:
             raise InventoryError(f"{self._file}: the inventory is empty", remedy=ADD_HOSTS)
         self._refuse_undeclared(self._with_vars | {name: parents[-1][1] for name, parents in self._parents.items()})
+        self.summarize()
 
     def _is_wrong_section(self, line: str, where: Where) -> bool:
         """Whether the line is meant as a section, and is none; then the error is added."""
@@ -129,7 +130,7 @@ class IniSource(Source):
                 self.refuse("a host, not a group", where, name, "a host's variables on its line, and hosts in [GROUP]")
                 continue
             near = difflib.get_close_matches(name, declared, 1, 0.75) if number < _COMPARED else []
-            allowed = f"a group with a section: [{label(name)}]"
+            allowed = f"a group with a section: [{label(name)}], here or in a file that an earlier -i names"
             self.refuse("no such group", where, name, allowed, near[0] if near else "")
 
     def _hide(self, problem: str, where: Where, allowed: str) -> None:
@@ -140,6 +141,7 @@ class IniSource(Source):
         if kind not in ("hosts", "vars", "children"):
             self._hide(f"section [{label(name)}:{label(kind)}]: not accepted", where, _SECTIONS)
             return None
+        self._like_an_inventory |= kind != "hosts"
         known = name in self.graph.groups
         group = self.add_group(name, where)
         if group is None:

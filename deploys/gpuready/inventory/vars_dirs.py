@@ -35,8 +35,12 @@ class Layers:
         groups = self._graph.groups_of(name)
         if groups not in self._of_groups:
             self._of_groups[groups] = tuple(layer for layer in self._group_layers(groups) if layer)
+        return self._of_groups[groups] + self.own(name)
+
+    def own(self, name: str) -> tuple[Vars, ...]:
+        """The layers of a host that belong to no group."""
         own = self._graph.hosts[name].vars
-        return self._of_groups[groups] + ((own,) if own else ()) + self._beside("host_vars", name)
+        return ((own,) if own else ()) + self._beside("host_vars", name)
 
     def misnamed(self) -> Iterator[str]:
         """Notes on files in group_vars that set ``gpuready`` and belong to no group; Ansible does not read them either.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.core.check import DECIDE, UNDECIDED, Verdict
 from gpuready.core.host_list import hostlist
-from gpuready.inventory.hosts import CHOOSE
+from gpuready.inventory.hosts import CHOOSE, THIS_MACHINE
 from gpuready.report import compat_report, fabric, facts, nccl, status
 from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
@@ -175,7 +175,8 @@ def skipped_lines(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     for reason, hosts in skipped_blocks(run).items():
         found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        found += labelled("fix", DECIDE if reason == UNDECIDED else run.choose or CHOOSE, "  ")
+        fix = "" if reason == THIS_MACHINE else run.choose or CHOOSE
+        found += labelled("fix", DECIDE if reason == UNDECIDED else fix, "  ")
     return found
 
 

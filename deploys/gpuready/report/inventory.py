@@ -1,7 +1,7 @@
 """What an inventory says: its hosts, their groups, and where each value of their specs comes from."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuready.core.host_list import hostlist
 from gpuready.inventory.connection import LOCAL
@@ -14,6 +14,8 @@ from gpuready.report.text import Painter, columns, count, grouped
 
 #: Columns of a value; a longer one pushes its place to the right.
 _WIDEST = 32
+#: Columns of a host's groups; the result document has all of them.
+_WIDEST_GROUPS = 40
 
 
 def listing(run: Run, *, color: bool = False) -> str:
@@ -24,7 +26,7 @@ def listing(run: Run, *, color: bool = False) -> str:
 
 def _table(run: Run, paint: Painter) -> list[str]:
     rows = [
-        (host.name, _address(host.listed), ", ".join(host.listed.groups), host.listed.where)
+        (host.name, _address(host.listed), _groups(host.listed.groups), host.listed.where)
         for host in run.hosts
         if host.listed is not None
     ]
@@ -37,6 +39,16 @@ def _address(host: Listed) -> str:
         return "this machine"
     address = f"[{host.address}]" if ":" in host.address and host.port else host.address
     return (f"{host.user}@" if host.user else "") + address + (f":{host.port}" if host.port else "")
+
+
+def _groups(names: Sequence[str]) -> str:
+    """As many names as fit, at least one, and the number of the others."""
+    shown = list(names[:1])
+    for name in names[1:]:
+        if len(", ".join([*shown, name])) > _WIDEST_GROUPS:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(name)
+    return ", ".join(shown)
 
 
 def _values(run: Run, paint: Painter) -> Iterator[list[str]]:

@@ -198,7 +198,7 @@ class Run:
     def leave_alone(self, hosts: Iterable[Skipped]) -> None:
         """Take the hosts in that were not chosen."""
         found = tuple(hosts)
-        self.choose = found[0].remedy if found else ""
+        self.choose = next((host.remedy for host in found if host.remedy), "")
         self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in found]
         self.conclude()
 
