@@ -76,6 +76,14 @@ CASES = (
         written="",
         applies=False,
     ),
+    Case(
+        "version 3, which it ignores",
+        "1.6",
+        f'version = 3\n[{NEW}.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n',
+        "",
+        error="has version = 3, which this containerd does not know",
+    ),
+    Case("a byte-order mark", "1.6", f"\ufeffversion = 2\n{RUNC}", "", error="line 1, column 1: a byte-order mark"),
     # 1.7
     Case("Debian's own file", "1.7", DEBIAN),
     Case("no file", "1.7", ctk=True),
@@ -153,6 +161,13 @@ endpoint = ["https://registry.example:5000"]
         written="/srv/containerd/node.toml",
         arrange=f"ln -s /srv/containerd/node.toml {CONFIG}",
     ),
+    Case(
+        "dotted keys at the top",
+        "1.7",
+        f'version = 2\n{OLD}.containerd.runtimes.runc.runtime_type = "io.containerd.runc.v2"\n{OLD}.max_container_log_line_size = 777\n',
+        "",
+        error="Paste these lines at the end of the file:\n[plugins.",
+    ),
     # 2.1
     Case("no file", "2.1", ctk=True),
     Case("Debian's own file, of version 2", "2.1", DEBIAN),
@@ -185,5 +200,18 @@ endpoint = ["https://registry.example:5000"]
         "2.1",
         f"version = 3\n{NEW}.enable_unprivileged_ports = false\n{NEW}.containerd.default_runtime_name = 'runc'\n",
     ),
+    Case(
+        "both CRI sections in version 2",
+        "2.1",
+        f'version = 2\n[{OLD}]\nmax_container_log_line_size = 777\n[{NEW}.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n',
+        "",
+        error="Keep the second and write version = 3",
+    ),
+    Case(
+        "the CRI section of version 3 in version 2",
+        "2.1",
+        f'version = 2\n[{NEW}.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n',
+    ),
+    Case("version 1 by its number", "2.1", "version = 1\n[plugins.cri]\n", "", error="has version = 1: containerd 2"),
     Case("CRI disabled", "2.1", 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n', "", applies=False),
 )

@@ -134,6 +134,8 @@ CONVERGED = (
 ERRORS = (
     Case("trailing-comma", b'{\n  "debug": true,\n}\n', error="line 2, column 16: a trailing comma", starts=()),
     Case("twice", b'{"debug": true, "labels": [],\n "debug": false}', error="line 2, column 2: duplicate key 'debug'"),
+    Case("comment", b'{\n  "debug": true // why\n}\n', error="line 2, column 17: JSON has no comments", starts=()),
+    Case("utf-16", '{"debug": true}'.encode("utf-16"), error="it is UTF-16; save it as UTF-8", starts=("debian13",)),
     Case("latin-1", '{"labels": ["ort=München"]}'.encode("latin-1"), error="it is not UTF-8", starts=("debian12",)),
     Case("unknown-key", encoded({"no-such-key": 1, "debug": True}), error="no-such-key", starts=()),
     Case(

@@ -15,7 +15,7 @@ from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.keys import by_systemd
 from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import Lab
-from tests.system.containerd_cases import BINARY, CASES, DEBIAN, Case
+from tests.system.containerd_cases import BINARY, CASES, DEBIAN, NVIDIA, RUNC, Case
 from tests.system.containerd_node import CONFIG, ContainerdNode, Seen
 from tests.system.containerd_shapes import SHAPES
 from tests.system.faults import extended
@@ -186,6 +186,20 @@ def test_a_drop_in_of_nvidia_ctk_that_took_cri_down_is_mended(fleet: Fleet) -> N
         assert set(seen.runtimes) == {"nvidia", "runc"}
         assert seen.text == before[name].text
     fleet.run("apply", nodes, code=0)
+
+
+def test_a_file_that_names_nvidia_alone_keeps_the_runc_that_it_needed(fleet: Fleet) -> None:
+    """Before containerd 2, CRI is down with such a file; remove does not take it down again, and says so."""
+    nodes = [node for node in fleet.nodes if node.version != "2.1"]
+    alone = f"version = 2\n{NVIDIA.format('/opt/old/nvidia-container-runtime')}"
+    before = all_of(nodes, lambda node: node.prepare({CONFIG: alone}))
+    assert [seen.info for seen in before.values()] == [{}, {}]
+    fleet.run("apply", nodes, code=0)
+    done = fleet.run("remove", nodes, code=0)
+    for name, seen in all_of(nodes, ContainerdNode.look).items():
+        assert "runtimes.runc stays" in " ".join(done.component("containerd", name)["notes"])
+        assert seen.text == f"{alone}\n{RUNC}"
+        assert set(seen.runtimes) == {"nvidia", "runc"}
 
 
 def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:

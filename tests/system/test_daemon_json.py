@@ -192,6 +192,29 @@ def _managed(case: Case) -> set[str]:
     return {"Runtimes.nvidia"} | ALIASES | {names[key] for key in case.ours if key in names}
 
 
+@pytest.mark.parametrize("entry", ['"default-runtime": "nvidia", "runtimes": {}', '"runtimes": {"nvidia": {}}'])
+def test_a_docker_that_did_not_start_does_so_after_remove(table: Table, entry: str) -> None:
+    """The node was configured by half; the plan of remove names what does not come back."""
+    node = table.nodes["debian13"][0]
+    content = f'{{"debug": true, {entry}}}'.encode()
+    node.prepare(content, "systemctl restart docker.service || true", starts=False, run=False)
+    assert "active" not in node.look().unit.split()
+    inventory = table.inventory([node.machine])
+    applied = table.gpuready(*_APPLY, inventory=inventory)
+    assert applied.host(node.name)["outcome"] == "changed", applied.explain()
+    restart = "systemctl reset-failed docker.service docker.socket; systemctl restart docker.service"
+    node.sh(restart)
+    assert "nvidia" in node.look().info["Runtimes"]
+    removed = table.gpuready(*_REMOVE, inventory=inventory)
+    assert removed.code == 0, removed.explain()
+    said = " ".join(removed.component("docker", node.name)["notes"])
+    assert ("default-runtime: nvidia is removed, too" if "default" in entry else "runtimes.nvidia had no path") in said
+    node.sh(restart)
+    seen = node.look()
+    assert seen.document == {"debug": True}
+    assert (seen.info["DefaultRuntime"], "nvidia" in seen.info["Runtimes"]) == ("runc", False)
+
+
 @engines
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
 def test_refused(table: Table, case: Case, distro: str) -> None:

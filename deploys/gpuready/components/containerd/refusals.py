@@ -17,7 +17,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 #: What containerd 1.7 says to a file of a newer version; 1.6 reads it, and ignores sections that it does not know.
-_REFUSED = "unsupported config version"
+_REFUSED = "is not supported, the max version is"
 
 
 def refuse(spec: NodeSpec, state: NodeState) -> Effective:
