@@ -202,6 +202,16 @@ def test_a_file_that_names_nvidia_alone_keeps_the_runc_that_it_needed(fleet: Fle
         assert set(seen.runtimes) == {"nvidia", "runc"}
 
 
+def test_a_version_that_containerd_does_not_start_with(fleet: Fleet) -> None:
+    """1.6 ignores what it does not know in such a file (the table above); 1.7 ends."""
+    node = fleet.by_version["1.7"]
+    node.prepare({CONFIG: DEBIAN})
+    node.sh(f"sed -i 's/^version = 2/version = 3/' {CONFIG}")
+    done = fleet.run("plan", [node], code=1)
+    message = done.component("containerd", node.name)["error"]["message"]
+    assert f"{CONFIG} has version = 3, which this containerd does not start with" in message
+
+
 def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
     """A pod from before keeps its process through apply, remove and all; verify starts a new one through CRI."""
     before = all_of(fleet.nodes, lambda node: node.prepare({CONFIG: DEBIAN}))
