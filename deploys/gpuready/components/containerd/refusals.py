@@ -17,7 +17,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
 #: What containerd 1.7 says to a file of a newer version; 1.6 reads it, and ignores sections that it does not know.
-_REFUSED = "is not supported, the max version is"
+_REFUSED = "is not supported, the max version is `2`"
 
 
 def refuse(spec: NodeSpec, state: NodeState) -> Effective:
@@ -64,7 +64,7 @@ def _refuse_sections(state: NodeState, found: Effective) -> None:
     for path in files.order(state, found):
         document = files.read(state, path)
         version = document.get("version")
-        if isinstance(version, int) and version > found.version:
+        if isinstance(version, int) and version > found.version and found.version < 3:
             raise NotComparable(_too_new(path, version, "does not know, so it ignores the CRI settings there"))
         sections = [name for name in (SECTIONS[2], SECTIONS[3]) if toml_document.at(document, ("plugins", name))]
         if found.version >= 3 and len(sections) == 2 and files.version(document, found) < 3:
