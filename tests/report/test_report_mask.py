@@ -36,6 +36,18 @@ HIDDEN = (
     ("machine h\nlogin joe\npassword S3KRET", "machine h\nlogin joe\npassword ***"),
     ("curl -H 'Authorization: Bearer S3KRET'", "curl -H 'Authorization: Bearer ***'"),
     ("ansible_password: S3KRET", "ansible_password: ***"),
+    ("token: failed S3KRET", "token: failed ***"),
+    ("'token_validator: is not S3KRET'", "'token_validator: is not ***'"),
+    ("'token: is 'S3KRET''", "'token: is '***''"),
+    ('token: is "S3KRET"', 'token: is "***"'),
+    ("token: invalid, S3KRET", "token: ***"),
+    ("token: failed-S3KRET", "token: ***"),
+    ("token: is.S3KRET", "token: ***"),
+    ("password: failed S3KRET", "password: ***"),
+    ("token_password: not S3KRET", "token_password: ***"),
+    ("TOKEN=failed", "TOKEN=***"),
+    ("tokenIssuer: S3KRET", "tokenIssuer: ***"),
+    ("tokenizer_token: S3KRET", "tokenizer_token: ***"),
     ("x -----BEGIN RSA PRIVATE KEY-----\nS3KRET\n-----END RSA PRIVATE KEY-----",
      "x -----BEGIN RSA PRIVATE KEY----- *** -----END RSA PRIVATE KEY-----"),
 )  # fmt: skip
@@ -109,6 +121,11 @@ OPEN = (
     'mode = "auto"\naccept-nvidia-visible-devices-envvar-when-unprivileged = true',
     "admin@10.0.0.7: Permission denied (publickey)",
     '{"password": ""}',
+    "error: not known: 'tokenizer: has no vocabulary'",
+    "AutoTokenizer: Unable to load",
+    "tokenization_utils.py: failed",
+    "not known: 'token_validator: failed'",
+    'not known: "AccessToken: is not valid"; see the log',
 )
 
 

@@ -22,11 +22,17 @@ MASK = "***"
 Match = re.Match[str]
 
 _SECRET = re.compile(
-    r"pass(?:word|wd|phrase)|pwd(?![a-z])|token|secret|credential|auth(?![a-z])|authorization(?!-plugins)"
+    r"pass(?:word|wd|phrase)|pwd(?![a-z])|token(?!i[sz](?:e|ing|ation))|secret|credential|auth(?![a-z])|authorization(?!-plugins)"
     r"|(?:api|access|private|signing|encryption)[_-]?key",
     re.IGNORECASE,
 )
 _WORKING_DIRECTORY = ("PWD", "OLDPWD")
+#: What a log says of a token, where YAML would have its value; the rest of that value stays hidden. No token is one of
+#: these words.
+_STATUS = re.compile(
+    r"(?:(?:failed|valid|invalid|expired|missing|rejected|denied|revoked|required|unexpected|unknown|cannot|could|is|was|has|not"
+    r"|no|to)(?![^\s\"'])[ \t]*)+"
+)
 _DOUBLE, _SINGLE = r'"(?:[^"\\\n]|\\.)*"?', r"'[^'\n]*'?"
 _TRIPLE = r'"""(?:[^"]|"(?!""))*(?:""")?' + "|" + r"'''(?:[^']|'(?!''))*(?:''')?"
 _LIST = r'\[(?:"(?:[^"\\\n]|\\.)*"?|[^\][{}"])*\]?'
@@ -110,8 +116,27 @@ def _is_secret(name: Match) -> bool:
 
 
 def _value(text: str, name: Match, pattern: re.Pattern[str]) -> tuple[int, str]:
-    found = pattern.match(text, name.end())
-    return (name.end(), "") if found is None else (found.end(), _hidden(found[0], name[0], found.end() == len(text)))
+    kept = _status(text, name)
+    start = name.end() + len(kept)
+    found = pattern.match(text, start)
+    if found is None or (kept and _closes(text, start, name)):
+        return start, kept
+    return found.end(), kept + _hidden(found[0], name[0], found.end() == len(text))
+
+
+def _status(text: str, name: Match) -> str:
+    """The words behind the name of a token that say what became of it, as in a log; empty if there are none."""
+    if ":" not in name[0][-3:] or {word.lower() for word in _SECRET.findall(name["name"])} != {"token"}:
+        return ""
+    found = _STATUS.match(text, name.end())
+    return found[0] if found else ""
+
+
+def _closes(text: str, at: int, name: Match) -> bool:
+    """Whether the quote at this place closes the one in front of the name."""
+    return (
+        text[at] in "\"'" and text[name.start() - 1 : name.start()] == text[at] and not text[at + 1 : at + 2].isalnum()
+    )
 
 
 _STRING = re.compile(_DOUBLE)
