@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "components": "core spec state cuda cuda.tables gpu.thresholds network PART.spec PART.state",
     "tools": "core spec state inventory cuda cuda.tables network gpu gpu.facts components PART.spec PART.state",
     "binaries": "",
-    "messages": "gpu gpu.thresholds",
+    "messages": "core gpu gpu.thresholds report",
     "report": "core spec state inventory cuda cuda.tables network gpu gpu.facts tools",
     "operations": "core spec PART.spec state PART.state inventory cuda cuda.tables network gpu gpu.facts components "
     "tools report binaries",

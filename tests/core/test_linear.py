@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.messages import own
 from gpuready.messages.find import TABLE
 
 with warnings.catch_warnings():
@@ -43,7 +44,8 @@ BOUNDED = {("tools/fabric/figures.py", "_NOISE")}
 #: Values of local names that patterns are built from.
 LOCALS = {
     "driver": "580.95.05", "flag": "data-root", "uri": "https://h/x", "url": "https://h/x", "tag": "uuid",
-    "base": "libcuda", "plain": "libcuda1", "whole": "error 804", "c": "a", "parts": {}, "item": TABLE[0],
+    "base": "libcuda", "plain": "libcuda1", "whole": "error 804", "c": "a", "parts": {},
+    "item": TABLE[0], "message": TABLE[0],
     "pattern": "a*b?", "wanted": "https://h/x",
     "entry": {"match": "H[12]00"}, "rule": {"match": "H[12]00"}, "row": {"match": "H[12]00"}, "name": "gpu01",
 }  # fmt: skip
@@ -131,8 +133,12 @@ def _tables(module: Any) -> Iterator[re.Pattern[Any]]:
 
 
 def of_messages() -> Iterator[Use]:
-    """The table of ``gpuready explain``, whose patterns are compiled when a text may match them."""
-    for number, message in enumerate(TABLE, 1):
+    """The table of ``gpuready explain``, whose patterns are compiled when a text may match them.
+
+    The patterns of gpuready's own messages are all of one form, so those with the most gaps stand for them.
+    """
+    most_gaps = sorted(own.messages(), key=lambda message: -message.pattern.count("{"))[:5]
+    for number, message in enumerate((*TABLE, *most_gaps), 1):
         for pattern in message.patterns:
             yield Use("messages", number, "search", re.compile(pattern))
 

@@ -24,16 +24,18 @@ from gpuready.core.component import Component
 from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.messages.words import words
 from gpuready.node import NODE
+from gpuready.report.text import count
 
 if TYPE_CHECKING:
     from gpuready.messages.entry import Message
+    from gpuready.messages.vocabulary import Term
     from gpuready.report.run import HostRun, Run
 
-_HELP = """Explain an error message, a check, a component or a setting: cause, fix, and the checks that judge it.
+_HELP = """Explain an error message, a check, a component, a setting or a word of gpuready: cause, fix, and the checks.
 
-TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. With -i, gpuready
-runs the checks of that message on the nodes and shows which cause applies there. If the first check cannot judge a
-node, the cause there is unknown (exit 3).
+TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. Text from stdin without
+a known message ends with 0. With -i, gpuready runs the checks of that message on the nodes and shows which cause
+applies there. If the first check cannot judge a node, the cause there is unknown (exit 3).
 
 \b
   gpuready explain                   list all checks and components
@@ -41,6 +43,7 @@ node, the cause there is unknown (exit 3).
   gpuready explain docker
   gpuready explain verify.image      a setting of the spec; also its name or value, such as idle
   gpuready explain "Error 804"       also Xid 79, cudaErrorNoDevice, ncclSystemError, exit 127
+  gpuready explain pending           a word of gpuready; also exit 7, recreate, level smoke
   gpuready explain 'could not select device driver "" with capabilities: [[gpu]]' -i hosts.yaml
   dmesg | gpuready explain -
 """
@@ -69,7 +72,8 @@ class _Answer:
 @STATE
 def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
     """Print the text; with hosts, also the verdicts. The exit code."""
-    name = _stdin() if text == ("-",) else " ".join(text)
+    piped = text == ("-",)
+    name = _stdin() if piped else " ".join(text)
     on_hosts = bool(given["inventory"]) or state is not None
     if given["output"] and not on_hosts:
         raise UsageError("explain --output needs hosts", remedy="add -i INVENTORY")
@@ -77,6 +81,11 @@ def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
         say(_list())
         return 0
     found = _explained(name)
+    if found is None and piped and not on_hosts:
+        say(f"no known message in {count(len(name.strip().splitlines()), 'line')}")
+        return 0
+    if found is None:
+        raise _not_known(name)
     if not on_hosts:
         say(found.text)
         return 0
@@ -90,30 +99,43 @@ def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
     return _on_nodes(found, state, given)
 
 
-def _explained(name: str) -> _Answer:
-    """Return the answer for a name or message. UsageError if it is not known."""
+def _explained(name: str) -> _Answer | None:
+    """Return the answer for a name or message; None if it is not known. UsageError for a text that cannot be read."""
     key = name.strip().lower()
     if key in BY_ID:
         return _Answer(_check(BY_ID[key]), (key,), (key,))
-    if key in _COMPONENTS:
-        return _Answer(_component(_COMPONENTS[key]), tuple(id for id in BY_ID if id.startswith(f"{key}.")))
     if not key:
         raise UsageError("explain: the text is empty", remedy="gpuready explain lists the checks and components")
-    from gpuready.messages.find import MOST, find, head, nearest
+    from gpuready.messages import own, vocabulary
+    from gpuready.messages.find import MOST, find
 
     if len(name) > MOST:
         raise UsageError(
             f"explain: the text is longer than {MOST >> 20} MiB", remedy="give only the lines around the error"
         )
-    if found := find(name):
-        ids = dict.fromkeys(id for message in found for id in message.checks)
+    words_of_ours = [_term(term) for term in vocabulary.find(name)]
+    if key in _COMPONENTS:
+        ids = tuple(id for id in BY_ID if id.startswith(f"{key}."))
+        return _Answer("\n\n".join([*words_of_ours, _component(_COMPONENTS[key])]), ids)
+    if not words_of_ours and (found := find(name)):
+        judged = dict.fromkeys(id for message in found for id in message.checks)
         first = dict.fromkeys(message.checks[0] for message in found if message.checks)
-        return _Answer("\n\n".join(map(_message, found)), tuple(ids), tuple(first))
-    if about := _about_words(key):
-        whole = len(about) <= _MOST_ABOUT
-        return _Answer("\n\n".join(_check(BY_ID[id]) for id in about) if whole else _listed(key, about), tuple(about))
-    if key.split() == [key] and (about_settings := _settings(key)):
-        return _Answer(about_settings, ())
+        return _Answer("\n\n".join(map(_message, found)), tuple(judged), tuple(first))
+    about = _about_words(key)
+    whole = len(about) <= _MOST_ABOUT
+    about_checks = "\n\n".join(_check(BY_ID[id]) for id in about) if whole else _listed(key, about)
+    about_settings = _settings(key) if key.split() == [key] and (words_of_ours or not about) else ""
+    if parts := [*words_of_ours, *filter(None, (about_checks, about_settings))]:
+        return _Answer("\n\n".join(parts), tuple(about))
+    ours = own.find(name)
+    return _Answer("\n\n".join(map(_message, ours)), ()) if ours else None
+
+
+def _not_known(name: str) -> UsageError:
+    """The error for a text that explain does not know: what is near, and what helps."""
+    from gpuready.messages.find import head, nearest
+
+    key = name.strip().lower()
     hint = did_you_mean(key, [*BY_ID, *_COMPONENTS]) if len(key) < 40 else ""
     shown = " ".join(name.split())
     shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
@@ -121,7 +143,7 @@ def _explained(name: str) -> _Answer:
     near = [f"  {message.title}" for message in nearest(name)]
     looked_at = head(name)
     part = "" if looked_at == name.strip() else f" (only the first {len(looked_at)} characters were compared)"
-    raise UsageError(
+    return UsageError(
         "\n".join([f"not known: {shown!r}{hint}", *([f"Nearest known messages{part}:", *near] if near else [])]),
         remedy=f"give {shorter}a word such as nccl; gpuready explain lists all checks;\n"
         "to have a message added, open an issue with the whole line and what caused it",
@@ -280,6 +302,10 @@ def _message(message: Message) -> str:
     where = [f"{id} ({words(id)})" if words(id) else id for id in message.checks]
     told = {"cause": message.cause, "fix": message.fix, "checks": ", ".join(where), "source": message.source}
     return "\n".join([message.title, *_labelled(told)])
+
+
+def _term(term: Term) -> str:
+    return "\n".join([term.title, *_labelled({"means": term.means, "fix": term.fix})])
 
 
 def _list() -> str:

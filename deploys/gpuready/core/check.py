@@ -30,9 +30,13 @@ class Level(IntEnum):
     fabric = 4
 
 
+#: Statuses of a verdict.
+STATUSES = ("pass", "warn", "fail", "skip", "unknown")
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. ``status`` is pass, warn, fail, skip or unknown. ``summary`` is one line."""
+    """The result of a check. ``status`` is one of :data:`STATUSES`. ``summary`` is one line."""
 
     status: str
     summary: str

@@ -113,7 +113,7 @@ class UnreachableError(GpureadyError):
 
 
 class ConvergeError(GpureadyError):
-    """A step failed on the node. The message names the component and says what was rolled back."""
+    """gpuready could not change the node: a step failed, or could not begin. The message says what was rolled back."""
 
     kind = "converge"
     exit_code = 1

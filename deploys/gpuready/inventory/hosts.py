@@ -89,7 +89,7 @@ class Hosts:
 
 
 class NothingChosen(InventoryError):
-    """Every host that matches is skipped."""
+    """Every host that matches is skipped: nothing in the inventory says that gpuready manages it."""
 
     def __init__(self, skipped: Sequence[Skipped], notes: Iterable[str] = ()) -> None:
         by_reason: dict[str, list[str]] = {}

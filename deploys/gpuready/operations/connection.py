@@ -149,25 +149,24 @@ def _refusal(refused: HostKeyRefused, *, hop: bool) -> UnreachableError:
     name, trust = refused.name, f"gpuready trust -i {refused.name + ',' if hop else 'INVENTORY'}"
     where = f"{'the jump host ' if hop else ''}{name}"
     attack = "otherwise this is a possible man-in-the-middle attack"
-    message, remedy = {
-        Status.new: (
+    return {
+        Status.new: UnreachableError(
             f"the host key of {where} is not known",
-            f"{trust} shows and stores it; in CI: --host-keys accept-new",
+            remedy=f"{trust} shows and stores it; in CI: --host-keys accept-new",
         ),
-        Status.changed: (
+        Status.changed: UnreachableError(
             f"the host key of {where} has changed",
-            f"if the machine was rebuilt: {trust} --replace (or ssh-keygen -R '{name}'); {attack}",
+            remedy=f"if the machine was rebuilt: {trust} --replace (or ssh-keygen -R '{name}'); {attack}",
         ),
-        Status.revoked: (
+        Status.revoked: UnreachableError(
             f"the host key of {where} is marked @revoked in known_hosts",
-            "do not use this key: someone else may have it. Make a new host key on the machine",
+            remedy="do not use this key: someone else may have it. Make a new host key on the machine",
         ),
-        Status.invalid: (
+        Status.invalid: UnreachableError(
             f"the host certificate of {where} does not prove its name: {refused.judgement.why}",
-            f"renew the certificate; {trust} --replace stores the host's own key; {attack}",
+            remedy=f"renew the certificate; {trust} --replace stores the host's own key; {attack}",
         ),
     }[refused.judgement.status]
-    return UnreachableError(message, remedy=remedy)
 
 
 def obstacle(error: Exception) -> str:

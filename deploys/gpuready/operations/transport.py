@@ -17,7 +17,7 @@ import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import gevent
 from paramiko import Channel, ChannelException, SSHException
@@ -371,24 +371,26 @@ def hang_up(host: Host) -> None:
 
 
 #: What sudo says -> what it means, and what helps.
-_REFUSALS = (
-    (("incorrect password", "Sorry, try again", "no password was provided"), "sudo refused the password",
-     "correct ansible_become_password, or the password for --ask-become-pass"),
-    (("password is required", "authentication is required", "askpass"), "sudo asks for a password",
-     "use --ask-become-pass, set ansible_become_password to env:GPUREADY_NAME, "
-     "or give the login user NOPASSWD in sudoers"),
-    (("sudo: not found", "sudo: command not found"), "the login user is not root, and there is no sudo",
-     "log in as root"),
-    (("not in the sudoers", "may not run sudo", "not allowed to"), "the login user may not use sudo",
-     "give it NOPASSWD in sudoers"),
+_REFUSALS: tuple[tuple[tuple[str, ...], Callable[[], UnreachableError]], ...] = (
+    (("incorrect password", "Sorry, try again", "no password was provided"),
+     lambda: UnreachableError("sudo refused the password",
+                              remedy="correct ansible_become_password, or the password for --ask-become-pass")),
+    (("password is required", "authentication is required", "askpass"),
+     lambda: UnreachableError("sudo asks for a password",
+                              remedy="use --ask-become-pass, set ansible_become_password to env:GPUREADY_NAME, "
+                              "or give the login user NOPASSWD in sudoers")),
+    (("sudo: not found", "sudo: command not found"),
+     lambda: UnreachableError("the login user is not root, and there is no sudo", remedy="log in as root")),
+    (("not in the sudoers", "may not run sudo", "not allowed to"),
+     lambda: UnreachableError("the login user may not use sudo", remedy="give it NOPASSWD in sudoers")),
 )  # fmt: skip
 
 
 def _refusal(text: str) -> UnreachableError:
     text = brief(text)
-    for words, message, remedy in _REFUSALS:
+    for words, refusal in _REFUSALS:
         if any(word in text for word in words):
-            return UnreachableError(message, remedy=remedy)
+            return refusal()
     if not text:
         return ConnectionLost("the node closed the session without a message", remedy=_AGAIN)
     return UnreachableError(f"no root shell: {text}")

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
 from gpuready import __version__
-from gpuready.core.check import Judged, Level
+from gpuready.core.check import STATUSES, Judged, Level
 from gpuready.core.component import Change as Difference
 from gpuready.core.component import Disruption
 from gpuready.core.errors import GpureadyError
@@ -61,7 +61,7 @@ Seconds = Annotated[NonNegativeFloat, _rounded(3)]
 #: An address, in the document as text.
 Address = Annotated[str, BeforeValidator(str)]
 LevelName = Annotated[str, OneOf(tuple(item.name for item in Level))]
-Status = Annotated[str, OneOf(("pass", "warn", "fail", "skip", "unknown"))]
+Status = Annotated[str, OneOf(STATUSES)]
 Verdict = Annotated[str, OneOf(VERDICTS)]
 Value = str | int | bool | list[str] | Unknown | None
 

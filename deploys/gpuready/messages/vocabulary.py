@@ -1,0 +1,133 @@
+# ruff: noqa: E501  (a table: sentences stay whole)
+"""gpuready's own words: exit codes, outcomes, classes of disruption, levels and statuses of checks.
+
+The words themselves are listed where they are defined. Here is what each means and what to do. A word that is defined
+there and missing here is an error, which a test finds.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gpuready.core.check import STATUSES, Level
+from gpuready.core.component import Disruption
+from gpuready.report.exitcode import MEANING
+from gpuready.report.run import OUTCOMES
+
+
+class Term(NamedTuple):
+    """One word: its kind, what it means, and what to do."""
+
+    kind: str
+    word: str
+    means: str
+    fix: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"exit {self.word}: an exit code of gpuready" if self.kind == "exit" else f"{self.word}: {self.kind}"
+
+
+_AFTER_EXIT = {
+    0: "",
+    1: "read the error below the host's name, correct what it names, and run again: apply does only what is left",
+    2: "gpuready apply makes the changes; without --detailed-exitcode, a plan with changes ends with 0",
+    3: "gpuready explain ID shows cause and fix of each check that the report lists; mend it, then run gpuready verify",
+    4: "read the error of that host: the network, the host key, the login or sudo; then run again, with --limit HOST",
+    5: "correct the file and line that the message names; if no host is chosen, add gpuready: {} to the hosts' variables, "
+    "or widen --limit",
+    6: "correct what failed on the hosts before them, then run again: --max-fail and --batch decide where a run stops",
+    7: "the report names what each change waits for: run again when the node is idle, or give permission "
+    "(--allow-disruption CLASS, maintenance in the spec)",
+    64: "the message names the option; gpuready COMMAND --help lists all of them",
+    70: "open an issue with the traceback on stderr",
+    74: "look for a full disk or a missing directory, or choose another path for --output",
+    130: "run the same command again: it does only what is left",
+}
+_RUN_AGAIN = "run gpuready apply again: it does only what is left"
+_OUTCOMES = {
+    "ok": ("The host matches its spec, or the command did what it was asked for. Nothing was changed.", ""),
+    "would_change": ("The host differs from its spec. A plan or verify shows the difference and changes nothing.",
+                     "gpuready plan shows each change and what it affects; gpuready apply makes it"),
+    "changed": ("apply changed the host, and nothing is left to do.", ""),
+    "pending": ("A change waits: for permission (--allow-disruption, maintenance), or for an idle node. What could be "
+                "changed without that was changed. The exit code is 7.", _AFTER_EXIT[7]),
+    "failed": ("A step or a question failed on the host, or one of its components cannot be compared.",
+               "read the error below the host's name, correct what it names, and run again"),
+    "unreachable": ("gpuready got no root shell on the host, or lost the connection.", _AFTER_EXIT[4]),
+    "not_attempted": ("The host's turn never came: the run stopped before it, because other hosts failed (--max-fail) or "
+                      "you interrupted it. Nothing was changed there.", _AFTER_EXIT[6]),
+    "skipped": ("The host is in the inventory, but gpuready leaves it alone: nothing there says that it manages the host. "
+                "The report gives the reason.", "add gpuready: {} to the host's variables, or choose other hosts"),
+}  # fmt: skip
+#: What became of one component (:func:`gpuready.report.blocks.status_text`), where no outcome has that name.
+_COMPONENTS = {
+    "blocked": ("The component cannot reach what the spec asks for, or cannot be compared. Nothing of it was changed.",
+                "the text after 'blocked:' says why and what to do; then run gpuready plan again"),
+    "differs": ("The component differs from the spec. verify only reports that.", "gpuready apply closes the difference"),
+    "not changed": ("apply came to this component and changed nothing: a component before it failed.", _RUN_AGAIN),
+    "partly changed, the rest is pending": ("What needs no permission was changed; the rest waits.", _AFTER_EXIT[7]),
+    "interrupted, run plan again": ("The run ended while it changed this component. A step that had begun on the node "
+                                    "ends there by itself.", _RUN_AGAIN),
+}  # fmt: skip
+_PERMIT = "--allow-disruption on the command line (default: restart) and maintenance in the spec permit it"
+_DISRUPTION = {
+    "none": ("The change disturbs nothing.", "nothing: it needs no permission"),
+    "reload": ("A service reads its configuration again. Nothing stops.", f"{_PERMIT}; from reload on"),
+    "recreate": ("Nothing stops, but running GPU containers may lose their GPU, or running processes their libraries. "
+                 "They work again when they are started anew.", f"{_PERMIT}; the node must be idle or drained"),
+    "restart": ("A service such as Docker restarts, and its containers may stop.",
+                f"{_PERMIT} (maintenance.restart); the node must be idle or drained"),
+    "reboot": ("The node must reboot before the change takes effect.",
+               f"{_PERMIT}: --allow-disruption reboot and maintenance.reboot, both"),
+}  # fmt: skip
+_LEVEL = "gpuready verify --level {0}, or verify: {{level: {0}}} in the spec, checks this level and those before it"
+_LEVELS = {
+    "config": ("The check reads files of the node.", _LEVEL.format("config")),
+    "effective": ("The check reads what running engines, the kernel and the driver answer. This is the default level.",
+                  _LEVEL.format("effective")),
+    "smoke": ("The check starts a new container or pod and looks into it.", _LEVEL.format("smoke")),
+    "stress": ("The check loads the GPUs of an idle node.", "gpuready verify -i INVENTORY --level stress"),
+    "fabric": ("The check tests pairs of hosts.", "gpuready fabric -i INVENTORY"),
+}  # fmt: skip
+_STATUSES = {
+    "pass": ("The check looked, and found what it expects.", ""),
+    "warn": ("The check found something worth knowing. It does not make verify fail.", "gpuready explain ID shows its fix"),
+    "fail": ("The check found something wrong. verify ends with 3.", "gpuready explain ID shows its fix"),
+    "skip": ("The check does not concern this node, or a failed check explains it already. The report gives the reason.",
+             ""),
+    "unknown": ("The check could not decide: a question got no answer, or a command is missing. That is no pass: verify "
+                "ends with 3, unless the check is only advisory.",
+                "the summary says what was missing; gpuready explain ID shows the command to look by hand"),
+}  # fmt: skip
+
+_KINDS = {
+    "an outcome of a host": (OUTCOMES, _OUTCOMES),
+    "what became of a component": (tuple(_COMPONENTS), _COMPONENTS),
+    "a class of disruption": (tuple(item.name for item in Disruption), _DISRUPTION),
+    "a level of checks": (tuple(item.name for item in Level), _LEVELS),
+    "a status of a check": (STATUSES, _STATUSES),
+}
+#: The name of its kind may stand before a word: level smoke, outcome pending, class restart, exit code 7.
+_NAMED = re.compile(r"(outcome|component|class|disruption|level|status) (.+)")
+_EXIT = re.compile(r"(?:(?:gpuready )?exit(?:ed)?(?: with)?(?: ?code| status)?[ :=]{1,2})?([0-9]{1,3})")
+
+
+def terms() -> Iterator[Term]:
+    """Yield all words. KeyError for one that is defined and has no description."""
+    for code in sorted(MEANING):
+        yield Term("exit", str(code), MEANING[code], _AFTER_EXIT[code])
+    for kind, (words, texts) in _KINDS.items():
+        for word in words:
+            yield Term(kind, word, *texts[word])
+
+
+def find(text: str) -> tuple[Term, ...]:
+    """Return what a word means, if the whole text is that word; of several kinds, all."""
+    key = " ".join(text.lower().replace("_", " ").strip(" .:'\"`").split())
+    if code := _EXIT.fullmatch(key):
+        return tuple(term for term in terms() if term.kind == "exit" and int(term.word) == int(code[1]))
+    named = _NAMED.fullmatch(key)
+    kind, word = named.groups() if named else ("", key)
+    found = [term for term in terms() if term.word.replace("_", " ") == word]
+    return tuple(term for term in found if kind in ("", *term.kind.split()))
