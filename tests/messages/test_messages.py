@@ -132,6 +132,22 @@ CODES = (
         "unhandled cuda error (run with NCCL_DEBUG=INFO for details)\nLast error:\nCuda failure 1 'invalid argument'",
         "CUDA error 1: cudaErrorInvalidValue, CUDA_ERROR_INVALID_VALUE",
     ),
+    (
+        "ERRO[0000] failed to generate CDI spec: failed to create device CDI specs: failed to initialize NVML: "
+        "ERROR_LIBRARY_NOT_FOUND",
+        "NVML error 12: NVML_ERROR_LIBRARY_NOT_FOUND",
+    ),
+    ("failed to initialize NVML: ERROR_UNKNOWN", "NVML error 999: NVML_ERROR_UNKNOWN"),
+    ("error getting device handle for index '0': ERROR_GPU_IS_LOST", "GPU has fallen off the bus"),
+    ("device handle of GPU 3: ERROR_TIMEOUT", "NVML error 10: NVML_ERROR_TIMEOUT"),
+    ("pynvml.NVMLError_NotSupported: Not Supported", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),
+    (
+        "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
+        "Failed to initialize NVML: Driver/library version mismatch",
+    ),
+    ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "Failed to initialize NVML: Driver/library version mismatch"),
+    ("nvmlInit_v2 err: 18", "Failed to initialize NVML: Driver/library version mismatch"),
+    ("nvmlDeviceGetMemoryInfo failed: 3", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),
     ("exit 127", "exit 127 of docker run"),
     ("container exited with code 126", "exit 126 of docker run"),
     ("docker run: exit status 125", "exit 125 of docker run"),
@@ -154,7 +170,9 @@ def test_an_unknown_number_is_said() -> None:
 
 
 def test_a_code_does_not_say_the_same_thing_twice() -> None:
-    for code in (*(f"xid {n}" for n in range(1, 180)), *(f"cuda {n}" for n in set(codes.cuda_names().values()))):
+    names = {"cuda": codes.cuda_names(), "nvml": codes.nvml_names()}
+    numbered = (f"{kind} {number}" for kind, found in names.items() for number in set(found.values()))
+    for code in (*(f"xid {n}" for n in range(1, 180)), *numbered):
         message = codes.message(code)
         name = message.title.partition(": ")[2].lower()
         assert message.cause.endswith(".") and message.fix and set(message.checks) <= set(BY_ID), code
@@ -172,6 +190,30 @@ def test_a_number_never_outweighs_the_component_that_printed_it() -> None:
             assert found[0] == NVLS, (error, found)
     assert titles("cuMemCreate failed: CUDA_ERROR_NOT_PERMITTED") == [IMEX]
     assert titles("cuMemCreate(&handle, size, &prop, 0) returned 800") == [IMEX]
+
+
+def test_each_name_of_an_nvml_error_is_known_in_each_form() -> None:
+    rows = dict(codes._nvml_rows())
+    assert len(rows) == 31 and rows[1] == "UNINITIALIZED" and rows[30] == "RESET_TYPE_NOT_SUPPORTED"
+    table = {code: message.title for message in TABLE for code in message.codes if code.startswith("nvml ")}
+    for number, name in rows.items():
+        code = f"nvml {number}"
+        title = table.get(code, codes.message(code).title)
+        pynvml = "NVMLError_" + name.title().replace("_", "")
+        for text in (
+            f"failed to initialize NVML: ERROR_{name}",
+            f"NVML_ERROR_{name}",
+            pynvml,
+            f"nvmlInit error: {number}",
+        ):
+            assert title in titles(text), text
+        assert "GPU" in name or titles(f"ERROR_{name}") == [], name
+
+
+def test_an_error_of_nvml_that_says_nothing_hides_no_message() -> None:
+    driver = "NVRM: API mismatch: the client has the version 570.1, but\nNVRM: this kernel module has 560.2"
+    assert titles("NVML_ERROR_DEPRECATED") == ["NVML error 26: NVML_ERROR_DEPRECATED"]
+    assert titles(f"NVML_ERROR_DEPRECATED\n{driver}") == titles(driver)
 
 
 GENERAL = (
@@ -200,7 +242,10 @@ def test_a_full_memory_names_no_check_of_something_else() -> None:
 
 def test_a_message_of_several_lines_has_one_cause() -> None:
     several = [title for title, texts in POSTED.items() for text in texts if len(find(text)) > 1]
-    assert several == ["could not load NVML library: libnvidia-ml.so.1 (device plugin)"]  # and why it could not
+    assert several == [  # each with the reason that it names
+        "could not load NVML library: libnvidia-ml.so.1 (device plugin)",
+        *["error validating driver installation: error creating symlink creator (GPU Operator)"] * 2,
+    ]
 
 
 def test_several_causes_are_listed_in_their_order() -> None:

@@ -1,8 +1,8 @@
 # ruff: noqa: E501  (a table: sentences and patterns stay whole)
-"""Numbers and names that programs print instead of a message: Xid, CUDA errors, NCCL results, exit codes of docker run.
+"""Numbers and names that programs print instead of a message: Xid, CUDA, NVML and NCCL errors, exit codes of docker run.
 
-Names and numbers of CUDA are those of driver_types.h and cuda.h (CUDA 13), those of NCCL of nccl.h. The names of Xids
-are from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), the actions from gpu/data/xids.yaml.
+Names and numbers of CUDA are those of driver_types.h and cuda.h (CUDA 13), those of NVML of nvml.h, those of NCCL of
+nccl.h. The names of Xids are from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), the actions from gpu/data/xids.yaml.
 """
 
 import functools
@@ -14,6 +14,7 @@ from gpuready.messages.cuda import DEBUG
 from gpuready.messages.entry import Message
 
 _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
+_NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
 _DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
 
@@ -115,8 +116,99 @@ _CUDA_CAUSES = (
         ("gpu.xid",),
     ),
 )
-#: The cause of a number that says nothing of its own. The component that printed it tells more.
-VAGUE = _CUDA_CAUSES[-1].cause
+#: Names of NVML's errors, from 1. go-nvml prints ERROR_TIMEOUT, C NVML_ERROR_TIMEOUT, pynvml NVMLError_Timeout.
+_NVML = (
+    "UNINITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED", "NO_PERMISSION", "ALREADY_INITIALIZED", "NOT_FOUND",
+    "INSUFFICIENT_SIZE", "INSUFFICIENT_POWER", "DRIVER_NOT_LOADED", "TIMEOUT", "IRQ_ISSUE", "LIBRARY_NOT_FOUND",
+    "FUNCTION_NOT_FOUND", "CORRUPTED_INFOROM", "GPU_IS_LOST", "RESET_REQUIRED", "OPERATING_SYSTEM",
+    "LIB_RM_VERSION_MISMATCH", "IN_USE", "MEMORY", "NO_DATA", "VGPU_ECC_NOT_SUPPORTED", "INSUFFICIENT_RESOURCES",
+    "FREQ_NOT_SUPPORTED", "ARGUMENT_VERSION_MISMATCH", "DEPRECATED", "NOT_READY", "GPU_NOT_FOUND", "INVALID_STATE",
+    "RESET_TYPE_NOT_SUPPORTED",
+)  # fmt: skip
+_NVML_UNKNOWN = 999
+#: What errors of NVML that have no entry in the table mean. The last one is for all other errors.
+_NVML_CAUSES = (
+    _Cause(
+        (3, 22, 24, 30),
+        "This GPU or driver has no such value or function. GB10 and Jetson, for example, have no memory of their own, so "
+        "NVML does not report its size.",
+        "update the program that asks, or let it do without that value; nvidia-smi -q shows what the GPU reports",
+        ("gpu.model",),
+    ),
+    _Cause(
+        (6, 28),
+        "NVML finds no such GPU or MIG instance: the index, the UUID or the address is of another node, the MIG layout "
+        "changed, or the GPU is gone.",
+        "compare nvidia-smi -L with what the program asks for, and restart the program",
+        ("gpu.count", "gpu.mig"),
+    ),
+    _Cause(
+        (8,),
+        "The GPU's power cables are not connected, or deliver too little power.",
+        "check the cables and power supplies of the node",
+        ("gpu.answers", "gpu.count"),
+    ),
+    _Cause(
+        (10,),
+        "The driver or the GPU did not answer in time.",
+        "look for an Xid in dmesg; if nvidia-smi hangs, drain the node and reset the GPU, or reboot",
+        ("gpu.answers", "gpu.xid"),
+    ),
+    _Cause(
+        (11,),
+        "The kernel had a problem with an interrupt of the GPU.",
+        "read dmesg; update the BIOS, or reseat the card",
+        ("gpu.answers", "gpu.xid"),
+    ),
+    _Cause(
+        (12,),
+        "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, or a container or pod without "
+        "the NVIDIA runtime.",
+        "in a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; on the host install the driver, and "
+        "gpuready apply (ldso) adds its directory to the linker cache",
+        ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime"),
+    ),
+    _Cause(
+        (13,),
+        "The driver's libnvidia-ml is older than the program expects, and lacks a function.",
+        "upgrade the driver, or use an older version of the program",
+        ("driver.match",),
+    ),
+    _Cause(
+        (17,),
+        "The operating system does not let this process use the GPU: the container's device rules, or on WSL no-cgroups = "
+        "true in the toolkit's config.toml.",
+        "recreate the container with --runtime=nvidia or --gpus all; gpuready verify names a leftover no-cgroups",
+        ("config.cgroups", "docker.smoke"),
+    ),
+    _Cause(
+        (19,),
+        "A program still uses the GPU, so it cannot be reset or reconfigured.",
+        "end what uses it: fuser -v /dev/nvidia* lists it; nvidia-persistenced, DCGM and exporters count, too",
+        ("gpu.mig", "driver.persistenced"),
+    ),
+    _Cause(
+        (23,),
+        "The GPU has no room left for this: no free place for another MIG instance, or no internal resource.",
+        "nvidia-smi mig -lgip shows what is free; destroy instances that nobody uses, or create the large ones first",
+        ("gpu.mig",),
+    ),
+    _Cause(
+        (_NVML_UNKNOWN,),
+        "The driver failed without naming a reason: the GPU hangs or was lost, or the container lost its access to it "
+        "(systemctl daemon-reload).",
+        "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container",
+        ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),
+    ),
+    _Cause(
+        range(1000),
+        "A program used NVML wrongly, or was built for another version of it. The node is rarely the cause.",
+        "update the program (nvidia-ml-py, go-nvml, the exporter) to one that fits the driver",
+        ("driver.match",),
+    ),
+)
+#: Causes of numbers that say nothing of their own. The component that printed them tells more.
+VAGUE = frozenset({_CUDA_CAUSES[-1].cause, _NVML_CAUSES[-1].cause})
 #: Results of NCCL, from 1. Each has an entry in the table.
 _NCCL = (
     "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",
@@ -227,6 +319,11 @@ _CUDA_NUMBER = re.compile(
 #: Without a word of CUDA's, only numbers that mean nothing else.
 _BARE = re.compile(r"\berror:? (80[0-4])\b(?!\.[0-9])")
 _ALONE = re.compile(r"(?:error )?(3[45]|36|46|100|101|20[09]|214|22[0-2]|304|7[01][0-9]|80[0-9]|999)")
+_NVML_NAME = re.compile(r"\b(?:(?:nvml_)?error|nvmlerror)_([a-z_]{4,40})\b")
+_NVML_NUMBER = re.compile(
+    r"\bnvml[a-z0-9_ ]{0,40} (?:err(?:or)?(?: code)?|failed|failure) ?[:=(]{0,2} ?([0-9]{1,3})\b(?! [a-z])"
+)
+_NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
 _EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b")
@@ -246,7 +343,7 @@ def find(text: str) -> Iterator[tuple[str, int, int]]:
 def message(code: str) -> Message:
     """Return what a code means that has no entry in the table."""
     kind, _, number = code.partition(" ")
-    return {"xid": _xid, "cuda": _cuda, "exit": _exit}[kind](int(number))
+    return {"xid": _xid, "cuda": _cuda, "nvml": _nvml, "exit": _exit}[kind](int(number))
 
 
 @functools.cache
@@ -256,6 +353,17 @@ def cuda_names() -> dict[str, int]:
     for number, names in _cuda_rows():
         found |= dict.fromkeys((name.lower() for name in names), number)
     return found
+
+
+@functools.cache
+def nvml_names() -> dict[str, int]:
+    """Return the numbers of NVML's errors by name in lower case, without its prefix and underscores."""
+    return {name.replace("_", "").lower(): number for number, name in _nvml_rows()}
+
+
+def _nvml_rows() -> Iterator[tuple[int, str]]:
+    yield from enumerate(_NVML, 1)
+    yield _NVML_UNKNOWN, "UNKNOWN"
 
 
 def _cuda_rows() -> Iterator[tuple[int, tuple[str, str]]]:
@@ -274,6 +382,7 @@ def _all(text: str) -> Iterator[tuple[str, int, int]]:
             name = match[1] or match[2]
             if name in names:
                 yield f"cuda {names[name]}", match.start(), match.end()
+    yield from _nvml_of(text)
     for pattern, word in ((_CUDA_NUMBER, "cu"), (_BARE, "error")):
         for match in pattern.finditer(text) if word in text else ():
             if int(match[1]):
@@ -292,6 +401,19 @@ def _all(text: str) -> Iterator[tuple[str, int, int]]:
         # Every program can be killed or crash; 125 to 127 are Docker's own.
         if engine or match[1].startswith("12") or not match.start():
             yield f"exit {match[1]}", match.start(), match.end()
+
+
+def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the errors of NVML; without its prefix a name counts only near a word that is about GPUs."""
+    near = any(word in text for word in _NVML_NEAR)
+    for match in _NVML_NAME.finditer(text) if "error_" in text and near else ():
+        number = nvml_names().get(match[1].replace("_", ""))
+        if number is not None:
+            yield f"nvml {number}", match.start(), match.end()
+    known = set(nvml_names().values())
+    for match in _NVML_NUMBER.finditer(text) if "nvml" in text else ():
+        if int(match[1]) in known:
+            yield f"nvml {int(match[1])}", match.start(), match.end()
 
 
 def _xid(number: int) -> Message:
@@ -326,6 +448,12 @@ def _cuda(number: int) -> Message:
     title = f"CUDA error {number}: cudaError{names[0]}, CUDA_ERROR_{names[1]}"
     found = next(each for each in _CUDA_CAUSES if number in each.numbers)
     return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix)
+
+
+def _nvml(number: int) -> Message:
+    name = dict(_nvml_rows())[number]
+    found = next(each for each in _NVML_CAUSES if number in each.numbers)
+    return Message(f"NVML error {number}: NVML_ERROR_{name}", "", _NVML_PAGE, found.checks, found.cause, found.fix)
 
 
 def _exit(number: int) -> Message:

@@ -226,6 +226,7 @@ Failed to initialize NVML: Unknown Error
 Failed to initialize NVML: Insufficient Permissions
   pattern failed to initialize nvml: insufficient permissions
   also    nvml error: insufficient permissions
+  code    nvml 4
   source  NVIDIA/nvidia-container-toolkit#210
   checks  docker.smoke cdi.podman
   cause   SELinux does not let the container use the NVIDIA devices, or this user may not open the device nodes.
@@ -350,4 +351,110 @@ nvidia-container-cli: error parsing IMEX info: unsupported IMEX channel value: a
   cause   Version 1.17.0 of the toolkit asks for all IMEX channels in old images, and its own nvidia-container-cli does
           not accept that word.
   fix     gpuready apply installs a newer toolkit
+could not select device driver "cdi" with capabilities: []
+  pattern could not select device driver .{0,2}cdi
+  source  containers/ramalama#940
+  checks  docker.cdi docker.config cdi.spec
+  cause   The container asks for a CDI device (--device nvidia.com/gpu=all), and this Docker does not offer any: before
+          28.2, CDI is off unless daemon.json has features.cdi, and before 25 Docker does not know CDI.
+  fix     set runtimes: {docker: {cdi: true}} and gpuready apply; by hand: nvidia-ctk runtime configure --runtime=docker
+          --cdi.enabled, then systemctl restart docker; or use --gpus all
+missing library libnvidia-nscq.so (debug log of nvidia-container-cli)
+  pattern \bmissing (?:compat32 )?library lib(?:nvidia|cuda|gl|egl|nv|vdpau)
+  also    \bmissing binary nv(?:idia)?-
+  also    nvc_info\.c:[0-9]{1,5}\] missing (?:ipc|firmware|binary|library|compat32)
+  also    \bmissing ipc (?:path )?/(?:var/)?(?:run|tmp)/nvidia-
+  general
+  source  NVIDIA/nvidia-container-toolkit#1099
+  cause   Harmless. The toolkit looks for everything that any driver may have, and notes what this one does not have:
+          libnvidia-nscq and the fabric manager are only on machines with NVSwitch, compat32 is for 32-bit programs, and
+          the sockets exist only while nvidia-persistenced, the fabric manager or MPS run.
+  fix     nothing; the error, if there is one, is on another line: give that one to gpuready explain
+open /run/nvidia-persistenced/socket: no such file or directory
+  pattern (?:open|stat|lstat|mount:) (?:/var)?/run/nvidia-persistenced/socket: (?:no such file or directory|mount point does not exist)
+  source  badbread/crumbvms#395
+  checks  driver.persistenced driver.match cdi.stale
+  cause   A CDI spec or the runtime names the socket of nvidia-persistenced, and that service does not run: often it
+          ended when a driver update replaced the libraries of the loaded module. Running containers do not notice it.
+  fix     run nvidia-smi on the host: after a version mismatch, drain the node and reboot it; else systemctl restart
+          nvidia-persistenced nvidia-cdi-refresh
+nvidia-container-cli: container error: file lookup failed: .../etc/debian_version: permission denied (enroot)
+  pattern container error: file lookup failed: [^ ]{0,300}: permission denied
+  source  NVIDIA/enroot#234
+  checks  toolkit.version toolkit.floor
+  cause   libnvidia-container 1.17.7 looks up the container's files in a way that enroot, pyxis and LXC do not permit.
+  fix     install another version than 1.17.7 on all nodes: gpuready apply installs a current one
+nvidia-container-cli: detection error: path error: ///var/run/nvidia-fabricmanager/socket: permission denied
+  pattern detection error: path error: /{1,3}[^ ]{0,200}: permission denied
+  source  NVIDIA/enroot#231
+  checks  toolkit.version driver.fabricmanager
+  cause   nvidia-container-cli runs as a normal user (enroot, rootless), and may not look at a file that it would mount,
+          such as the fabric manager's socket. An older version ends there.
+  fix     gpuready apply installs a current toolkit, which skips such files; by hand: upgrade libnvidia-container1 and
+          libnvidia-container-tools
+nvidia-container-cli: permission error: capability change failed: operation not permitted
+  pattern permission error: capability change failed
+  source  NVIDIA/enroot#88
+  checks  toolkit.version
+  cause   nvidia-container-cli may not change its own capabilities: SELinux forbids it, the file system with its program
+          is mounted nosuid, or a rootless engine calls it inside a user namespace.
+  fix     look for a denial with ausearch -m avc -ts recent; in a rootless engine use CDI (--device nvidia.com/gpu=all),
+          which does not call it
+[ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1 (enroot, pyxis)
+  pattern /98-nvidia\.sh exited with return code
+  also    pyxis: (?:couldn't start container|container start failed with error code)
+  general
+  source  NVIDIA/pyxis#166
+  checks  toolkit.version driver.loaded gpu.answers
+  cause   enroot's hook called nvidia-container-cli, and that failed, so the container did not start.
+  fix     the line above it begins with nvidia-container-cli: and names the reason; pass it to gpuready explain
+invalid discovery mode: cdi (nvidia-cdi-refresh)
+  pattern invalid discovery mode: (?:cdi|legacy|jit-cdi)
+  source  NVIDIA/nvidia-container-toolkit#1376
+  checks  toolkit.version toolkit.config cdi.spec
+  cause   nvidia-ctk 1.18.0 takes the mode of the runtime from config.toml for its own. That mode is not automatic, so
+          no CDI spec is made.
+  fix     gpuready apply installs a newer toolkit; by hand: nvidia-ctk cdi generate --mode=auto
+          --output=/etc/cdi/nvidia.yaml
+nvidia-cdi-refresh.service: Failed with result 'exit-code'
+  pattern nvidia-cdi-refresh\.service: (?:failed with result|main process exited)
+  also    failed to start nvidia-cdi-refresh
+  general
+  source  NVIDIA/nvidia-container-toolkit#1611
+  checks  cdi.spec cdi.stale driver.loaded
+  cause   The service that writes the CDI spec after a boot or a driver update failed. Often it ran before the driver
+          was loaded, or the driver does not work.
+  fix     journalctl -b -u nvidia-cdi-refresh names the reason; when nvidia-smi works, systemctl restart
+          nvidia-cdi-refresh
+exec: "nvidia-container-cli": executable file not found in $PATH (nerdctl)
+  pattern nvidia-container-cli['\"]?: executable file not found
+  source  containerd/nerdctl#2720
+  checks  toolkit.version cdi.spec containerd.cdi
+  cause   This nerdctl or ctr calls nvidia-container-cli itself for --gpus, and the program is not on its PATH: the
+          toolkit is missing, or the GPU Operator installed it in /usr/local/nvidia/toolkit.
+  fix     gpuready apply installs the toolkit; with CDI no such program is needed: nerdctl run --device
+          nvidia.com/gpu=all, or a newer nerdctl, whose --gpus uses CDI
+template: oci-hook:1: unexpected "|" in command (nerdctl --gpus)
+  pattern template: oci-hook:[0-9]{1,4}: unexpected
+  source  containerd/nerdctl#4614
+  checks  cdi.spec containerd.cdi
+  cause   In nerdctl up to 2.2.0, --gpus goes through a hook of containerd (oci-hook), which fails on its arguments.
+  fix     use CDI: nerdctl run --device nvidia.com/gpu=all; or a newer nerdctl, whose --gpus uses CDI
+exec /opt/nvidia/nvidia_entrypoint.sh: exec format error
+  pattern \bexec /\S{1,160}: exec format error
+  also    exec user process caused:? ['"]?exec format error
+  source  remsky/Kokoro-FastAPI#401
+  cause   The image is for another processor than the node: most often an image for x86_64 on an ARM node (GB10 in DGX
+          Spark, Grace in GH200 and GB200). The driver and the toolkit are not the cause.
+  fix     docker image inspect --format '{{.Architecture}}' IMAGE and uname -m must fit each other; use a tag that has
+          both (docker buildx imagetools inspect IMAGE), or build it with --platform linux/arm64
+Bus error (core dumped)
+  pattern \bbus error \(core dumped\)
+  general
+  source  vllm-project/vllm#8974
+  checks  docker.config docker.smoke
+  cause   The program touched memory that is not there. In a container, most often /dev/shm is full: Docker gives 64
+          MiB, and PyTorch, NCCL and vLLM share data there. Otherwise a full disk below a mapped file, or broken memory.
+  fix     df -h /dev/shm in the container; docker run --shm-size=8g or --ipc=host; for all new containers:
+          runtimes.docker.shm_size in the spec, then gpuready apply; in Kubernetes mount an emptyDir with medium: Memory
 """)

@@ -14,6 +14,7 @@ NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver
           verify names the reason
 Failed to initialize NVML: Driver/library version mismatch
   pattern driver/library version mismatch
+  code    nvml 18
   source  NVIDIA/ubuntu-packaging-nvidia-driver#3
   checks  driver.match driver.held driver.packages driver.processes
   cause   A driver update replaced the libraries while the old kernel module is still loaded.
@@ -28,6 +29,7 @@ NVRM: API mismatch: the client has the version X, but this kernel module has the
           driver (gpuready verify: driver.initramfs, driver.owner)
 Failed to initialize NVML: Driver Not Loaded
   pattern (?:failed to initialize nvml|nvml error): driver not loaded
+  code    nvml 9
   source  NVIDIA/nvidia-container-toolkit#1269
   checks  driver.loaded driver.nouveau driver.secureboot
   cause   The kernel module nvidia is not loaded on the host.
@@ -41,7 +43,7 @@ No devices were found (nvidia-smi)
           dmesg), it fell off the bus, or this driver does not support it.
   fix     dmesg | grep NVRM names the reason; lspci -k -d 10de: shows which driver holds the GPU
 Unable to determine the device handle for GPU: Unknown Error
-  pattern unable to determine the device handle for gpu ?[0-9a-f:.]{0,20}: unknown error
+  pattern unable to determine the device handle for gpu ?[0-9a-f:. ]{0,24}: ?(?:unknown error|not found)
   source  NVIDIA/nvidia-container-toolkit#69
   checks  gpu.answers gpu.xid driver.charlinks
   cause   The driver lists a GPU that does not answer. If this happens only in a container: the container may not use
@@ -51,7 +53,7 @@ Unable to determine the device handle for GPU: Unknown Error
 GPU has fallen off the bus
   pattern fallen off (?:of )?the bus
   also    gpu is lost
-  code    xid 79
+  code    xid 79, nvml 15
   source  NVIDIA/open-gpu-kernel-modules#507
   checks  gpu.xid gpu.count gpu.answers
   cause   The GPU no longer answers on the PCI bus (Xid 79). Usual causes: power, heat, the slot or riser, or a defect.
@@ -191,12 +193,14 @@ nvidia-persistenced: Failed to query NVIDIA devices
   fix     gpuready apply creates the device nodes and restarts nvidia-persistenced; after an update reboot first
 infoROM is corrupted at gpu
   pattern inforom is corrupted
+  code    nvml 14
   source  docs.nvidia.com/deploy/nvidia-smi (InfoROM)
   checks  gpu.answers
   cause   The GPU's own configuration memory is damaged.
   fix     drain the node and reboot it; if the message remains, have the GPU replaced
 GPU requires reset
   pattern gpu requires reset
+  code    nvml 16
   source  docs.nvidia.com/deploy/nvidia-smi (GPU reset)
   checks  gpu.answers gpu.recovery gpu.remap
   cause   After an error the driver will not use this GPU until it is reset.
@@ -317,9 +321,88 @@ Kernel module "ib_umad" has not been loaded, fabric manager cannot be started
           does all of it
 Failed to display compute instances: Insufficient Permissions (nvidia-smi mig)
   pattern failed to display (?:compute|gpu) instances?(?: profiles)?: insufficient permissions
+  also    unable to (?:enable|disable) mig mode .{0,60}: ?insufficient permissions
   source  Project-HAMi/HAMi#1044
   checks  gpu.mig
   cause   Only root may see and change MIG instances, or MIG is not on for this GPU.
-  fix     run it as root on the host; in a container set NVIDIA_MIG_CONFIG_DEVICES=all or NVIDIA_MIG_MONITOR_DEVICES=all;
-          nvidia-smi -L shows whether MIG is on
+  fix     run it as root on the host; in a container set NVIDIA_MIG_CONFIG_DEVICES=all or
+          NVIDIA_MIG_MONITOR_DEVICES=all; nvidia-smi -L shows whether MIG is on
+NVRM: installed in this system requires use of the NVIDIA open kernel modules
+  pattern requires use of the nvidia open kernel modules
+  source  getsolus/packages#5575
+  checks  driver.loaded driver.packages gpu.count
+  cause   The installed kernel modules are the proprietary ones. Blackwell GPUs, GB10 and newer ones only work with the
+          open kernel modules of the same driver.
+  fix     install the open flavor of the same version (nvidia-driver-580-open, nvidia-open; the .run installer:
+          -m=kernel-open) and reboot; in the spec: driver: {flavor: open}
+Could not unload NVIDIA driver kernel modules, driver is in use
+  pattern could not unload nvidia driver kernel modules
+  source  NVIDIA/gpu-operator#2509
+  checks  driver.processes driver.peers driver.persistenced
+  cause   The driver container wants to replace the driver, and something still holds it: a pod with a GPU, a DaemonSet
+          such as dcgm-exporter, nvidia-persistenced, or a module on top of it (gdrdrv, nvidia_fs, nvidia_peermem).
+  fix     lsmod | grep ^nvidia shows the counts, fuser -v /dev/nvidia* the processes; drain the node and end them, or
+          reboot it
+rmmod: ERROR: Module nvidia is in use by: nvidia_uvm nvidia_modeset
+  pattern \bmodule nvidia(?:[-_](?:uvm|drm|modeset|peermem|fs))? is in use
+  source  NVIDIA/aerial-cuda-accelerated-ran#31
+  checks  driver.processes driver.persistenced driver.peers
+  cause   A program or another module uses this module, so the kernel does not unload it: a job, nvidia-persistenced,
+          DCGM, a display server (nvidia_drm), GDRCopy (gdrdrv) or GPUDirect Storage (nvidia_fs).
+  fix     fuser -v /dev/nvidia* lists the programs; stop nvidia-persistenced, nvidia-fabricmanager, nvidia-dcgm and the
+          display manager, unload gdrdrv, nvidia_fs, nvidia_drm, nvidia_modeset and nvidia_uvm first; or reboot
+The following GPUs could not be reset: In use by another client
+  pattern \bgpu [0-9a-f:.]{7,16}: ?in use by another client
+  also    (?:mig|gpu|instance)[^:]{0,120}: ?in use by another client
+  source  NVIDIA/mig-parted#181
+  checks  gpu.mig driver.persistenced driver.processes
+  cause   A program or module still uses the GPU, so it can neither be reset nor change its MIG mode: a job, DCGM or its
+          exporter, the fabric manager, a display server, or just the loaded module nvidia_drm.
+  fix     fuser -v /dev/nvidia* lists the programs; stop them, rmmod nvidia_drm, and try again; a MIG mode that is
+          pending takes effect with a reset or a reboot (in most virtual machines only with a reboot)
+Unable to create a GPU instance using profile 9: Insufficient Resources (MIG)
+  pattern (?:gpu|compute|mig) (?:instances?|device)[^:]{0,80}: ?insufficient resources
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#35
+  checks  gpu.mig
+  cause   The GPU has no free place for this MIG instance. Other instances take the place, even if no program uses them:
+          a place is a range of slices, so small ones in the middle block a large one.
+  fix     nvidia-smi mig -lgi lists the instances, -lgipp the possible places; destroy what is not used (-dci, then
+          -dgi) and create the large ones first
+INFO: task nvidia-smi:1234 blocked for more than 120 seconds
+  pattern blocked for more than [0-9]{1,6} seconds.{0,2400}\[nvidia(?:_uvm|_drm|_modeset)?\]
+  also    \btask (?:nvidia|nv-|nvc:|dcgm)[^ ]{0,24}:[0-9]{1,9} blocked for more than
+  source  NVIDIA/nvidia-persistenced#15
+  checks  gpu.answers gpu.xid driver.firmware
+  cause   A process waits inside the NVIDIA driver and cannot be ended (state D): a GPU or its firmware does not answer,
+          or another process holds the driver's lock.
+  fix     look for an Xid just before it in dmesg and pass it to gpuready explain; drain the node and reboot it, by the
+          BMC if the reboot hangs, too; then look at the GPU of that Xid
+NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out
+  pattern gsp rm heartbeat timed out
+  also    _kgspisheartbeattimedout: heartbeat timed out
+  source  ublue-os/bazzite#4449
+  checks  driver.firmware gpu.answers gpu.xid
+  cause   The GPU's own firmware (GSP) shows no sign of life. If it has one value from the boot on (heartbeat 0), this
+          is a fault of the driver and the GPU may work all the same; else the GPU hangs, and Xid 119 or 120 follows.
+  fix     if nvidia-smi answers and no Xid follows, install a newer driver of the branch; if not, drain the node and
+          reset the GPU, or power-cycle the node
+NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: BAR1 is 0M @ 0x0
+  pattern this pci i/o region assigned to your nvidia device is invalid
+  also    nvrm: bar[0-5] is 0m @
+  source  kubevirt/kubevirt#11093
+  checks  gpu.count driver.loaded
+  cause   The firmware of the machine, or the hypervisor, gave the GPU no address range for its memory, so the driver
+          cannot use it.
+  fix     bare metal: switch on Above 4G Decoding and Resizable BAR, update the BIOS, or boot with pci=realloc; in a
+          virtual machine enlarge the 64-bit MMIO window (OVMF: opt/ovmf/X-PciMmio64Mb; VMware:
+          pciPassthru.use64bitMMIO)
+NVRM: nvCheckOkFailedNoLog: Check failed: Call not supported [NV_ERR_NOT_SUPPORTED]
+  pattern nvrm: .{0,40}nv(?:assert|check)(?:ok)?failed[a-z]{0,8}: (?:assertion|check) failed
+  general
+  source  NVIDIA/nvtrust#54
+  checks  gpu.xid gpu.answers
+  cause   A check inside the driver's resource manager failed. Alone it is mostly harmless, and many drivers print some
+          of these at each start; beside an Xid or RmInitAdapter failed, it is a part of that fault.
+  fix     look for an Xid, RmInitAdapter or fallen off the bus in dmesg, and pass that line to gpuready explain; without
+          one, a newer driver of the branch may no longer print it
 """)

@@ -10,8 +10,9 @@ class Message(NamedTuple):
     white space is single blanks and which has no backslashes (:func:`gpuready.messages.find.normal`). It has no
     alternatives outside of parentheses, and gaps are bounded. An empty pattern is matched by ``code`` alone.
     ``source``: where it was posted or is documented: owner/repo#number, or a page. ``checks``: ids of the checks that
-    judge the cause. ``code``: also found by this code, such as ``cuda 804``. ``general``: a wrapper of other messages,
-    shown only if none of those is found. ``also``: patterns of other texts with the same cause and fix.
+    judge the cause. ``code``: also found by this code, such as ``cuda 804``; several have ``, `` between them.
+    ``general``: a wrapper of other messages, shown only if none of those is found. ``also``: patterns of other texts
+    with the same cause and fix.
     """
 
     title: str
@@ -23,6 +24,11 @@ class Message(NamedTuple):
     code: str = ""
     general: bool = False
     also: tuple[str, ...] = ()
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """All codes."""
+        return tuple(filter(None, self.code.split(", ")))
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -73,8 +73,8 @@ def find(text: str) -> tuple[Message, ...]:
         seen = joined if not seen or any(not found.message.general for found in joined) else seen
     if any(not found.message.general for found in seen):
         seen = [found for found in seen if not found.message.general]
-    if any(found.message.cause != codes.VAGUE for found in seen):
-        seen = [found for found in seen if found.message.cause != codes.VAGUE]
+    if any(found.message.cause not in codes.VAGUE for found in seen):
+        seen = [found for found in seen if found.message.cause not in codes.VAGUE]
     kept: list[Found] = []
     for found in sorted(seen, key=lambda found: (-found.weight, found.start)):
         if not any(found.start < other.end and other.start < found.end for other in kept):
@@ -117,7 +117,7 @@ def _found(text: str) -> list[Found]:
         for item, pattern, part, weight in _plain()
         if part in text and (match := re.search(pattern, text))
     ]
-    named = {item.code: item for item in TABLE if item.code}
+    named = {code: item for item in TABLE for code in item.codes}
     for code, start, end in codes.find(text):
         seen.append(Found(named.get(code) or codes.message(code), start, end, 0))
     return seen

@@ -162,6 +162,7 @@ invalid MIG configuration (device plugin)
           MIG
 error getting device memory info: Insufficient Permissions (device plugin)
   pattern error getting device memory info
+  also    error getting parent memory info
   source  NVIDIA/k8s-device-plugin#399
   checks  gpu.mig
   cause   The device plugin's container sees the GPU, but may not read its MIG instances.
@@ -179,4 +180,65 @@ Error watching fields: This request is serviced by a module of DCGM that is not 
   cause   dcgm-exporter asks for profiling metrics, which only data-center GPUs have. Before 2.1.2 it asked on every GPU
           and ended.
   fix     install dcgm-exporter 2.1.2 or newer; else remove the DCGM_FI_PROF_ fields from its list of counters
+Failed to pull image "nvcr.io/nvidia/driver:550.90.07-debian12" (GPU Operator)
+  pattern failed to (?:pull|resolve)[^"]{0,40}"nvcr\.io/nvidia/(?:[a-z-]{1,40}/)?(?:driver|gpu-driver)
+  also    nvcr\.io/nvidia/driver:\S{1,80}: not found
+  source  NVIDIA/gpu-operator#1212
+  checks  driver.loaded driver.owner
+  cause   The GPU Operator wants to run the driver as a container, and NVIDIA publishes no such image for this
+          distribution, driver version or (with usePrecompiled) kernel.
+  fix     install the driver on the nodes and switch it off in the operator: --set driver.enabled=false (gpuready render
+          gpu-operator); or choose a version and distribution that the catalog has
+ImagePullBackOff / ErrImagePull
+  pattern \bimagepullbackoff\b
+  also    \berrimagepull\b
+  also    back-off pulling image
+  general
+  source  NVIDIA/gpu-operator#2016
+  cause   The kubelet cannot get the container's image: its name or tag is wrong, the registry needs a login, the node
+          does not reach it, or it has no image for this architecture. GPUs and drivers are not the cause.
+  fix     kubectl describe pod POD shows the registry's answer after 'Failed to pull image'; crictl pull IMAGE on the
+          node repeats it
+DRA driver compute-domain.nvidia.com is not registered
+  pattern dra driver \S{0,40}nvidia\.com is not registered
+  also    dra driver name \S{0,40}nvidia\.com not found in the list of registered dra drivers
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#814
+  checks  driver.loaded containerd.cdi crio.cdi
+  cause   The pod's ResourceClaim needs NVIDIA's DRA driver on this node, and its kubelet plugin has not registered: its
+          pod does not run there, or lost its registration when the kubelet restarted.
+  fix     kubectl get pods -n nvidia-dra-driver-gpu -o wide shows the plugin of the node; read its log, and restart it
+          after a restart of the kubelet
+error validating toolkit installation: exec: "nvidia-smi": executable file not found in $PATH (GPU Operator)
+  pattern error validating toolkit installation: exec: "?nvidia-smi"?: executable file not found
+  also    error validating toolkit installation
+  source  NVIDIA/gpu-operator#2382
+  checks  containerd.runtime containerd.config crio.config containerd.smoke
+  cause   The validator's pod got no GPU: its RuntimeClass nvidia does not lead to the NVIDIA runtime, because the
+          engine does not read the configuration that the toolkit wrote, or was not restarted.
+  fix     gpuready verify -i NODE names what containerd or CRI-O lacks; on k3s, RKE2 and MicroK8s give the toolkit their
+          paths (CONTAINERD_CONFIG, CONTAINERD_SOCKET)
+error validating driver installation: error creating symlink creator (GPU Operator)
+  pattern error validating driver installation
+  source  NVIDIA/gpu-operator#671
+  checks  driver.loaded driver.nodes driver.charlinks
+  cause   The validator could not load a module of the driver (nvidia-modeset), or make the links in /dev/char that keep
+          GPUs in containers after a daemon-reload.
+  fix     run modprobe nvidia-modeset on the node and read dmesg; if the host keeps its own links (gpuready apply,
+          component devices), set validator.driver.env DISABLE_DEV_CHAR_SYMLINK_CREATION=true
+slurmd: fatal: Unable to determine this slurmd's NodeName
+  pattern unable to determine this slurmd's nodename
+  source  GoogleCloudPlatform/cluster-toolkit#1600
+  cause   No NodeName or NodeHostname of slurm.conf is this machine's name (hostname -s), so slurmd does not know which
+          node it is.
+  fix     compare hostname -s with scontrol show config | grep -i node and slurm.conf; correct the name, add the node,
+          or start slurmd with -N NAME; on a controller or login node disable slurmd
+warning: The following autodetected GPUs are being ignored (slurmd)
+  pattern the following autodetected gpus are being ignored
+  also    discarding the following config-only gpu due to lack of file specification
+  source  SlinkyProject/slurm-operator#111
+  checks  gpu.count gpu.model
+  cause   slurmd found GPUs that slurm.conf does not give to this node: Gres= is missing in its NodeName line, has a
+          smaller number, or another type than the one that the lines below show.
+  fix     write Gres=gpu:NUMBER in NodeName of slurm.conf, without a type or with that of the lines below, and
+          GresTypes=gpu; AutoDetect=nvml in gres.conf; then restart slurmctld and slurmd
 """)

@@ -110,4 +110,45 @@ torch-...whl is not a supported wheel on this platform
   cause   The wheel was built for another Python version or architecture than this environment.
   fix     pip debug --verbose lists the tags that this Python accepts; build or pick the wheel for it (cp310 is Python
           3.10)
+E: Version '580.65.06-1' for 'nvidia-fabricmanager-580' was not found
+  pattern version '[^']{1,80}' for '(?:lib)?(?:nvidia|cuda|nvsdm|nccl|nvlsm|datacenter-gpu|cudnn|xserver-xorg-video-nvidia)[^']{0,60}' was not found
+  source  NVIDIA/gpu-driver-container#451
+  checks  repository.candidate driver.packages
+  cause   The repositories do not have that package at that version: it was renamed (from 580 on, NVIDIA's fabric
+          manager has no branch in its name), replaced by a newer version, or the list is old.
+  fix     apt-get update, then apt-cache policy PACKAGE (and the name without the branch) shows what there is; take one
+          version for all packages of the driver
+E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 2448 (unattended-upgr)
+  pattern could not get lock /var/lib/(?:dpkg|apt)/
+  source  servo/ci-runners#57
+  checks  node.firstboot node.packages
+  cause   Another program installs packages just now: unattended-upgrades, or cloud-init at the first boot.
+  fix     wait until that process has ended, then try again; do not delete the lock; on new machines first run
+          cloud-init status --wait; apt-get -o DPkg::Lock::Timeout=600 waits by itself
+ERROR (dkms apport): binary package for nvidia: 535.183.01 not found
+  pattern dkms apport\): (?:binary package for nvidia\S{0,20}: \S{1,30} not found|kernel package \S{1,80} is not supported)
+  general
+  source  pop-os/pop#3811
+  checks  driver.nextboot driver.loaded
+  cause   Only Ubuntu's crash reporter: it cannot report the failed build of a module, because the driver or the kernel
+          is not from Ubuntu's own packages. The build itself failed for another reason.
+  fix     the reason is in the make.log of that module below /var/lib/dkms; install the headers of that kernel, or a
+          driver that supports it
+package kmod-nvidia conflicts with kmod-nvidia-latest-dkms
+  pattern \bkmod-nvidia\S{0,100} (?:from \S{1,60} )?conflicts with kmod-nvidia
+  also    conflicts between attempted installs of (?:xorg-x11-)?nvidia
+  source  NVIDIA/yum-packaging-precompiled-kmod#50
+  checks  driver.packages driver.owner
+  cause   Two builds of the driver exclude each other: a precompiled module and the DKMS one, or packages of two
+          repositories (NVIDIA's, RPM Fusion, negativo17).
+  fix     keep one repository and one stream: dnf module list nvidia-driver; remove the installed kmod-nvidia packages,
+          dnf module reset nvidia-driver, then enable the one stream (BRANCH-dkms, BRANCH-open) and install again
+nvcc: command not found
+  pattern \bnvcc: (?:command )?not found
+  also    command 'nvcc' not found
+  source  Ahsanr312/Installing-CUDA-Toolkit-cuDNN-OpenCV-and-PyTorch-on-Ubuntu-20.04#1
+  cause   nvcc is the compiler of the CUDA toolkit, not a part of the driver: the toolkit is not installed, or
+          /usr/local/cuda/bin is not on the PATH. Programs that are already built do not need it.
+  fix     ls /usr/local/cuda*/bin/nvcc; if it is there, export PATH=/usr/local/cuda/bin:$PATH; else install
+          cuda-toolkit-X-Y (without the driver), or use a -devel image
 """)
