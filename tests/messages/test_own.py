@@ -110,6 +110,7 @@ def test_a_word_that_is_more_than_one_thing_is_explained_as_all(exits: Exits) ->
 SAID = (
     (str(transport._refusal("sudo: a password is required")), "give the login user NOPASSWD in sudoers", "exit 4"),
     ("another gpuready run is changing this node (bob@laptop)", "wait until it ends", "exit 1"),
+    ("another gpuready run is changing this node", "wait until it ends", "exit 1"),
     (str(NothingChosen([Skipped("a", "no key gpuready", (), "x")])), "add gpuready: {} to the hosts'", "exit 5"),
     ("10.0.0.9:22: the port is open, but no SSH server answered", "is it up, and is the address right?", "exit 4"),
     ("the host key of gpu01 is not known", "gpuready trust -i ... shows and stores it", "exit 4"),

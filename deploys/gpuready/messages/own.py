@@ -96,13 +96,7 @@ def _modules() -> dict[str, _Module]:
             for alias in node.names
             if alias.name in own[source]
         }
-        returned = {
-            node.name: [
-                _text(each.value, names) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
-            ]
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef)
-        }
+        returned = {node.name: _returned(node, names) for node in tree.body if isinstance(node, ast.FunctionDef)}
         modules[path] = _Module(tree, names, returned)
     return modules
 
@@ -204,7 +198,7 @@ def _message(text: str, remedy: str, ending: str, about: str, path: str) -> Mess
         return None
     return Message(
         f"{_shown(text)} (gpuready, {ending})",
-        ".{0,200}".join(re.escape(part.lstrip(".:;, ")).replace(r"\ ", " ") for part in parts),
+        ".{0,200}".join(re.escape(part.strip(".:;,( ")).replace(r"\ ", " ") for part in parts),
         f"gpuready ({path})",
         (),
         about,
