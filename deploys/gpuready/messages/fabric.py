@@ -77,14 +77,6 @@ error asserting ComputeDomain Ready: current node not ready in ComputeDomain
           host's own nvidia-imex runs, too, or the daemons of the nodes do not reach each other.
   fix     systemctl is-active nvidia-imex on the node must say inactive; kubectl logs of the ComputeDomain's daemon pod
           on that node, and pass its first ERROR to gpuready explain
-DRA driver compute-domain.nvidia.com is not registered
-  pattern dra driver (?:compute-domain|gpu)\.nvidia\.com is not registered
-  source  kubernetes-sigs/dra-driver-nvidia-gpu#814
-  checks  driver.loaded
-  cause   The kubelet of this node knows no such driver: the pod of the DRA driver's kubelet plugin does not run here,
-          or does not find the NVIDIA driver.
-  fix     kubectl get pods -A -o wide shows the kubelet plugin of this node; read its log; for a driver that is
-          installed on the host, set nvidiaDriverRoot=/ in its Helm chart
 not all local fabric manager instances finished their configuration
   pattern not all local fabric manager instances finished their configuration
   source  pytorch/ci-infra#552
