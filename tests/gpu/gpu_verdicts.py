@@ -202,8 +202,17 @@ XIDS: list[Row] = [
     fails("gpu.xid", "Xid 79 on 0000:00:06: the GPU is off the bus", logged(FALLEN)),
     fails("gpu.xid", "Xid 48", logged(xid(31), xid(48), xid(63))),
     fails("gpu.xid", "needs a reset", logged(xid(119))),
-    fails("gpu.xid", "NVLink", logged(xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6)"))),
+    fails("gpu.xid", "its signal was bad", logged(xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6)"))),
     warns("gpu.xid", "NVLink", logged(xid(149, "NETIR_LINK_EVT Nonfatal XC0 i0 Link 08 (0x004505c6)"))),
+    fails(
+        "gpu.xid",
+        "at the other end",
+        logged(
+            xid(149, "NETIR_LINK_EVT Nonfatal XC0 i0 Link 08 (0x00000000 0x00000000)"),
+            xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x025005c6 0x00000000)"),
+        ),
+    ),
+    passes("gpu.xid", "more than a restart", logged(xid(145, "RLW_RXPIPE Nonfatal XC0 i0 Link 3 (0x0409a0c2 0x8)"))),
     fails("gpu.xid", "asks for a recovery action", logged(xid(154, ASKED))),
     passes("gpu.xid", "more than a restart", logged(xid(154, SETTLED))),
     warns("gpu.xid", "contained", logged(xid(63))),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.gpu.facts.kernel_log import Event, kernel_log
-from gpuready.gpu.thresholds import limit, load, xid_action
+from gpuready.gpu.thresholds import NVLINK5, action, action_name, fatal_xids, limit, load, xid_action
 from gpuready.spec.verify import Thresholds
 from gpuready.state import probe
 
@@ -90,6 +90,17 @@ def test_the_probe_counts_each_kind_once_and_forgets_what_came_before_the_driver
                      (79, False): (1, 10)}  # fmt: skip
 
 
+def test_events_of_one_nvlink5_xid_that_ask_for_different_actions_are_all_shown() -> None:
+    """And events that differ only in their link are one kind."""
+    peer, link9 = NETIR.replace("0x0045", "0x0255"), NETIR.replace("Link 08 (0x004505c6", "Link 09 (0x004605c6")
+    rlw = NETIR.replace("149, NETIR_LINK_EVT Fatal", "145, RLW_REMAP Nonfatal").replace("0x0045", "0x0005")
+    said = [NETIR, peer, link9, rlw, rlw.replace("0x00000000", "0x00000100"), NETIR.replace("0000)", "0000 0x1)")]
+    log = BOOT + "".join(f"[{n:12.6f}] {line}\n" for n, line in enumerate(said, 1))
+    found = {(e.number, action_name(e.number, e.text), e.count) for e in kernel_log(ask(log)).events}
+    other = {(145, "nvlink_nonfatal", 1), (145, "ignore", 1)}
+    assert found == {(149, "nvlink_signal", 3), (149, "nvlink_peer", 1), *other}
+
+
 def test_the_log_of_a_healthy_h200() -> None:
     """The lines of the driver in the kernel's log of the recorded machine, which has no Xid."""
     real = (
@@ -119,9 +130,9 @@ def test_a_log_that_may_not_be_read_is_a_failure() -> None:
 def test_each_xid_stands_once_with_what_to_do() -> None:
     actions = load("xids")["actions"]
     assert [n for n, times in Counter(n for a in actions.values() for n in a["xids"]).items() if times > 1] == []
-    for action in actions.values():
-        assert action["status"] in ("pass", "warn", "fail") and action["means"]
-        assert bool(action["remedy"]) == (action["status"] != "pass")
+    for entry in actions.values():
+        assert entry["status"] in ("pass", "warn", "fail") and entry["means"]
+        assert bool(entry["remedy"]) == (entry["status"] != "pass")
 
 
 def test_what_takes_a_node_out() -> None:
@@ -140,6 +151,53 @@ def test_the_actions_of_todays_catalogue() -> None:
     assert [n for n in range(162, 173) if "power smoothing" in said[n][1]] == [163, 164, 165]
     assert [n for n in range(162, 173) if said[n][1] == "NVIDIA publishes no action for it"] == [166, 167, 169, 170]
     assert "gpu.remap" in said[171][2] and "SRAM threshold" in said[172][2] and "ECC on" in said[168][2]
+
+
+#: Lines of Xids 144 to 150, as leptonai/gpud (nvlink_logs_test.go, #1160, #1174) and NVIDIA's catalogue have them, and
+#: the action that the catalogue names.
+LINES = [
+    ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x0)", "nvlink_signal"),
+    ("149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000 0x00000000)", "nvlink_peer"),
+    ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 0x00000000)", "nvlink_peer"),
+    ("149, NETIR_LINK_DOWN Fatal XC0 i0 Link 14 (0x00f00011 0x00000000)", "nvlink_stopped"),
+    ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6 0x00000000)", "nvlink_unsure"),
+    ("149, pid='<unknown>', name=<unknown>, NETIR Fatal XC0 i0 Link -1 (0x000fe406 0x00000000)", "nvlink_follows"),
+    ("149, NETIR_LINK_EVT Fatal XC 1 i 2 Link 01 [0x0000000a]", "nvlink5"),  # no form that the catalogue knows
+    ("149, NETIR_LINK_DOWN Fatal XC0 i0 Link 14 (0x00100011 0x00000000)", "nvlink5"),  # a subcode without a reason
+    ("149, NETIR_BER_EVENT Nonfatal XC0 i0 Link 00 (0x00000013 0x00000002)", "nvlink_cables"),
+    ("149, NETIR_MFDE_EVENT Fatal XC0 i0 Link 00 (0x00000014 0x00000001)", "nvlink5"),
+    ("149, NETIR_MFDE_EVENT Nonfatal XC0 i0 Link 00 (0x00000014 0x00000003)", "ignore"),
+    ("144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001 0x00000008 0x00000000)", "ignore"),
+    ("144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001 0x00000002 0x00000000)", "nvlink_nonfatal"),  # fatal in the table
+    ("144, SAW_MVB Fatal XC0 i0 Link 0 (0x00000001 0x00000002 0x00000000)", "nvlink5"),
+    ("145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x00000001)", "ignore"),
+    ("145, RLW_REMAP Nonfatal XC0 i0 Link 13 (0x00000004 0x00000010)", "nvlink_restart"),
+    ("145, RLW_SRC_TRACK Nonfatal XC0 i0 Link 13 (0x00000007 0x00000002)", "ignore"),
+    ("146, TLW_RX_PIPE1 Nonfatal XC0 i0 Link 03 (0x0000000b 0x80000000 0x0 0x0)", "ignore"),
+    ("146, TLW_RX_PIPE1 Nonfatal XC0 i0 Link 03 (0x0010000b 0x80000000 0x0 0x0)", "nvlink_nonfatal"),  # with a subcode
+    ("148, NVLPW Nonfatal XC0 i0 Link 03 (0x0000000f 0x80000000)", "ignore"),
+    ("150, MSE_WATCHDOG Fatal XC0 i0 Link -1 (0x00000000 0x00000000)", "nvlink5"),
+    ("150, NEW_UNIT Nonfatal XC0 i0 Link -1 (0x00000000 0x00000000)", "nvlink_nonfatal"),
+    ("149, an error that is non-fatal", "nvlink_nonfatal"),
+    ("149, an error", "nvlink5"),
+    ("74, NVLink: NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)", "nvlink"),
+]
+
+
+@pytest.mark.parametrize(("line", "name"), LINES)
+def test_the_line_of_an_nvlink5_xid_chooses_its_action(line: str, name: str) -> None:
+    text = f"NVRM: Xid (PCI:0018:01:00): {line}"
+    assert action_name(int(line.partition(",")[0]), text) == name
+    (event,) = counted(text)
+    assert xid_action(event.number, event.text) == xid_action(event.number, text.lower()) == action(name)
+
+
+def test_the_gate_and_the_table_agree_on_nvlink5() -> None:
+    """The gate's script knows only the words Fatal and Nonfatal: each fatal row must fail, and no other."""
+    assert set(NVLINK5) <= set(fatal_xids()) and action("nvlink5").status == "fail"
+    for row in load("xids")["nvlink5"]:
+        assert (action(row["action"]).status == "fail") == row["fatal"], row
+    assert action("nvlink_nonfatal").status == "warn"
 
 
 def test_limits_are_the_specs_the_models_or_the_default() -> None:

@@ -162,6 +162,16 @@ def test_codes(text: str, title: str) -> None:
     assert find(text)[0].source.startswith(("docs.nvidia.com/", "docs.docker.com/")) or "#" in find(text)[0].source
 
 
+def test_the_line_of_an_nvlink5_xid_says_more_than_its_number() -> None:
+    line = "[171.2] NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x{}c6 0x00000000 0x0)"
+    peer, signal, known = find(line.format("021425") + "\n" + line.format("004505") + "\nXid 149")
+    assert {message.title for message in (peer, signal, known)} == {"Xid 149: NVLink NETIR error"}
+    assert "at the other end" in peer.cause and "look first at that device" in peer.fix
+    assert "signal was bad" in signal.cause and "The line says whether it was fatal" in known.cause
+    (ignored,) = find("Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x1)")
+    assert ignored.fix.startswith("nothing")
+
+
 def test_an_unknown_number_is_said() -> None:
     assert "not in the catalogue" in find("Xid 999")[0].cause
     assert "does not know" in find("CUDA error 567")[0].cause

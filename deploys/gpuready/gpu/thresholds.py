@@ -31,23 +31,57 @@ def load(name: str) -> dict[str, Any]:
     return found
 
 
+#: Xids of NVLink 5, whose line says more than their number.
+NVLINK5 = range(144, 151)
+#: Unit, severity, first and second number.
+_NVLINK5_LINE = re.compile(
+    r"\b([a-z][a-z0-9_]{2,30}) +(non-?)?fatal +xc[0-9]{1,3} +i[0-9]{1,3} +link +-?[0-9]{1,3} +"
+    r"\(0x([0-9a-f]{1,8})(?: +0x([0-9a-f]{1,8}))?\b",
+    re.I | re.A,
+)
+_NONFATAL = re.compile(r"\bnon-?fatal\b", re.I)
+
+
 @functools.cache
-def _actions() -> tuple[dict[int, Action], Action]:
-    """Return the actions by Xid, and that for every other Xid."""
-    table = load("xids")["actions"]
-    actions = {name: Action(entry["status"], entry["means"], entry["remedy"]) for name, entry in table.items()}
-    return {xid: actions[name] for name, entry in table.items() for xid in entry["xids"]}, actions["newer"]
+def action(name: str) -> Action:
+    """Return an action by its name in the table."""
+    entry = load("xids")["actions"][name]
+    return Action(entry["status"], entry["means"], entry["remedy"])
 
 
-def xid_action(number: int) -> Action:
-    """Return the action for an Xid. An Xid that is not in the table gets the action for newer Xids."""
-    known, newer = _actions()
-    return known.get(number, newer)
+@functools.cache
+def _by_xid() -> dict[int, str]:
+    return {xid: name for name, entry in load("xids")["actions"].items() for xid in entry["xids"]}
+
+
+def action_name(number: int, line: str = "") -> str:
+    """Return the name of the action for an Xid, and for its line if that says more. Other Xids are ``newer``."""
+    name = _by_xid().get(number, "newer")
+    return _nvlink5(line) or name if number in NVLINK5 else name
+
+
+def _nvlink5(line: str) -> str:
+    """Return the name of the action for a line of an Xid of NVLink 5; empty if no row fits."""
+    said = _NVLINK5_LINE.search(line)
+    if said is None:
+        return "nvlink_nonfatal" if _NONFATAL.search(line) else ""
+    unit, fatal, subcode = said[1].upper(), not said[2], int(said[3], 16) >> 20 & 0x3F
+    status = int(said[4], 16) if said[4] else None
+    for row in load("xids")["nvlink5"]:
+        fits = unit in row["units"] and fatal == row["fatal"] and subcode in row.get("subcodes", (0,))
+        if fits and status in row.get("statuses", (status,)):
+            return str(row["action"])
+    return "" if fatal else "nvlink_nonfatal"
+
+
+def xid_action(number: int, line: str = "") -> Action:
+    """Return the action for an Xid, and for its line if that says more."""
+    return action(action_name(number, line))
 
 
 def fatal_xids() -> tuple[int, ...]:
-    """Return the Xids after which a GPU needs a reset, a reboot or repair."""
-    return tuple(sorted(number for number, action in _actions()[0].items() if action.status == "fail"))
+    """Return the Xids after which a GPU needs a reset, a reboot or repair. Of NVLink 5, only their fatal lines do."""
+    return tuple(sorted(number for number, name in _by_xid().items() if action(name).status == "fail"))
 
 
 def limit(name: str, given: Thresholds, model: str) -> int:

@@ -8,7 +8,6 @@ from gpuready.gpu.thresholds import Action, xid_action
 from gpuready.spec.model import NodeSpec
 from gpuready.state.model import NodeState, Unknown
 
-_NVLINK5 = range(144, 151)
 _RECOVERY = 154
 _SYSLOG = 1 << 34
 """CAP_SYSLOG, capabilities(7)."""
@@ -40,11 +39,9 @@ def _xids(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _asks(event: Event) -> tuple[str, Action]:
     """Return the verdict's status and the action. The text of the line takes precedence over the table."""
-    action = xid_action(event.number)
+    action = xid_action(event.number, event.text)
     if event.number == _RECOVERY and event.text.rstrip(" .").endswith("(None)"):
         return "pass", action
-    if event.number in _NVLINK5 and event.nonfatal:
-        return "warn", action
     return action.status, action
 
 

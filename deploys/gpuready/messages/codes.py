@@ -329,6 +329,8 @@ _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}(
 _EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b")
 _ENGINES = ("docker", "podman", "container", "nvidia")
 _LIMIT = 64
+#: The longest rest of a line of the kernel log that is read after an Xid, in characters.
+_LINE = 200
 
 
 def find(text: str) -> Iterator[tuple[str, int, int]]:
@@ -343,7 +345,7 @@ def find(text: str) -> Iterator[tuple[str, int, int]]:
 def message(code: str) -> Message:
     """Return what a code means that has no entry in the table."""
     kind, _, number = code.partition(" ")
-    return {"xid": _xid, "cuda": _cuda, "nvml": _nvml, "exit": _exit}[kind](int(number))
+    return _xid(number) if kind == "xid" else {"cuda": _cuda, "nvml": _nvml, "exit": _exit}[kind](int(number))
 
 
 @functools.cache
@@ -375,7 +377,7 @@ def _cuda_rows() -> Iterator[tuple[int, tuple[str, str]]]:
 
 def _all(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _XID.finditer(text) if "xid" in text else ():
-        yield f"xid {match[1]}", match.start(), match.end()
+        yield f"xid {_variant(text, match)}", match.start(), match.end()
     if "cuda" in text:
         names = cuda_names()
         for match in _CUDA_NAME.finditer(text):
@@ -416,23 +418,34 @@ def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
             yield f"nvml {int(match[1])}", match.start(), match.end()
 
 
-def _xid(number: int) -> Message:
-    from gpuready.gpu.thresholds import load, xid_action
+def _variant(text: str, xid: re.Match[str]) -> str:
+    """Return the number of an Xid, and after a blank the name of its action if the rest of its line chooses it."""
+    from gpuready.gpu.thresholds import NVLINK5, action_name
 
-    actions = load("xids")["actions"]
+    number, rest = int(xid[1]), text[xid.end() : xid.end() + _LINE].partition("xid")[0]
+    if number not in NVLINK5 or (name := action_name(number, rest)) == action_name(number):
+        return xid[1]
+    return f"{number} {name}"
+
+
+def _xid(variant: str) -> Message:
+    from gpuready.gpu.thresholds import action, action_name, load
+
+    digits, _, name_of_action = variant.partition(" ")
+    number, actions = int(digits), load("xids")["actions"]
     if number not in _XIDS and not any(number in entry["xids"] for entry in actions.values()):
         return Message(
             f"Xid {number}", "", _XID_PAGE, ("gpu.xid",),
             f"The driver reports a GPU error. Xid {number} is not in the catalogue that this gpuready knows.",
             "look it up in NVIDIA's catalogue of Xids; pass the lines around it in dmesg to gpuready explain",
         )  # fmt: skip
-    action = xid_action(number)
+    asked = action(name_of_action or action_name(number))
     name = _XIDS.get(number, "")
-    means = f"{action.means[:1].upper()}{action.means[1:]}."
-    why = _XID_CAUSES.get(number) or (
-        f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {action.means}."
+    means = f"{asked.means[:1].upper()}{asked.means[1:]}."
+    why = ("" if name_of_action else _XID_CAUSES.get(number, "")) or (
+        f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {asked.means}."
     )
-    fix = action.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
+    fix = asked.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     return Message(title, "", _XID_PAGE, ("gpu.xid", *_XID_CHECKS.get(number, ())), why, fix)
 

@@ -46,15 +46,12 @@ def kernel_log(text: str) -> KernelLog:
     """Parse what the probe sent."""
     first, _, rest = text.partition("\n")
     began = _TIME.match(first)
-    found: dict[tuple[int, str, bool, bool], Event] = {}
+    found: dict[tuple[int, str, bool, str], Event] = {}
     for line in rest.splitlines():
         event = _event(line)
-        if event is None:
-            continue
-        key = (event.number, event.device, event.switch, event.nonfatal)
-        if key in found and event.number == _OFF_THE_BUS:
-            continue  # the driver logs this one twice, in two forms
-        found[key] = event
+        if event is not None:  # the driver logs 79 twice, in two forms, of which the first one counts
+            kind = "" if event.number == _OFF_THE_BUS else event.text
+            found.setdefault((event.number, event.device, event.switch, kind), event)
     ordered = sorted(found.values(), key=lambda e: (e.switch, e.number, e.device, e.nonfatal))
     return KernelLog(since=int(began[1]) if began else None, events=tuple(ordered))
 
