@@ -13,11 +13,13 @@ from datetime import date
 from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
 from gpuready.gpu.stress_figures import (
     FORMATS,
+    Floor,
     Gpu,
     Slow,
     cards,
     disagreeing,
     floor,
+    floor_of_node,
     lost,
     measured,
     new_faults,
@@ -93,7 +95,7 @@ class Fleet:
             elif found.unknown or not found.gpus:
                 verdict = skip(f"see {RUN.id}")
             else:
-                verdict = _figures(each, found.gpus, self, host)
+                verdict = _figures(each, found.gpus, self, host, spec)
             done.append(Judged(each, waived(each, spec, host, today, verdict)))
         return done
 
@@ -109,10 +111,13 @@ def _run(found: Node) -> Verdict:
     return passed(f"GPUs under load: {len(found.gpus)}, without an error ({found.gpus[0].software})")
 
 
-def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
+def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str, spec: NodeSpec) -> Verdict:
     metrics = METRICS[check.id]
     wrong = [line for gpu in gpus for line in _wrong(gpu, metrics, fleet, host)]
-    slow = [line for gpu in gpus for line in _below(gpu, metrics)]
+    below = [(floor, line) for gpu in gpus for floor, line in _below(gpu, metrics)]
+    if check is REDUCE:
+        below = _slow_reduce(gpus, spec)
+    slow = [line for floor, line in below if floor.sure]
     slow += [_than_others(gpus, each) for each in fleet.slow if each.host == host and each.metric in metrics]
     if wrong or slow:
         return fail(several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
@@ -120,6 +125,9 @@ def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str) -> Verdict:
     if not shown:
         return skip("the node has only one GPU" if check is REDUCE and len(gpus) == 1 else "not measured")
     summary = "; ".join(_range(gpus, name) for name in shown)
+    if below:  # all of them unsure
+        lines = [line for _, line in below]
+        return warn(f"slow, but the limit is unsure: {several(lines)}", _SLOW, "\n".join([*lines[1:9], summary]))
     unsteady_ = [
         f"{gpu}: {name} fell to {gpu.figures[name].min:g}, median {gpu.figures[name]}"
         for gpu in gpus
@@ -147,15 +155,24 @@ def _wrong(gpu: Gpu, metrics: Iterable[str], fleet: Fleet, host: str) -> list[st
     return found
 
 
-def _below(gpu: Gpu, metrics: Iterable[str]) -> list[str]:
-    """The figures of a GPU that are below its model's limit."""
+def _below(gpu: Gpu, metrics: Iterable[str]) -> list[tuple[Floor, str]]:
+    """The figures of a GPU that are below its model's limit, each with the limit."""
     found = []
     for name in metrics:
         limit = floor(gpu, name)
-        if limit is not None and name in gpu.figures and gpu.figures[name].median < limit[0]:
-            figure = gpu.figures[name]
-            found.append(f"{gpu}: {name} {figure}, limit {limit[0]:.0f} (peak of {gpu.model}: {limit[1]:g})")
+        if limit is not None and name in gpu.figures and gpu.figures[name].median < limit.least:
+            found.append((limit, f"{gpu}: {name} {gpu.figures[name]}, limit {limit.least:.0f} ({limit.why})"))
     return found
+
+
+def _slow_reduce(gpus: list[Gpu], spec: NodeSpec) -> list[tuple[Floor, str]]:
+    """The all-reduce of the node if it is below its limit: one figure, that of the slowest GPU."""
+    limit = floor_of_node(gpus, spec.verify.thresholds.all_reduce)
+    figures = [gpu.figures["reduce"] for gpu in gpus if "reduce" in gpu.figures]
+    slowest = min(figures, key=lambda figure: figure.median, default=None)
+    if limit is None or slowest is None or slowest.median >= limit.least:
+        return []
+    return [(limit, f"all {len(gpus)} GPUs: {WORDS['reduce']} {slowest}, limit {limit.least:.0f} ({limit.why})")]
 
 
 def _than_others(gpus: list[Gpu], slow: Slow) -> str:
@@ -240,8 +257,8 @@ COPIES = check(
 )
 REDUCE = check(
     "stress.reduce",
-    "The sum over all GPUs of the node is wrong, or slower than on other nodes with these GPUs, because NVLink, the "
-    "fabric manager or peer access differs.",
+    "The sum over all GPUs of the node is wrong, or slower than on other nodes with these GPUs or than the limit "
+    "(verify.thresholds.all_reduce), because NVLink, the fabric manager or peer access differs.",
     "NCCL_DEBUG=INFO with nccl-tests' all_reduce_perf, on the node alone",
     "see gpu.fabric, gpu.nvlink and gpu.p2p",
     RUN.id,

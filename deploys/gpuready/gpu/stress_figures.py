@@ -234,16 +234,45 @@ def _hex(value: Any) -> str:
 # --- limits
 
 
-def floor(gpu: Gpu, metric: str) -> tuple[float, float] | None:
-    """Return the least allowed figure and the model's peak; None if the model, or this GPU's state, has no limit."""
-    if gpu.mig or gpu.capped:
+@dataclass(frozen=True)
+class Floor:
+    """The least allowed figure. ``why``: where it comes from. ``sure``: a lower figure is a fault, not just a hint."""
+
+    least: float
+    why: str
+    sure: bool = True
+
+
+def floor(gpu: Gpu, metric: str) -> Floor | None:
+    """Return the limit of a GPU's figure; None if the model, or this GPU's state, has none."""
+    entry = _row(gpu)
+    peak = entry.get(metric)
+    if not peak or metric == "reduce":
         return None
-    for entry in load("stress")["models"]:
-        if re.fullmatch(entry["match"], gpu.model):
-            peak = entry.get(metric)
-            share = load("stress")["memory_fraction"] if metric == "memory" else entry["fraction"]
-            return (peak * share, peak) if peak else None
-    return None
+    table = load("stress")
+    share = table["memory_fraction"] if metric == "memory" else entry["fraction"]
+    share = min(share, table["fp8_fraction"]) if metric == "fp8" else share
+    return Floor(peak * share, f"peak of {gpu.model}: {peak:g}", entry.get("sure", True))
+
+
+def floor_of_node(gpus: Sequence[Gpu], given: float | None) -> Floor | None:
+    """Return the limit of the all-reduce over a node's GPUs. ``given``: that of the spec.
+
+    The table's limits were measured with some number of GPUs of one model, and hold for nothing else.
+    """
+    if given is not None:
+        return Floor(given, "verify.thresholds.all_reduce")
+    table, rows = load("stress"), [_row(gpu) for gpu in gpus]
+    if len(gpus) != table["reduce_gpus"] or not all(row is rows[0] and "reduce" in row for row in rows):
+        return None
+    peak = rows[0]["reduce"]
+    return Floor(peak * table["reduce_fraction"], f"Azure's for {gpus[0].model}, with larger messages: {peak:g}")
+
+
+def _row(gpu: Gpu) -> Mapping[str, Any]:
+    """Return the row of the GPU's model; an empty one if its state or model has none."""
+    rows = [] if gpu.mig or gpu.capped else load("stress")["models"]
+    return next((row for row in rows if re.fullmatch(row["match"], gpu.model)), {})
 
 
 def unsteady(figure: Figure) -> bool:

@@ -25,6 +25,7 @@ Level = Annotated[Literal["effective", "config", "smoke"], BeforeValidator(_name
 Fraction = Annotated[float, Field(gt=0, le=1), Allowed("a fraction above 0 and up to 1, such as 0.85")]
 Microseconds = Annotated[float, Field(gt=0, le=1e6), Allowed("microseconds, such as 5.5")]
 Errors = Annotated[int, Field(ge=0, le=10**12), Allowed("a number from 0")]
+Rate = Annotated[float, Field(gt=0, le=1e5), Allowed("GB/s, such as 350")]
 Degrees = Annotated[int, Field(ge=0, le=60), Allowed("degrees Celsius from 0 to 60")]
 
 
@@ -41,6 +42,8 @@ class Thresholds(Section):
     """The throughput of iperf3 with eight streams below which fabric warns, as a fraction of the netdev's speed."""
     tcp_lat: Microseconds | None = None
     """The maximum average of ping, in microseconds."""
+    all_reduce: Rate | None = None
+    """The minimum bus bandwidth of the all-reduce of --level stress over the GPUs of a node, in GB/s."""
     temperature_margin: Degrees | None = None
     """The minimum distance of a GPU from its slowdown temperature, in degrees Celsius."""
     sram_corrected: Errors | None = None
