@@ -270,6 +270,8 @@ VERDICTS: list[Row] = [
     warns("driver.floor", "fixes them, but branch 535 gets no security", state({"proc_version": "535.261.03"})),
     warns("driver.floor", "branch 550 gets no security updates", state({"proc_version": "550.163.01"})),
     warns("driver.floor", "branch 535 gets no security updates", state({"proc_version": "535.309.01"})),
+    passes("driver.floor", "615.71.09 has all fixes", state({"proc_version": "615.71.09"})),
+    warns("driver.floor", "610.57.04 fixes them", state({"proc_version": "610.43.02"})),
     skips("driver.floor", "no security bulletin for branch 620", state({"proc_version": "620.10"})),
     skips("driver.floor", "no nvidia module"),
     # driver.match

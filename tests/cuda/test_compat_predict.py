@@ -147,6 +147,7 @@ def test_the_fixes_of_the_field_report_in_their_order() -> None:
         (case("535.54.03", "GeForce RTX 4090", "12.9.1", "", "ldconfig", "", (THIRD,)), 1, "NVIDIA_DISABLE_REQUIRE=1"),
         (case("418.39", "Tesla V100", "13.1.0"), 0, "use an image of CUDA 10.1 or older"),  # no driver for both
         (case("470.82.01", "NVIDIA H100", "11.4"), 0, "upgrade the driver to 520.61.05 or newer"),
+        (case("535.54.03", "NVIDIA H200", "13.4.1"), 0, "branch 620 is supported until 2029-09, by one source only"),
         (case("535.54.03", "NVIDIA B200", "12.2"), 0, "upgrade the driver to 570.133.20 or newer"),
         (case("570.124.06", "NVIDIA B300", "12.8"), 0, "upgrade the driver to 580.82.07 or newer"),
         (case("470.82.01", "NVIDIA H200", "12.1", "530.30.02", "mount"), 0, "upgrade the driver to 530.30.02 or newer"),

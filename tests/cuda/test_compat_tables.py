@@ -57,8 +57,18 @@ def test_the_matrix_only_loses_a_branch_when_it_reaches_its_own_cuda() -> None:
 
 
 def test_support_ends_in_the_future_of_the_data() -> None:
-    assert tables.supported_until() == {580: "2028-06", 595: "2027-03", 620: "2029-09"}
-    assert all(re.fullmatch(r"20\d\d-\d\d", month) for month in tables.supported_until().values())
+    until = tables.supported_until()
+    assert {b: (end.month, end.sure) for b, end in until.items()} == {
+        580: ("2028-06", True), 595: ("2027-03", True), 620: ("2029-09", False)
+    }  # fmt: skip
+    assert all(re.fullmatch(r"20\d\d-\d\d", end.month) for end in until.values())
+    assert str(until[580]) == "2028-06" and str(until[620]) == "2029-09, by one source only"
+
+
+def test_a_branch_with_an_open_end_has_a_security_floor_and_no_month() -> None:
+    found = [branch for branch in tables.branches() if tables.open_end(branch)]
+    assert found == [610, 615] and set(found) <= set(tables.security_floors())
+    assert not set(found) & set(tables.supported_until())
 
 
 def test_a_security_floor_is_a_release_of_its_branch() -> None:

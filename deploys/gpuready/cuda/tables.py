@@ -82,16 +82,31 @@ def floors() -> dict[int, Version]:
     return {int(major): numbers(driver) for major, driver in _load("branches")["floors"].items()}
 
 
+@dataclass(frozen=True)
+class Until:
+    """The month in which the support of a branch ends. ``sure``: a second source says so, too."""
+
+    month: str
+    sure: bool
+
+    def __str__(self) -> str:
+        return self.month if self.sure else f"{self.month}, by one source only"
+
+
 @functools.cache
-def supported_until() -> dict[int, str]:
-    """Driver branch -> the month in which its support ends, for branches supported at the date of the data."""
-    today = dated("branches")[0].isoformat()[:7]
-    return {int(b): str(month) for b, month in sorted(_load("branches")["supported_until"].items()) if month >= today}
+def supported_until() -> dict[int, Until]:
+    """Driver branch -> when its support ends, for branches supported at the date of the data."""
+    today, rows = dated("branches")[0].isoformat()[:7], _load("branches")["supported_until"]
+    return {int(b): Until(row["month"], row["sure"]) for b, row in sorted(rows.items()) if row["month"] >= today}
 
 
 def ended(branch: int) -> bool:
-    """Tell whether a branch gets no security updates any more."""
-    return branch not in supported_until() and branch < max(supported_until())
+    """Tell whether a branch gets no security updates any more.
+
+    It counts as supported where nobody says for sure when that ends, and bulletins fixed it until now.
+    """
+    known = (*supported_until(), *_load("branches")["open_end"])
+    return branch not in known and branch < max(known)
 
 
 def open_only(branch: int) -> bool:

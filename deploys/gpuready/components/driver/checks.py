@@ -116,7 +116,7 @@ def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"{loaded} has all fixes that were known on {tables.dated('branches')[0]}")
 
 
-def _supported(until: dict[int, str]) -> str:
+def _supported(until: dict[int, tables.Until]) -> str:
     return "update to a supported branch: " + ", ".join(f"{branch} (until {month})" for branch, month in until.items())
 
 
