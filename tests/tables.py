@@ -1,9 +1,11 @@
-"""The age of the tables of facts (``data/*.yaml``), by the dates in them.
+"""The age of the tables of facts (``data/*.yaml``), and of the modules that name versions, by the dates in them.
 
 ``python -m tests.tables`` lists them, oldest first, and exits with 1 if one is older than 180 days.
 """
 
+import ast
 import datetime
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +16,10 @@ import yaml
 ROOT = Path(__file__).parents[1]
 #: Days after which somebody should look the facts up again.
 OLD = 180
+
+
+#: What a module's docstring says after its sources.
+_DATED = re.compile(r"Sources?: (.{40,}?)\s*Looked up on (\d{4}-\d\d-\d\d)\.", re.S)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,18 @@ def tables(root: Path = ROOT / "deploys") -> list[Table]:
         if type(date) is not datetime.date or not isinstance(source, str) or len(source) < 40:
             raise ValueError(f"{path}: a table needs a date (YYYY-MM-DD) and its sources")
         found.append(Table(path.relative_to(root), date, source))
+    found += [table for path in sorted(root.rglob("*.py")) if (table := _module(path, root)) is not None]
     return sorted(found, key=lambda table: table.date)
+
+
+def _module(path: Path, root: Path) -> Table | None:
+    """A module with facts in Python; None for one whose docstring has no date. Raises ValueError without a source."""
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    if "Looked up on" not in said:
+        return None
+    if (dated := _DATED.search(said)) is None:
+        raise ValueError(f"{path}: a module needs its sources before the date: Source: ... Looked up on YYYY-MM-DD.")
+    return Table(path.relative_to(root), datetime.date.fromisoformat(dated[2]), " ".join(dated[1].split()))
 
 
 def report(found: Sequence[Table], today: datetime.date) -> tuple[str, bool]:

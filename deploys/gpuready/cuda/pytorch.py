@@ -1,4 +1,7 @@
-"""The report of a PyTorch on the node, and the oldest NCCL that it should contain."""
+"""The report of a PyTorch on the node, and the oldest NCCL that it should contain.
+
+Source: NCCL's release notes (ncclRemoteError, 2.13.4). Looked up on 2026-11-23.
+"""
 
 from collections.abc import Mapping
 from typing import Any

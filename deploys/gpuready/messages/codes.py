@@ -1,8 +1,9 @@
 # ruff: noqa: E501  (a table: sentences and patterns stay whole)
 """Numbers and names that programs print instead of a message: Xid, CUDA, NVML and NCCL errors, exit codes of docker run.
 
-Names and numbers of CUDA are those of driver_types.h and cuda.h (CUDA 13), those of NVML of nvml.h, those of NCCL of
-nccl.h. The names of Xids are from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), the actions from gpu/data/xids.yaml.
+Sources: driver_types.h and cuda.h (CUDA 13) for CUDA's names and numbers, nvml.h for NVML's, nccl.h for NCCL's,
+NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors) for the names of Xids. Their actions are in gpu/data/xids.yaml.
+Looked up on 2026-11-24.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """What PyTorch does after an NCCL error. One environment variable of the job decides.
 
 Sources: PyTorch's documentation (torch_nccl_environment_variables); pytorch/pytorch#114077: since
-2.2, the old name is deprecated, but still read.
+2.2, the old name is deprecated, but still read. Looked up on 2026-11-23.
 """
 
 VARIABLE = "TORCH_NCCL_ASYNC_ERROR_HANDLING"

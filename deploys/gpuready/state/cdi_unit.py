@@ -1,4 +1,7 @@
-"""The toolkit's systemd unit that generates the CDI spec: whether it owns the spec, and where it writes it."""
+"""The toolkit's systemd unit that generates the CDI spec: whether it owns the spec, and where it writes it.
+
+Source: deployments/systemd of the NVIDIA container toolkit, and its changelog. Looked up on 2026-11-23.
+"""
 
 import re
 

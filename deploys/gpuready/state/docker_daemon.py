@@ -1,4 +1,7 @@
-"""dockerd according to its files and its command line. Its own answers are in ``state.docker``."""
+"""dockerd according to its files and its command line. Its own answers are in ``state.docker``.
+
+Source: the release notes of Docker Engine 25.0 and 28.2 on CDI. Looked up on 2026-11-23.
+"""
 
 import re
 

@@ -1,6 +1,7 @@
 """Checks of CDI: is there a spec of the node's GPUs, does it fit the loaded driver, and does another spec hide it?
 
 Sources: the CDI specification (directories, conflicts), nvidia-cdi-refresh's units at each tag, podman-run(1).
+Looked up on 2026-11-23.
 """
 
 import re

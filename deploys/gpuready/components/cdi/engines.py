@@ -2,7 +2,7 @@
 
 An engine reads a spec strictly: a field that it does not know makes it ignore the whole file.
 Sources: the version of container-device-interface in the go.mod (Docker: vendor.mod) of each release; 0.7 has the
-field. podman 4.3.1 and 5.4.2 were tried.
+field. podman 4.3.1 and 5.4.2 were tried. Docker: moby/moby#47706, too. Looked up on 2026-11-24.
 """
 
 from gpuready.core.versions import leading

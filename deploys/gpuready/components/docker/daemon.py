@@ -1,6 +1,6 @@
 """dockerd's command line and its flags. dockerd refuses a flag beside the same key in daemon.json.
 
-Sources: dockerd's reference, and docker.service of Debian and of docker.com.
+Sources: dockerd's reference, and docker.service of Debian and of docker.com. Looked up on 2026-11-23.
 """
 
 from collections.abc import Iterator

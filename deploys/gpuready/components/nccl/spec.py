@@ -1,7 +1,7 @@
 """The spec of NCCL's environment on a node: the network of the fabric, and further variables.
 
 Values reach command lines and /etc/nccl.conf, where NCCL keeps blanks and quotes as part of a value. Sources: NCCL's
-user guide (environment variables) and its src/misc/param.cc.
+user guide (environment variables) and its src/misc/param.cc. Looked up on 2026-11-23.
 """
 
 import ipaddress

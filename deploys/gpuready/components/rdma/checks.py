@@ -5,6 +5,7 @@ Sources: the kernel's sysfs-class-infiniband; READMEs of rdma-cni and k8s-rdma-s
 and the ice driver's devlink parameters; NCCL's gdr.cc; the NVIDIA driver's README on dma-buf; openucx/ucx#9736 (RC of
 UCX needs SRQs, UD on an E810 ends with a timeout, 2024-03), #11933 (RC without SRQs, still open in 2026-09) and
 src/uct/ib/base/ib_device.c (a newer UCX leaves such a device out).
+Looked up on 2026-11-24.
 """
 
 import re

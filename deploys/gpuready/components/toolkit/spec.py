@@ -1,7 +1,7 @@
 """The spec of the NVIDIA Container Toolkit: its version, its repository, and the security floor.
 
 Sources: the toolkit's release notes and repository at nvidia.github.io/libnvidia-container; the fingerprint
-is that of the key published there, the floor follows NVIDIA's product security bulletins.
+is that of the key published there, the floor follows NVIDIA's product security bulletins. Looked up on 2026-11-23.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 The node's interpreter reports the tags that it accepts (PEP 425). A wheel built at home declares no glibc and contains
 no CUDA libraries, so gpuready compares the needs of its ELF files with what the environment has.
+Sources: PEP 425; pip's changelog for its first version with PEP 610. Looked up on 2026-11-23.
 """
 
 from __future__ import annotations

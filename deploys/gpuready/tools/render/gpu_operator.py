@@ -4,7 +4,7 @@ A part that gpuready or the node's image owns is turned off in the chart. The ch
 ignores unknown keys without an error (gpu-operator issue 861); the key is ``toolkit.version``.
 Sources: NVIDIA GPU Operator v26.7.0 (2026-08-21), "Helm Chart Values Reference" (driver.enabled, toolkit.enabled,
 cdi.enabled, operator.runtimeClass, driver.rdma.enabled) and "Container Device Interface Support" (CDI is the default
-since v25.10.0).
+since v25.10.0). Looked up on 2026-11-24.
 """
 
 from collections.abc import Mapping, Sequence
