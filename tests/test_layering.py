@@ -89,9 +89,7 @@ def layer(name: str) -> str:
         return "engine"
     if name == "__main__":
         return "cli"
-    return (
-        "engine" if parts[0] in ("engine", "evaluate", "fabric_engine", "attach_engine", "stress_engine") else parts[0]
-    )
+    return "engine" if parts[0] == "evaluate" or parts[0].endswith("_engine") else parts[0]
 
 
 def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:

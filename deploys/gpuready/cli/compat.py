@@ -1,4 +1,4 @@
-"""``gpuready compat``: predict from facts whether an image runs on a host. Nothing is started."""
+"""``gpuready compat``: predict from facts whether an image runs on a host; with --trace, look at a real container."""
 
 from __future__ import annotations
 
@@ -21,26 +21,29 @@ from gpuready.report.run import HostRun, Run
 from gpuready.tools.compat.answer import answers
 
 if TYPE_CHECKING:
+    from gpuready.cli.online import Execute
     from gpuready.spec.images import ImageSpec
     from gpuready.spec.model import NodeSpec
 
-_HELP = """Predict whether an image runs on a host, and what to do if not. Nothing is started.
+_HELP = """Predict whether an image runs on a host, and what to do if not. Without --trace, nothing is started.
 
 \b
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
                   --image-cuda 11.2.2 --compat-lib 460.32.03
   gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
   gpuready compat -i hosts.yaml --image image.tar         the image as docker save writes it
+  gpuready compat -i hosts.yaml --trace app:1.4           also start a container there, and show which libcuda it gets
 
 The image runs: NATIVE, MINOR or FORWARD (exit 0). It does not run: ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA error 35,
 or the driver does not know the GPU), REFUSED (by NVIDIA_REQUIRE_CUDA) or NO_CODE (its CUDA no longer supports the GPU,
 CUDA error 209); UNKNOWN: no prediction is possible (exit 3).
-A question mark means that the verdict is not certain.
+A question mark means that the verdict is not certain. If a traced container gets another libcuda than predicted, or
+cuInit returns something else in it: exit 3.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
 #: The options that only this verb has.
-_OWN = ("driver", "gpu", "image_cuda", "compat_lib", "note", "require", "stack", "toolkit", "image", "state")
+_OWN = ("driver", "gpu", "image_cuda", "compat_lib", "note", "require", "stack", "toolkit", "image", "trace", "state")
 _UNASKED = (
     "NVIDIA_REQUIRE_CUDA is ignored here: only libnvidia-container (mode legacy) reads it, CDI and jit-cdi do not"
 )
@@ -83,6 +86,14 @@ _UNASKED = (
     "on every host (without -i: on this machine), never pulled; or docker://REF: skopeo asks the registry for its "
     "configuration only. Repeatable. Default: images of the spec.",
 )
+@click.option(
+    "--trace",
+    multiple=True,
+    metavar="REF",
+    help="Start a container of this image on every host (with --runtime=nvidia, all GPUs, and a shell instead of its "
+    "entrypoint), and show which libcuda it gets and why. Docker must have the image; it is never pulled. gpuready "
+    "leaves the toolkit's configuration as it is, and removes the container. Repeatable.",
+)
 @probe_options
 @STATE
 def command(**given: Any) -> int:
@@ -90,6 +101,7 @@ def command(**given: Any) -> int:
     outputs, names = targets(given["output"]), given["image"]
     given["gpu"] = _gpu(given["gpu"])
     _refuse_contradictions(given)
+    _refuse_trace(given)
     if given["inventory"]:
         return _matrix(given)
     hosts = [_host(given)]
@@ -107,7 +119,10 @@ def _matrix(given: dict[str, Any]) -> int:
         from gpuready.cli.request import request
         from gpuready.cuda.host import hosts_of
         from gpuready.tools.compat.checks import image_facts
+        from gpuready.tools.compat.trace_verdict import trace
 
+    traced = tuple(dict.fromkeys(given["trace"]))
+    given["image"] = (*given["image"], *(name for name in traced if name not in given["image"]))
     wanted = request("compat", **{name: value for name, value in given.items() if name not in _OWN})
     if given["driver"] is not None:
         _driver("--driver", given["driver"])
@@ -122,13 +137,27 @@ def _matrix(given: dict[str, Any]) -> int:
         run = only_read(wanted, given["state"])
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
-        run = online(replace(wanted, entries=entries))
+        chosen = replace(wanted, entries=entries)
+        run = online(chosen, using=lambda: _tracing(traced)) if traced else online(chosen)
     for host in run.hosts:
         if state := host.only_read():
             models, why = hosts_of(state, given["driver"] or "", given["gpu"] or "")
             images = files | ({} if image is None else {"image": _described(image, models)})
-            host.answers = answers(models, why, images | image_facts(specs[host.name], state))
+            found = answers(models, why, images | image_facts(specs[host.name], state))
+            seen = {name: (state.active, number) for number, name in enumerate(traced)}
+            host.answers = [
+                replace(each, trace=trace(*seen[each.image], each.found, state.driver.loaded))
+                if each.image in seen
+                else each
+                for each in found
+            ]
     return wanted.deliver(run)
+
+
+def _tracing(images: Sequence[str]) -> Execute:
+    from gpuready.trace_engine import TraceEngine
+
+    return lambda entries, options, progress: TraceEngine(entries, options, progress).trace(images)
 
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
@@ -172,6 +201,25 @@ def _refuse_contradictions(given: dict[str, Any]) -> None:
         raise UsageError(
             "--state needs the inventory of its hosts", remedy="gpuready compat -i hosts.yaml --state FILE"
         )
+
+
+def _refuse_trace(given: dict[str, Any]) -> None:
+    """UsageError where no container can be started, or where it would not be on the host that is described."""
+    if not given["trace"]:
+        return
+    from gpuready.cli.images import check_name, is_here
+
+    if not given["inventory"]:
+        remedy = f"gpuready compat -i hosts.yaml --trace {given['trace'][0]}"
+        raise UsageError("--trace starts a container on hosts: -i is missing", remedy=remedy)
+    for other in ("state", "driver", "gpu"):
+        if given[other] is not None:
+            text = f"--trace and --{other} contradict each other: a container is started on the host as it is"
+            raise UsageError(text, remedy=f"leave out --{other}")
+    for name in given["trace"]:
+        if is_here(name):
+            raise UsageError(f"--trace {name}: not an image of the node's Docker", remedy="docker load it on the node")
+        check_name(name, "--trace")
 
 
 def _read(name: str, given: dict[str, Any]) -> ImageFacts:

@@ -34,17 +34,17 @@ def is_here(name: str) -> bool:
     return name.startswith(REGISTRY) or Path(name).exists()
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, option: str = "--image") -> None:
     """UsageError for a name that can be neither a file nor an image."""
     if is_here(name):
         return
     if re.match(r"\.{0,2}/", name) or name.endswith(".tar"):
-        raise UsageError(f"--image {name}: no such file", remedy="an archive of docker save, or an OCI layout")
+        raise UsageError(f"{option} {name}: no such file", remedy="an archive of docker save, or an OCI layout")
     try:
         ImageSpec(ref=name)
     except ValidationError:
         remedy = "such as app.tar, or nvidia/cuda:12.4.1-base"
-        raise UsageError(f"--image {name}: neither a file nor a reference", remedy=remedy) from None
+        raise UsageError(f"{option} {name}: neither a file nor a reference", remedy=remedy) from None
 
 
 def read_image(name: str, cuda: Version | None) -> ImageFacts:

@@ -208,6 +208,10 @@ def _own(host: Host, image: Image) -> Prediction:
 MINOR_LIMITS = "compiling PTX at run time may fail with error 222; calls that are newer than the driver fail with 36"
 
 
+#: How the reason begins if the image's entrypoint decides.
+BY_ENTRYPOINT = "the image's entrypoint selects its libcuda"
+
+
 def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     """NGC images test whether forward compatibility works, and use it only then."""
     if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
@@ -215,10 +219,7 @@ def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     library = max(image.own_compat, key=lambda one: one.version)
     if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
         return None
-    text = (
-        f"the image's entrypoint selects its libcuda {driver(library.version)}; "
-        "a command that replaces the entrypoint gets error 35"
-    )
+    text = f"{BY_ENTRYPOINT} {driver(library.version)}; a command that replaces the entrypoint gets error 35"
     return Prediction("FORWARD", False, text, library, table=_lists(library))
 
 

@@ -1,5 +1,6 @@
 """Run the exec of the active checks. Its answers become ``state.active``, which the checks judge like other facts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -15,8 +16,9 @@ from gpuready.operations.transport import run_script
 from gpuready.operations.watchdog import holding
 from gpuready.spec.images import named
 from gpuready.spec.model import NodeSpec
-from gpuready.state.active import IMAGE, LIMITS, answers, longest
+from gpuready.state.active import IMAGE, LIMITS, TRACE, answers, longest
 from gpuready.state.model import NodeState, Unknown
+from gpuready.tools.compat.trace_facts import debug_log
 from gpuready.tools.status.record import PATH
 
 #: Seconds for an exec that only reads images, in addition to the time for each image.
@@ -58,6 +60,21 @@ def run_active(host: Host, state: NodeState, spec: NodeSpec, record: str = "") -
     lines = run_script(host, resources.script("probe/active", **values), limit, "active checks")
     with holding("reading"):
         return state.model_copy(update={"active": {"done": Answer(), **answers(Records(lines))}})
+
+
+def trace_images(host: Host, state: NodeState, spec: NodeSpec, images: Sequence[str]) -> NodeState:
+    """Start a container of each image, and look at it; return the state with what was seen in ``active``."""
+    script = resources.script(
+        "tools/compat/trace",
+        images=images,
+        ask=ASK[spec.toolkit.hardened],
+        cuinit=cuinit(state.machine),
+        limits=LIMITS,
+        debug=debug_log(state),
+    )
+    lines = run_script(host, script, _SHORT + TRACE * len(images), "trace images")
+    with holding("reading"):
+        return state.model_copy(update={"active": {**state.active, **answers(Records(lines))}})
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:

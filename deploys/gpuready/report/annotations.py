@@ -114,7 +114,7 @@ def _of_hosts(run: Run) -> Iterator[Note]:
         yield Note(level, check, _with_fix(f"{told.status}: {told.summary}", told.remedy), tuple(hosts))
     for host in run.hosts:
         for answer in host.answers:
-            if not answer.runs:
+            if not answer.good:
                 text = "\n".join(compat_report.told(answer, Painter(False)))
                 yield Note("error", f"compat {answer.image}", text, (host.name,))
 

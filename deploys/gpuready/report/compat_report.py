@@ -13,6 +13,7 @@ from gpuready.report.text import Painter, columns, count, grouped
 if TYPE_CHECKING:
     from gpuready.report.run import Run
     from gpuready.tools.compat.answer import Answer
+    from gpuready.tools.compat.trace import Trace
 
 _STYLE = {True: "green", False: "red"}
 
@@ -35,7 +36,16 @@ def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
         lines.append(f"  fix:     {answer.remedy}")
     elif not answer.runs and not answer.fixes:
         lines.append("  fix:     none is known")
-    return lines
+    return lines + ([] if answer.trace is None else _traced(answer.trace, paint))
+
+
+def _traced(trace: Trace, paint: Painter) -> list[str]:
+    """What a container got, why, and the lines that show it; a difference first."""
+    lines = [f"  trace:   {paint('red', f'DIFFERS  {trace.differs}')}"] if trace.differs else []
+    word = f"{paint('red', 'UNKNOWN')}  " if trace.unknown else ""
+    lines.append(f"  {'        ' if lines else 'trace:  '} {word}{trace.summary}")
+    lines += [f"           why: {trace.why}"] if trace.why else []
+    return [*lines, *(f"           {line}" for line in trace.proof)]
 
 
 def answer_page(answer: Answer, *, color: bool) -> str:
@@ -58,7 +68,7 @@ def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
             alike.setdefault((answer.image, *told(answer, paint)), (answer, []))[1].append(host.name)
     for answer, on in alike.values():
         said = [note for note in _notes(answer) if note != MINOR_LIMITS]
-        if said or not answer.runs or not (answer.found and answer.found.certain):
+        if said or answer.trace or not answer.runs or not (answer.found and answer.found.certain):
             yield told(answer, paint, f"{answer.image} on {hostlist(on)}: ")
 
 
@@ -73,4 +83,7 @@ def tally(run: Run) -> str:
     runs = sum(answer.runs for answer in answers)
     unknown = sum(answer.found is None for answer in answers)
     blind = f", {unknown} UNKNOWN" if unknown else ""
-    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}"
+    traced = [answer.trace for answer in answers if answer.trace is not None]
+    odd = sum(not each.agrees for each in traced)
+    shown = f"; {len(traced)} traced, {odd} of them not as predicted or unknown" if traced else ""
+    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}{shown}"

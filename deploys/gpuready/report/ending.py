@@ -39,6 +39,8 @@ def host_word(run: Run, host: HostRun) -> str:
     word = "declined" if run.declined and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
     if refused := [answer for answer in host.answers if not answer.runs]:
         return "WILL NOT RUN" if any(answer.found for answer in refused) else "UNKNOWN"
+    if odd := [answer.trace for answer in host.answers if answer.trace and not answer.trace.agrees]:
+        return "NOT AS PREDICTED" if any(each.differs for each in odd) else "NOT TRACED"
     if run.verb == "verify" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
@@ -53,7 +55,7 @@ def host_word(run: Run, host: HostRun) -> str:
 def host_style(run: Run, host: HostRun) -> str:
     """The colour of its word."""
     failing = any(counts(run.verb, host, judged) for judged in host.checks)
-    return "red" if failing or not all(answer.runs for answer in host.answers) else _OUTCOMES[host.outcome][1]
+    return "red" if failing or not all(answer.good for answer in host.answers) else _OUTCOMES[host.outcome][1]
 
 
 def host_counts(run: Run, host: HostRun) -> str:

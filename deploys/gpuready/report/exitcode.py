@@ -14,8 +14,9 @@ MEANING = {
     1: "a host failed; plan: a host cannot be converged",
     2: "plan --detailed-exitcode: there are changes",
     3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
-    "will not run, or that is unknown; fabric: a test failed or is unknown; nccl: a host has no valid settings; "
-    "docker-args: containers get no GPUs; explain: a check of that message failed or is unknown",
+    "will not run, or that is unknown, or a traced container is not as predicted; fabric: a test failed or is unknown; "
+    "nccl: a host has no valid settings; docker-args: containers get no GPUs; explain: a check of that message failed "
+    "or is unknown",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",
     6: "some hosts were not attempted",
@@ -50,7 +51,7 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
         codes.add(run.error.exit_code)
     if run.interrupted:
         codes.add(130)
-    if not all(answer.runs for answer in (*filter(None, [run.answer]), *(a for h in run.hosts for a in h.answers))):
+    if not all(answer.good for answer in (*filter(None, [run.answer]), *(a for h in run.hosts for a in h.answers))):
         codes.add(3)
     for host in run.hosts:
         codes |= _of_host(run.verb, host, detailed)

@@ -4,6 +4,7 @@ The document is all there is: a node's state (but for ``probe``) and what a mend
 release does not know are ignored, as every reader of the document should.
 """
 
+from dataclasses import replace
 from ipaddress import ip_address, ip_interface
 from typing import Any
 
@@ -30,6 +31,7 @@ from gpuready.report.run import SCHEMA, ComponentRun, HostRun, Run
 from gpuready.state.model import Unknown
 from gpuready.tools.compat.answer import Answer
 from gpuready.tools.compat.fixes import Fix
+from gpuready.tools.compat.trace import Trace
 from gpuready.tools.fabric.launch import Launch
 from gpuready.tools.fabric.run import FabricRun, Wanted
 from gpuready.tools.fabric.schedule import Pairing
@@ -126,7 +128,7 @@ def _host(name: str, host: result.Host) -> HostRun:
         [_component(item, error) for item in host.components],
         [_judged(check) for check in host.checks],
         list(host.notes),
-        [_answer(image.image, image) for image in host.images or ()],
+        [replace(_answer(image.image, image), trace=_trace(image.trace)) for image in host.images or ()],
         _nccl(host.nccl) if host.nccl is not None else None,
         None if host.docker_args is None else tuple(host.docker_args),
         attached=None if host.attached is None else tuple(host.attached),
@@ -176,6 +178,10 @@ def _answer(image: str, found: result.Image | result.Result) -> Answer:
     after = Host((), Gpu("", "")), Image(())
     fixes = tuple(Fix(fix.do, *after, Prediction(fix.verdict, fix.certain, "")) for fix in found.fixes or ())
     return Answer(image, Prediction(found.verdict, found.certain, found.reason, library), fixes, "", notes)
+
+
+def _trace(found: result.Trace | None) -> Trace | None:
+    return None if found is None else Trace(**{**found.model_dump(), "proof": tuple(found.proof)})
 
 
 def _nccl(found: result.Nccl) -> NcclAnswer:

@@ -28,6 +28,7 @@ from gpuready.report.run import OUTCOMES, SCHEMA, VERBS, ComponentRun, HostRun, 
 from gpuready.state.model import NodeState, Unknown
 from gpuready.tools.attach.status import Attached
 from gpuready.tools.compat.answer import Answer as Prediction
+from gpuready.tools.compat.trace import SOURCES
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.run_args.arguments import Argument
@@ -125,6 +126,23 @@ class Fix(Part):
     certain: bool
 
 
+class Trace(Part):
+    """compat --trace: what a new container of the image got."""
+
+    path: Text = Field(description="libcuda.so.1 as a program in the container loads it; empty: none, or not traced")
+    file: Text = Field(description="that path with its links resolved")
+    version: Text
+    source: Annotated[str, OneOf((*SOURCES, ""))] = Field(
+        description="host: mounted from the host; compat, stub, own: a file of the image"
+    )
+    mode: Text = Field(description="of nvidia-container-runtime")
+    why: Text
+    cuinit: int | None = Field(description="what cuInit returned there")
+    proof: Texts
+    differs: Text = Field(description="what is not as predicted")
+    unknown: Text = Field(description="why nothing was traced")
+
+
 class Image(Part):
     """compat: one image on one host."""
 
@@ -135,6 +153,7 @@ class Image(Part):
     notes: Texts
     libcuda: str | None = Field(description="the image's libcuda, where that one is loaded")
     fixes: list[Fix] = Field(description="what makes it run, best first")
+    trace: Trace = optional("compat --trace only")
 
 
 class NcclPort(Part):
@@ -341,7 +360,10 @@ def host_document(run: Run, host: HostRun) -> dict[str, Any]:
     if host.outcome == "skipped":
         more["reason"] = host.reason
     if run.verb == "compat":
-        more["images"] = [{"image": item.image, **_answer(item)} for item in host.answers]
+        more["images"] = [
+            {"image": item.image, **_answer(item), **({"trace": item.trace} if item.trace else {})}
+            for item in host.answers
+        ]
     if host.nccl is not None:
         more["nccl"] = _nccl(host.nccl)
     if host.docker_args is not None:

@@ -23,6 +23,8 @@ LIMITS = {
 }
 #: Seconds to read one image in an engine.
 IMAGE = 180
+#: Seconds to trace one image: to ask Docker for it, to run its container, and to remove that.
+TRACE = 2 * LIMITS["inspect"] + LIMITS["smoke"] + LIMITS["unmake"] + 20
 _GRACE = 5
 _UNASKED = "not asked, because "
 

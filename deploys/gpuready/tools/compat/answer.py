@@ -7,6 +7,7 @@ from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image, ImageFacts
 from gpuready.cuda.predict import VERDICTS, Prediction, predict
 from gpuready.tools.compat.fixes import Fix, fixes
+from gpuready.tools.compat.trace import Trace
 
 NAME_IT = "give its CUDA version with --image-cuda, or the image as an archive with --image image.tar"
 DESCRIBE_IT = "describe the host instead of probing it: --driver, --gpu and --toolkit, without -i"
@@ -16,7 +17,7 @@ DESCRIBE_IT = "describe the host instead of probing it: --driver, --gpu and --to
 class Answer:
     """``image`` is its name, empty if only facts were given. ``notes`` are about the image itself.
 
-    ``unknown`` says why there is no prediction, ``remedy`` what to do about it.
+    ``unknown`` says why there is no prediction, ``remedy`` what to do about it. ``trace``: what a container really got.
     """
 
     image: str
@@ -25,6 +26,7 @@ class Answer:
     unknown: str = ""
     notes: tuple[str, ...] = ()
     remedy: str = ""
+    trace: Trace | None = None
 
     @property
     def word(self) -> str:
@@ -37,6 +39,11 @@ class Answer:
     def runs(self) -> bool:
         """Whether the image runs, according to the prediction."""
         return self.found is not None and self.found.runs
+
+    @property
+    def good(self) -> bool:
+        """Whether the image runs, and a container got what was predicted, if one was traced."""
+        return self.runs and (self.trace is None or self.trace.agrees)
 
 
 def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -> list[Answer]:
