@@ -77,7 +77,7 @@ def _why(ran: Container) -> str:
 
 def _proof(ran: Container) -> tuple[str, ...]:
     """The lines that show it, at most _MOST_PROOF."""
-    words = ("libcuda.so", " mode '", " mode as '", "driver version", "prestart hook", "compat")
+    words = ("libcuda.so", " mode '", " mode as '", "driver version", "prestart hook", "cuda-compat")
     lines = [f"runtime log: {text}" for text in ran.runtime if any(word in text for word in words)]
     hooks = ("enable-cuda-compat", "update-ldcache", "nvidia-container-runtime-hook")
     lines += [f"hook: {hook}" for hook in ran.hooks if any(word in hook for word in hooks)]
