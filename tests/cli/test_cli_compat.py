@@ -149,3 +149,20 @@ def test_no_pyinfra_and_no_gevent() -> None:
         [sys.executable, "-c", code, *FIELD], capture_output=True, text=True, timeout=scale.seconds(60), check=False
     )
     assert done.stderr == "3 []\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "message", "instead"),
+    [
+        (["--trace", "app:1"], "--trace starts a container on hosts: -i is missing", "-i hosts.yaml --trace app:1"),
+        (["-i", "h,", "--trace", "app:1", "--driver", "580.65.06"], "--trace and --driver contradict", "out --driver"),
+        (["-i", "h,", "--trace", "app:1", "--gpu", "NVIDIA L4"], "--trace and --gpu contradict", "leave out --gpu"),
+        (["-i", "h,", "--trace", "app:1", "--state", "f"], "--trace and --state contradict", "leave out --state"),
+        (["-i", "h,", "--trace", "docker://app:1"], "not an image of the node's Docker", "docker load"),
+        (["-i", "h,", "--trace", "app.tar"], "--trace app.tar: no such file", "docker save"),
+        (["-i", "h,", "--trace", "-x"], "--trace -x: neither a file nor a reference", "such as app.tar"),
+    ],
+)
+def test_what_cannot_be_traced(more: list[str], message: str, instead: str, exits: Exits) -> None:
+    found = json.loads(exits(64, "compat", *more, "--output", "json").out)
+    assert message in found["error"]["message"] and instead in found["error"]["remedy"]

@@ -148,7 +148,7 @@ def test_a_stopped_docker_is_not_started(node: Node) -> None:
 
 #: A docker that waits where the container is looked at.
 _SLOW = """#!/bin/sh
-case "$*" in *State.Pid*) : >/run/looking; sleep 600 ;; esac
+case "$*" in *State.Pid*) : >/var/tmp/looking; sleep 600 ;; esac
 exec /usr/bin/docker "$@"
 """
 
@@ -164,14 +164,14 @@ def test_no_ending_leaves_anything(node: Node, how: str) -> None:
     wrapper = node.machine.script("/usr/local/bin/docker", _SLOW)
     config = (node.machine.root / CONFIG).read_bytes()
     process = node.machine.begin("compat", "--trace", "app:plain")
-    until((node.machine.root / "run/looking").exists, 60)
+    until((node.machine.root / "var/tmp/looking").exists, 60)
     assert node.machine.run("docker ps --format '{{.Names}}'").stdout.startswith("gpuready-trace-")
     ends[how](process)
     wrapper.unlink()
     process.communicate()
     node.gone()
     assert (node.machine.root / CONFIG).read_bytes() == config
-    node.machine.run("rm /run/looking")
+    node.machine.run("rm /var/tmp/looking")
 
 
 @pytest.mark.fault("trace-cut")
@@ -184,11 +184,11 @@ def test_the_container_ends_with_the_script(node: Node, what: str) -> None:
     wrapper = node.machine.script("/usr/local/bin/docker", _SLOW)
     node.machine.run("cat >/root/trace.sh", stdin=f"NONCE=\n{script}")
     node.machine.run("systemd-run -q --collect --unit=trace sh /root/trace.sh")
-    until((node.machine.root / "run/looking").exists, 60)
+    until((node.machine.root / "var/tmp/looking").exists, 60)
     node.machine.run(f"systemctl kill --signal={what} trace")
     wrapper.unlink()
     if what == "KILL":  # nobody is left to remove the directory
         until(lambda: not node.machine.run("docker ps -aq; docker volume ls -q").stdout, 60)
         node.machine.run("rm -r /run/gpuready-trace.*")
     node.gone()
-    node.machine.run("rm /run/looking")
+    node.machine.run("rm /var/tmp/looking")
