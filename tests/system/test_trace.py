@@ -14,6 +14,7 @@ import pytest
 
 from gpuready.binaries import cuinit
 from gpuready.core import resources
+from gpuready.core.toml_document import merge
 from gpuready.state.active import LIMITS
 from tests.lab import Lab, module
 from tests.lab.driver import version
@@ -136,6 +137,33 @@ def test_what_cannot_be_traced_is_unknown_with_the_reason(node: Node) -> None:
     (failed,), _ = node.trace("app:plain")
     spec.write_text(text)
     assert failed["unknown"].startswith("no container ran: ") and "nvidia.com/gpu=all" in failed["unknown"]
+
+
+#: A docker beside which nvidia-container-cli writes its log, about this container and an older one.
+_LOGGING = """#!/bin/sh
+case "$*" in *State.Pid*) ;; *) exec /usr/bin/docker "$@" ;; esac
+pid=$(/usr/bin/docker "$@")
+for by in "900001 1" "900002 $pid"; do
+  echo "I0629 12:10:31.021014 ${by% *} nvc_container.c:236] selecting /m/compat/libcuda.so.${by%% *}.1"
+  echo "I0629 12:10:31.021292 ${by% *} nvc_container.c:408] setting pid to ${by#* }"
+done >>/var/log/nct.log
+echo "$pid"
+"""
+
+
+def test_the_debug_log_is_read_where_it_is_on(node: Node) -> None:
+    config = node.machine.root / CONFIG
+    text, log = config.read_text(), node.machine.root / "var/log/nct.log"
+    config.write_text(merge(text, {("nvidia-container-cli", "debug"): "/var/log/nct.log"}))
+    old = "I0629 12:10:30.0 900002 nvc_container.c:236] selecting /m/compat/libcuda.so.1.1\n"
+    log.write_text(old)
+    wrapper = node.machine.script("/usr/local/bin/docker", _LOGGING)
+    (plain,), done = node.trace("app:plain")
+    wrapper.unlink()
+    config.write_text(text)
+    lines = [line for line in plain["proof"] if line.startswith("nvidia-container-cli: ")]
+    assert lines == ["nvidia-container-cli: selecting /m/compat/libcuda.so.900002.1"], done.explain()
+    assert log.read_text().startswith(old)
 
 
 def test_a_stopped_docker_is_not_started(node: Node) -> None:

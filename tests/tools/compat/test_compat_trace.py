@@ -69,6 +69,14 @@ def test_the_images_compat_library_by_the_hook() -> None:
     assert any(line.startswith("/etc/ld.so.conf.d/00-compat-") for line in found.proof)
 
 
+def test_the_file_that_names_a_directory_first_counts() -> None:
+    look = json.loads((DATA / "compat.json").read_text("utf-8"))["look"]
+    later = look.replace(
+        "gpuready-ready", "conf /etc/ld.so.conf.d/988_cuda.conf /usr/local/cuda/compat\ngpuready-ready"
+    )
+    assert "(/etc/ld.so.conf.d/00-compat-" in trace(recorded("compat", look=later), 0, FORWARD, DRIVER).why
+
+
 def test_the_images_own_library_by_the_environment() -> None:
     found = trace(worked("own"), 0, None, DRIVER)
     assert (found.source, found.file, found.version) == ("own", "/opt/own/libcuda.so.1", "")

@@ -51,7 +51,7 @@ class Container:
     @property
     def mount(self) -> Mount | None:
         """The mount that brings the library's file; None if it is on the image's own file system."""
-        over = [each for each in self.mounts if each.at != "/" and f"{self.real}/".startswith(f"{each.at}/")]
+        over = [each for each in self.mounts if f"{self.real}/".startswith(f"{each.at}/")]  # never the one at /
         return max(over, key=lambda each: len(each.at), default=None)
 
     @property
