@@ -45,7 +45,8 @@ containerEdits:
     containerPath: {libraries}/libcuda.so.{version}
     options: [ro, nosuid, nodev, rbind, rprivate]
 """
-#: Images with a shell, a loader and ldconfig: a plain one; one with a compat library; one that finds its own first.
+#: Images with a shell, a loader and ldconfig: a plain one; one with a compat library; one that finds its own first; one
+#: in which a process stops, and waits for nobody.
 IMAGES = """
 set -eu
 mkdir -p /var/tmp/i/etc /var/tmp/i/tmp
@@ -67,6 +68,9 @@ build - app:compat
 mkdir -p opt/own
 cp {library} opt/own/libcuda.so.1
 build -c 'ENV LD_LIBRARY_PATH=/none:/opt/own' - app:own
+printf '%s\\n' '#!/bin/sh' 'kill -STOP $$' >sbin/ldconfig.real
+chmod 755 sbin/ldconfig.real
+build - app:stuck
 rm -r /var/tmp/i
 """
 
@@ -202,21 +206,30 @@ def test_no_ending_leaves_anything(node: Node, how: str) -> None:
     node.machine.run("rm /var/tmp/looking")
 
 
-@pytest.mark.fault("trace-cut")
-@pytest.mark.parametrize("what", ["TERM", "KILL"])
-def test_the_container_ends_with_the_script(node: Node, what: str) -> None:
+def begin(node: Node, image: str) -> None:
+    """Run the script for an image as a unit, without a controller."""
     script = resources.script(
-        "tools/compat/trace", images=["app:plain"], ask=("-e", "NVIDIA_VISIBLE_DEVICES=all"), limits=LIMITS, debug="",
+        "tools/compat/trace", images=[image], ask=("-e", "NVIDIA_VISIBLE_DEVICES=all"), limits=LIMITS, debug="",
         cuinit=cuinit("x86_64"),
     )  # fmt: skip
-    wrapper = node.machine.script("/usr/local/bin/docker", _SLOW)
     node.machine.run("cat >/root/trace.sh", stdin=f"NONCE=\n{script}")
     node.machine.run("systemd-run -q --collect --unit=trace sh /root/trace.sh")
-    until((node.machine.root / "var/tmp/looking").exists, 60)
-    node.machine.run(f"systemctl kill --signal={what} trace")
-    wrapper.unlink()
-    if what == "KILL":  # nobody is left to remove the directory
-        until(lambda: not node.machine.run("docker ps -aq; docker volume ls -q").stdout, 60)
-        node.machine.run("rm -r /run/gpuready-trace.*")
+
+
+@pytest.mark.fault("trace-cut")
+def test_a_container_that_does_not_end_is_removed(node: Node) -> None:
+    begin(node, "app:stuck")
+    until(lambda: node.machine.run("docker ps -q").stdout, 60)
+    node.machine.run("systemctl kill --signal=TERM trace")
     node.gone()
-    node.machine.run("rm /var/tmp/looking")
+
+
+@pytest.mark.fault("trace-cut")
+def test_the_container_ends_if_all_else_is_killed(node: Node) -> None:
+    wrapper = node.machine.script("/usr/local/bin/docker", _SLOW)
+    begin(node, "app:plain")
+    until((node.machine.root / "var/tmp/looking").exists, 60)
+    node.machine.run("systemctl kill --signal=KILL trace")
+    wrapper.unlink()
+    until(lambda: not node.machine.run("docker ps -aq; docker volume ls -q").stdout, 60)
+    node.machine.run("rm -r /run/gpuready-trace.* /var/tmp/looking")  # nobody is left to remove the directory
