@@ -116,7 +116,7 @@ def container(active: Mapping[str, Answer | Unknown], name: str) -> Container:
 def _loaded(said: str) -> tuple[str, str]:
     """Return the path of libcuda.so.1, and what the loader was searching when it found that file."""
     own = said.partition("\nloader\n")[2].partition("\nend\n")[0]
-    m = re.search(r"^\s*libcuda\.so\.1 => (/\S+) ", own, re.M)
+    m = re.search(r"^\tlibcuda\.so\.1 => (/\S+) ", own, re.M)
     by, found = "", ""
     for line in own.splitlines():
         text = line.partition(":\t")[2].strip()

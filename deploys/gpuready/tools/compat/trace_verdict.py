@@ -49,7 +49,7 @@ def _unseen(ran: Container) -> str:
     """Return why the loader was not seen at work."""
     if "\nloader\n" not in ran.said:
         return "the test program is not in the container: gpuready has none for this node, or found no place for it"
-    if re.search(r"^\s*libcuda\.so\.1 => ", ran.said, re.M) or "find library=libcuda.so.1" in ran.said:
+    if re.search(r"^\tlibcuda\.so\.1 => ", ran.said, re.M) or "find library=libcuda.so.1" in ran.said:
         return ""
     line = ran.said.partition("\nloader\n")[2].partition("\n")[0]
     return f"no CUDA program runs in this image: it has no glibc ({brief(line, 120)})"
