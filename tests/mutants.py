@@ -35,6 +35,7 @@ type_check_command = [
 ]
 use_git_change_detection = false
 track_dependencies = false
+process_isolation = "forkserver"
 """
 
 

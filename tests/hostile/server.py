@@ -10,6 +10,7 @@ import contextlib
 import json
 import re
 import socket
+import struct
 import sys
 import tarfile
 import threading
@@ -358,10 +359,17 @@ def gone_after_the_probe(session: Exec) -> None:
 # --- before the login ---------------------------------------------------------------------------------------
 
 
+def _ignored(size: int) -> bytes:
+    """One SSH_MSG_IGNORE in clear text, as it may come before the keys (RFC 4253)."""
+    padding = 4 + -(size + 6) % 8  # paramiko, as a client: all but the first 8 bytes come in blocks of 8
+    return struct.pack(">IBBI", size + padding + 6, padding, 2, size) + bytes(size + padding)
+
+
 #: What a socket sends at first, and then for ever.
 RAW = {
     "banner_without_end": (b"", b"A" * 65536),  # no newline where the SSH version should be
     "banner_lines": (b"", b"hello there\r\n" * 1000),  # RFC 4253 allows some lines before the version
+    "packets_before_the_login": (b"SSH-2.0-OpenSSH_9.9\r\n", _ignored(32_000) * 8),
     "huge_packet": (b"SSH-2.0-OpenSSH_9.9\r\n" + (0x7FFFFFF0).to_bytes(4, "big"), b"A" * 65536),  # it claims 2 GiB
 }
 
