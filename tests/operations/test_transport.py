@@ -1,5 +1,6 @@
 """A session at a node whose connection is gone, and one that needs sudo's password."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -7,15 +8,19 @@ import sys
 from pathlib import Path
 from unittest.mock import Mock
 
+import gevent
 import pytest
 from gevent import socket as cooperative
-from paramiko import Channel, SSHException
+from paramiko import Channel, ChannelException, SSHClient, SSHException
+from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
 from gpuready.core.errors import UnreachableError
 from gpuready.operations import transport
-from gpuready.operations.ssh import HANDSHAKE, BoundedSocket
+from gpuready.operations.observer import Event, observe
+from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
 from gpuready.operations.transport import EXECS, ConnectionLost, Session, ask, run_script
+from gpuready.spec.secrets import Secret
 
 
 @pytest.mark.parametrize("lost", [BrokenPipeError(), EOFError(), SSHException("no session")])
@@ -264,3 +269,186 @@ def test_the_first_line_of_a_command_is_asked(node: Mock) -> None:
 def test_a_host_without_ssh_is_not_reached() -> None:
     with pytest.raises(UnreachableError, match="only over SSH, or this machine as @local"):
         run_script(Mock(connector=object(), connector_data={}, data={}), "true", 60, "test")
+
+
+# --- without a process: what SSH, a broken connection and a full answer do -----------------------------------------
+
+
+def bare(**attributes: object) -> Session:
+    """A session that never began, with a stream that is a mock unless given."""
+    session = Session.__new__(Session)
+    defaults: dict[str, object] = {
+        "_stream": Mock(Channel), "_drain": Mock(), "_host": Mock(connector_data={}), "_name": "test", "_nonce": "n",
+        "_began": 0.0, "_sent": 0, "_read": 0, "_lines": 0, "_closed": False, "_text": bytearray(), "_position": 0,
+        "_noise": "", "_complaint": bytearray(), "_password": None, "_prompt": "prompt",
+    }  # fmt: skip
+    for name, value in (defaults | attributes).items():
+        setattr(session, name, value)
+    return session
+
+
+@pytest.fixture
+def far() -> Mock:
+    """A host over SSH whose connection is open."""
+    tunnel = Mock(BoundedTransport, is_active=Mock(return_value=True), bounded=Mock(exhausted=False))
+    made = Mock(Host, connector=Mock(client=Mock(SSHClient)), connector_data={}, data={})
+    made.connector.client.get_transport.return_value = tunnel
+    made.name = "gpu01"
+    return made
+
+
+def tunnel_of(far: Mock) -> Mock:
+    return far.connector.client.get_transport.return_value  # type: ignore[no-any-return]
+
+
+def failure(host: Mock) -> tuple[type, str, str]:
+    """How a session at the host fails to begin: class, message and remedy."""
+    with pytest.raises(UnreachableError) as caught:
+        Session(host, "true", "test")
+    return type(caught.value), str(caught.value), caught.value.remedy
+
+
+AGAIN = "check the network, then run again"
+SSHD = "see MaxSessions and ForceCommand in its sshd_config"
+
+
+def test_a_session_is_one_channel_with_limits(far: Mock) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gevent, "spawn", Mock())
+        with Session(far, "true", "test"):
+            pass
+    tunnel_of(far).allow.assert_called_once_with(transport.ANSWER)
+    tunnel_of(far).open_session.assert_called_once_with(timeout=transport.OPENING)
+    (command,), _ = tunnel_of(far).open_session.return_value.exec_command.call_args
+    assert command.startswith("sh -c 'LC_ALL=C; ") and "exec sudo -n -H sh -c" in command
+
+
+def test_a_server_that_refuses(far: Mock) -> None:
+    for error, text in ((ChannelException(1, "Prohibited"), " (Prohibited)"), (SSHException("x"), "")):
+        tunnel_of(far).open_session.side_effect = error
+        assert failure(far) == (UnreachableError, f"the SSH server refused a session{text}", SSHD)
+    tunnel_of(far).open_session = Mock(return_value=Mock(exec_command=Mock(side_effect=SSHException("x"))))
+    assert failure(far) == (UnreachableError, "the SSH server refused to run a command", SSHD)
+    tunnel_of(far).is_active.side_effect = [True, False]
+    assert failure(far) == (ConnectionLost, "the connection broke (x)", AGAIN)
+
+
+def test_a_connection_that_is_closed_or_missing(far: Mock) -> None:
+    tunnel_of(far).is_active.return_value = False
+    assert failure(far) == (ConnectionLost, "the connection is closed", AGAIN) and not transport.is_up(far)
+    far.connector.client.get_transport.return_value = None
+    assert failure(far) == (ConnectionLost, "the connection is closed", AGAIN) and not transport.is_up(far)
+    far.connector.client = None
+    only = "gpuready reaches hosts only over SSH, or this machine as @local"
+    assert failure(far) == (UnreachableError, only, "") and not transport.is_up(far)
+    transport.hang_up(far)
+
+
+def test_why_a_stream_ended(far: Mock) -> None:
+    much = "the node sent more than 16 MiB where an answer was expected"
+    shell = "check what root's shell prints at login"
+    assert bare(_host=far)._broken() is None and bare(_host=far, _read=16 << 20)._broken() is None
+    assert transport.is_up(far)
+
+    def why(session: Session) -> tuple[str, str]:
+        found = session._broken()
+        assert found is not None
+        return str(found), found.remedy
+
+    assert why(bare(_host=far, _read=(16 << 20) + 1)) == (much, shell)
+    tunnel_of(far).bounded.exhausted = True
+    assert why(bare(_host=far)) == (much, shell)
+    tunnel_of(far).bounded.exhausted, tunnel_of(far).is_active.return_value = False, False
+    assert why(bare(_host=far)) == ("the connection broke", AGAIN)
+
+
+def test_the_answer_over_its_limit_closes_the_connection(far: Mock) -> None:
+    session = bare(_host=far)
+    session._count(16 << 20)
+    far.connector.client.close.assert_not_called()
+    far.connector.client.close.side_effect = OSError
+    with pytest.raises(ConnectionLost, match="more than 16 MiB"):
+        session._count(1)
+    far.connector.client.close.assert_called_once_with()
+
+
+def test_remedies(node: Mock) -> None:
+    def remedy(script: str) -> str:
+        with pytest.raises(UnreachableError) as caught:
+            run_script(node, script, 20, "test")
+        return caught.value.remedy
+
+    assert remedy("exit") == remedy(f"{BEGIN}; exit") == AGAIN
+    assert remedy("echo askpass; exit 1") == (
+        "use --ask-become-pass, set ansible_become_password to env:GPUREADY_NAME, or give the login user NOPASSWD in "
+        "sudoers"
+    )
+    with Session(node, "kill -9 $$", "test") as session, pytest.raises(ConnectionLost) as caught:
+        session.finish(20)
+    assert (str(caught.value), caught.value.remedy) == ("the script was killed on the node", AGAIN)
+
+
+BROKEN = [OSError(), EOFError(), SSHException(), ConnectionLost("x")]
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=lambda error: type(error).__name__)
+def test_a_connection_that_breaks_at_the_end_is_no_error(error: Exception) -> None:
+    stream = Mock(Channel, recv=Mock(side_effect=error), recv_stderr=Mock(side_effect=error))
+    session = bare(_stream=stream)
+    session.linger()
+    session._read_stderr()
+    if not isinstance(error, ConnectionLost):
+        stream.close.side_effect = error
+    session.close()
+    session._drain.kill.assert_called_once_with(block=False)  # type: ignore[attr-defined]
+
+
+def test_a_session_is_told_once_with_all_that_was_sent(node: Mock) -> None:
+    seen: list[Event] = []
+    observe(node, seen.append)
+    with Session(node, "cat", "test") as session:
+        session.send(b"x" * 500, 20)
+        session.send(b"y" * 10, 20)
+        session.end_input()
+        assert session.finish(20) == (0, "x" * 500 + "y" * 10, "")
+        session.close()
+    assert [event.name for event in seen] == ["test"] and 510 < seen[0].sent < 700
+
+
+def test_a_script_that_does_not_end_after_its_answer_is_waited_for_a_moment(node: Mock) -> None:
+    with gevent.Timeout(30):
+        assert run_script(node, f"{BEGIN}; {END}; exec sleep 100", 60, "test") == ["end 1"]
+
+
+def test_texts_that_are_not_utf8(node: Mock) -> None:
+    with Session(node, r"printf '\303\251\377'; printf '\376' >&2", "test") as session:
+        assert session.finish(20) == (0, "\u00e9\udcff", "\udcfe")
+    found = run_script(node, rf"{BEGIN}; printf 'a \r\r\nX\303\251 \t\n'; {END}", 20, "test")
+    assert found == ["a ", "X\ufffd\ufffd \t", "end 1"]
+    with pytest.raises(UnreachableError, match="no root shell: a\ufffdb"):
+        run_script(node, r"printf 'a\377b\n' >&2; exit 1", 20, "test")
+
+
+def test_sudos_prompt_is_answered_once_and_not_kept() -> None:
+    session = bare(_password=Secret("hunter2"), _complaint=bytearray(b"a prompt"))
+    session._answer_prompt()
+    session._stream.sendall.assert_called_once_with(b"hunter2\n")  # type: ignore[union-attr]
+    assert session._complaint == b"a "
+    session._answer_prompt()
+    session._stream.shutdown_write.assert_not_called()  # type: ignore[union-attr]
+    session._complaint += b"prompt"
+    session._answer_prompt()
+    session._stream.sendall.assert_called_once()  # type: ignore[union-attr]
+    session._stream.shutdown_write.assert_called_once_with()  # type: ignore[union-attr]
+
+
+def test_the_read_end_of_this_machines_stream_is_empty_once_it_is_gone() -> None:
+    local = transport._Local(["true"])
+    try:
+        local._io = Mock(recv=Mock(side_effect=OSError(errno.ECONNRESET, "x")))
+        assert local.recv(1) == b""
+        local._io.recv.side_effect = OSError(errno.EIO, "x")
+        with pytest.raises(OSError, match="x"):
+            local.recv(1)
+    finally:
+        local.close()

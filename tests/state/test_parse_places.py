@@ -68,7 +68,7 @@ def test_links_and_paths_with_blanks() -> None:
 MODINFO = "filename:       /lib/modules/6.1/nvidia.ko\nversion:        580.1\n"
 INTERFACES = DATA.joinpath("network", "probe.txt").read_text("utf-8")
 CRIO = '[crio.runtime]\ndefault_runtime = "crun"\n[crio.runtime.runtimes.crun]\nruntime_path = "/usr/bin/crun"\n'
-XIDS = "Nov 24 first\n"
+XIDS = "[ 1000.5] first\n1\t[ 1001.5] NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.\n"
 CRI = {"config": {"containerd": {"defaultRuntimeName": "nvidia", "runtimes": {}}, "enableCDI": True}}
 
 
@@ -93,7 +93,7 @@ def test_each_commands_output_has_its_place() -> None:
     assert (state.rdma, state.rdma_stuck) == ({"/sys/a": "1", "/sys/b": "2:3"}, "")
     assert list(state.wheels) == ["/opt/x.dist-info"]  # type: ignore[call-overload]
     assert state.boot_options == ("ib_core.netns_mode=0 ib_core.x=1", "")
-    assert state.driver.log == kernel_log(XIDS)
+    assert state.driver.log == kernel_log(XIDS) and kernel_log(XIDS).events
 
 
 def test_what_a_command_did_not_tell_is_unknown_at_its_place() -> None:
@@ -123,9 +123,9 @@ PRETTY_NAME="My  own" 'and other' words\n"""
 
 
 def test_rows_of_packages() -> None:
-    rows = ["three\tamd64\t1", "four\tamd64\t1\tii", "five\tamd64\t1\tii\tmaker", "six\tamd64\t1\tii\tm\tTRANSITIONAL x",
-            "seven\tamd64\t1\tii\tm\tt\tx", "short\tamd64\t1\ti", "gone\tamd64\t1\tin", "config\tamd64\t1\tic",
-            "rest\tamd64\t1\tiX"]  # fmt: skip
+    rows = ["three\tamd64\t1", "four\tamd64\t1\tii", "five\tamd64\t1\tii\tmaker",
+            "six\tamd64\t1\tii\tm\tTRANSITIONAL x", "seven\tamd64\t1\tii\tm\tt\tx", "short\tamd64\t1\ti",
+            "gone\tamd64\t1\tin", "config\tamd64\t1\tic", "rest\tamd64\t1\tiX"]  # fmt: skip
     expected = {"four": {}, "five": {"maker": "maker"}, "six": {"maker": "m", "transitional": True},
                 "rest": {"configured": False}}  # fmt: skip
     assert parse(lines(outs={"dpkg": "\n".join(rows)})).packages == {

@@ -3,8 +3,11 @@
 import os
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -179,6 +182,115 @@ def test_a_path_that_cannot_be_told_is_not_trusted(env: Path, line: str) -> None
 def test_a_python_that_is_another_program_is_not_trusted(env: Path) -> None:
     script = resources.script("wheels/env") + '\nusable "$1" && provable "$1"; echo "$WHY"\n'
     assert "bin/python does not tell what it loads" in ran(script, env).stdout
+
+
+# --- another user's code, with a real Python ----------------------------------------------------------------------
+
+BASE = Path(sys.base_prefix)
+STDLIB = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}))
+#: Who ran alice's code goes to the file `ran`.
+SAYS = "import os\nwith open({ran!r}, 'a') as f:\n    f.write(f'{{os.geteuid()}}\\n')\n"
+FINDER = """import importlib.util, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.util.spec_from_file_location(name, {theirs!r}) if name == "theirs" else None
+sys.meta_path.append(Finder)
+"""
+
+
+@dataclass
+class Foreign:
+    """An environment of root's with a real Python; ``alice``: what is in there belongs to her in the end."""
+
+    env: Path
+    alice: Path
+
+    @property
+    def site(self) -> Path:
+        return self.env / "lib" / STDLIB.name / "site-packages"
+
+    def relative(self) -> None:
+        """A line of a .pth file that begins with no slash."""
+        (self.site / "b.pth").write_text(f"{os.path.relpath(self.alice, self.site)}\nimport theirs\n", "utf-8")
+
+    def finder(self) -> None:
+        """As setuptools makes one for pip install -e."""
+        (self.site / "__finder.py").write_text(FINDER.format(theirs=str(self.alice / "theirs.py")), "utf-8")
+        (self.site / "c.pth").write_text("import __finder; import theirs\n", "utf-8")
+
+    def copied(self) -> None:
+        """python -m venv --copies, by a Python of alice's: its standard library stays where it is."""
+        self._use(self.alice / "python")
+        library = self.alice / "python" / "lib" / STDLIB.name
+        with (library / "sysconfig.py").open("a", encoding="utf-8") as file:
+            file.write((self.alice / "theirs.py").read_text("utf-8"))
+        (self.site / "d.pth").write_text("import sysconfig\n", "utf-8")
+
+    def hidden(self) -> None:
+        """The same, where only root and alice can see it: Python takes another standard library as nobody."""
+        self.copied()
+        self.alice.chmod(0o700)
+
+    def shared(self) -> None:
+        """The packages beside the base Python, a Python of root's, belong to alice."""
+        base = self.env.parent / "base"
+        self._use(base)
+        shutil.move(self.alice, base / "lib" / STDLIB.name / "site-packages")
+        self.alice = base / "lib" / STDLIB.name / "site-packages"
+        (self.alice / "e.pth").write_text("import theirs\n", "utf-8")
+        (self.env / "pyvenv.cfg").write_text(f"home = {base}/bin\ninclude-system-site-packages = true\n", "utf-8")
+
+    def _use(self, base: Path) -> None:
+        """Copy the Python of the tests to ``base`` and make it that of the environment."""
+        program = (BASE / "bin" / "python3").resolve()
+        ignored = shutil.ignore_patterns("__pycache__", "site-packages", "dist-packages", "test", "idlelib", "config-*")
+        shutil.copytree(STDLIB, base / "lib" / STDLIB.name, ignore=ignored)
+        (base / "bin").mkdir()
+        shutil.copy(program, base / "bin" / program.name)
+        (self.env / "bin" / "python").unlink()
+        shutil.copy(program, self.env / "bin" / "python")
+        (self.env / "pyvenv.cfg").write_text(f"home = {base}/bin\n", "utf-8")
+
+    def run(self) -> tuple[list[str], str]:
+        """Let a program of gpuready's run there, then pip: as whom alice's code ran, and what pip says."""
+        ran = self.env.parent / "ran"
+        ran.touch()
+        ran.chmod(0o666)
+        subprocess.run(["chown", "-R", str(ALICE), self.alice], check=True)
+        script = """run_in usable "$1" 60 /dev/null
+if installable "$1"; then pip "$1" list 2>&1; else echo "$WHY"; fi\n"""
+        script = f"{resources.script('lib/prelude')}\n{resources.script('wheels/env')}\n{script}"
+        done = subprocess.run(["sh", "-c", script, "-", self.env], capture_output=True, text=True,
+                              timeout=scale.seconds(120), check=False)  # fmt: skip
+        return ran.read_text("utf-8").split(), done.stdout + done.stderr
+
+
+@pytest.fixture
+def foreign(env: Path) -> Foreign:
+    shutil.rmtree(env)
+    made = Foreign(env, env.parent / "alice")
+    made.alice.mkdir()
+    (made.alice / "theirs.py").write_text(SAYS.format(ran=str(env.parent / "ran")), "utf-8")
+    (made.site / "pip").mkdir(parents=True)
+    (made.site / "pip" / "__init__.py").touch()
+    (made.site / "pip" / "__main__.py").write_text("import os; print('pip as', os.geteuid())\n", "utf-8")
+    (env / "bin").mkdir()
+    (env / "bin" / "python").symlink_to((BASE / "bin" / "python3").resolve())
+    (env / "pyvenv.cfg").write_text(f"home = {BASE}/bin\n", "utf-8")
+    return made
+
+
+@pytest.mark.fault("foreign-environment")
+@pytest.mark.parametrize("way", ["way-relative", "way-finder", "way-copied", "way-hidden", "way-shared"])
+def test_code_of_another_user_runs_as_nobody_and_never_in_pip(foreign: Foreign, way: str) -> None:
+    getattr(foreign, way.removeprefix("way-"))()
+    ran, told = foreign.run()
+    assert {*ran} == (set() if way == "way-hidden" else {str(NOBODY)}), told
+    if way in ("way-copied", "way-hidden"):
+        assert f"others can change {foreign.alice}" in told and "so root runs no pip there" in told
+    else:
+        assert told.strip() == "pip as 0"
 
 
 # --- what it may do meanwhile --------------------------------------------------------------------------------------
