@@ -415,6 +415,15 @@ def test_a_session_is_told_once_with_all_that_was_sent(node: Mock) -> None:
     assert [event.name for event in seen] == ["test"] and 510 < seen[0].sent < 700
 
 
+def test_an_answer_may_take_all_of_its_time(node: Mock) -> None:
+    assert run_script(node, f"{BEGIN}; sleep 1.5; {END}", 60, "test") == ["end 1"]
+
+
+def test_a_program_left_behind_does_not_delay_the_error(node: Mock) -> None:
+    with gevent.Timeout(20):
+        assert lost(node, "sleep 40 </dev/null >/dev/null & exit") == "the node closed the session without a message"
+
+
 def test_a_script_that_does_not_end_after_its_answer_is_waited_for_a_moment(node: Mock) -> None:
     with gevent.Timeout(30):
         assert run_script(node, f"{BEGIN}; {END}; exec sleep 100", 60, "test") == ["end 1"]
@@ -423,8 +432,8 @@ def test_a_script_that_does_not_end_after_its_answer_is_waited_for_a_moment(node
 def test_texts_that_are_not_utf8(node: Mock) -> None:
     with Session(node, r"printf '\303\251\377'; printf '\376' >&2", "test") as session:
         assert session.finish(20) == (0, "\u00e9\udcff", "\udcfe")
-    found = run_script(node, rf"{BEGIN}; printf 'a \r\r\nX\303\251 \t\n'; {END}", 20, "test")
-    assert found == ["a ", "X\ufffd\ufffd \t", "end 1"]
+    found = run_script(node, rf"{BEGIN}; printf 'X \r\r\n\303\251 \t\nX\r\n'; {END}", 20, "test")
+    assert found == ["X ", "\ufffd\ufffd \t", "X", "end 1"]
     with pytest.raises(UnreachableError, match="no root shell: a\ufffdb"):
         run_script(node, r"printf 'a\377b\n' >&2; exit 1", 20, "test")
 

@@ -58,6 +58,13 @@ def test_the_owner_of_a_lock_is_cut_to_its_limit() -> None:
     assert (state.lock, state.step) == ("l" * 400, "s" * 400)
 
 
+def test_what_is_missing_beside_what_is_there() -> None:
+    state = parse(lines(texts={"proc": "/proc/cmdline:a\n/proc/cmdline:b\n"}, outs={"system": "Version=257\n"}))
+    assert (state.cmdline, state.system_state) == ("a\nb", "")
+    proc = "".join(f"/proc/driver/nvidia/version:{line}\n" for line in ("NVRM version: none", "GCC version: 12.2 ", ""))
+    assert parse(lines(texts={"proc": proc})).driver.proc_version == ""
+
+
 def test_links_and_paths_with_blanks() -> None:
     answer = lines({"/etc/a": "", "/etc/b": ""}, {"values": "link=/etc/a \tmy  dir/a file\nlink=/etc/b\n"})
     assert {path: file.realpath for path, file in parse(answer).files.items()} == {

@@ -190,6 +190,7 @@ BASE = Path(sys.base_prefix)
 STDLIB = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}))
 #: Who ran alice's code goes to the file `ran`.
 SAYS = "import os\nwith open({ran!r}, 'a') as f:\n    f.write(f'{{os.geteuid()}}\\n')\n"
+WHO = "import os; print(os.geteuid())"
 FINDER = """import importlib.util, sys
 class Finder:
     @staticmethod
@@ -197,6 +198,15 @@ class Finder:
         return importlib.util.spec_from_file_location(name, {theirs!r}) if name == "theirs" else None
 sys.meta_path.append(Finder)
 """
+
+
+def copied_python(base: Path) -> Path:
+    """Copy the Python of the tests to ``base``."""
+    program = (BASE / "bin" / "python3").resolve()
+    ignored = shutil.ignore_patterns("__pycache__", "site-packages", "dist-packages", "test", "idlelib", "config-*")
+    shutil.copytree(STDLIB, base / "lib" / STDLIB.name, ignore=ignored, dirs_exist_ok=True)
+    (base / "bin").mkdir(exist_ok=True)
+    return Path(shutil.copy(program, base / "bin" / program.name))
 
 
 @dataclass
@@ -242,12 +252,8 @@ class Foreign:
         (self.env / "pyvenv.cfg").write_text(f"home = {base}/bin\ninclude-system-site-packages = true\n", "utf-8")
 
     def _use(self, base: Path) -> None:
-        """Copy the Python of the tests to ``base`` and make it that of the environment."""
-        program = (BASE / "bin" / "python3").resolve()
-        ignored = shutil.ignore_patterns("__pycache__", "site-packages", "dist-packages", "test", "idlelib", "config-*")
-        shutil.copytree(STDLIB, base / "lib" / STDLIB.name, ignore=ignored)
-        (base / "bin").mkdir()
-        shutil.copy(program, base / "bin" / program.name)
+        """Make a copied Python that of the environment."""
+        program = copied_python(base)
         (self.env / "bin" / "python").unlink()
         shutil.copy(program, self.env / "bin" / "python")
         (self.env / "pyvenv.cfg").write_text(f"home = {base}/bin\n", "utf-8")
@@ -291,6 +297,62 @@ def test_code_of_another_user_runs_as_nobody_and_never_in_pip(foreign: Foreign, 
         assert f"others can change {foreign.alice}" in told and "so root runs no pip there" in told
     else:
         assert told.strip() == "pip as 0"
+
+
+def test_a_conda_prefix_is_an_environment_with_its_own_standard_library(foreign: Foreign) -> None:
+    """Laid out as conda does it: conda-meta, no pyvenv.cfg, bin/python a link to the program beside it."""
+    (foreign.env / "pyvenv.cfg").unlink()
+    (foreign.env / "bin" / "python").unlink()
+    (foreign.env / "bin" / "python").symlink_to(copied_python(foreign.env).name)
+    assert foreign.run()[1] == "it is neither a venv nor a conda environment\n" * 2
+    (foreign.env / "conda-meta").mkdir()
+    assert foreign.run() == ([], "pip as 0\n")
+    (module := foreign.env / "lib" / STDLIB.name / "json" / "__init__.py").chmod(0o666)
+    assert f"others can change {module} (root:root, mode 666), so root runs no pip there" in foreign.run()[1]
+    subprocess.run(["chown", "-R", str(ALICE), foreign.env], check=True)
+    script = f"{resources.script('wheels/env')}\ninstallable $1 && as_owner 30 $1/bin/python -IS -c '{WHO}'"
+    assert ran(script, foreign.env).stdout == f"{ALICE}\n"
+
+
+# --- a node where no namespace can be made, such as a container without CAP_SYS_ADMIN -----------------------------
+
+
+NO_NAMESPACES = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "sh"]
+
+
+def without_namespaces(env: Path, does: str) -> str:
+    """What runs there prints."""
+    script = (
+        f"{resources.script('lib/prelude')}\n{resources.script('wheels/env')}\nunshare --mount true && exit 9\n{does}"
+    )
+    done = subprocess.run([*NO_NAMESPACES, "-c", script, "-", env], capture_output=True, text=True,
+                          timeout=scale.seconds(60), check=False)  # fmt: skip
+    assert done.stderr.splitlines() == ["unshare: unshare failed: Operation not permitted"], done
+    return done.stdout
+
+
+def test_without_namespaces_root_runs_no_more_than_with_them(env: Path) -> None:
+    runs = 'if usable "$1"; then as_owner 30 "$1/bin/python"; else echo "$WHY"; fi'
+    assert without_namespaces(env, runs) == f"{NOBODY}\n"
+    env.parent.chmod(0o700)
+    assert f"its Python runs as nobody, who cannot read {env}" in without_namespaces(env, runs)
+    env.parent.chmod(0o755)
+    subprocess.run(["chown", "-R", str(ALICE), env], check=True)
+    assert without_namespaces(env, runs) == f"{ALICE}\n"
+
+
+def test_without_namespaces_a_program_ends_at_its_limit(env: Path) -> None:
+    (env / "bin" / "python").write_text("#!/bin/sh\nsleep 1000\n", "utf-8")
+    limit = f"{scale.seconds(2):.0f}"
+    assert without_namespaces(env, f'usable "$1"; as_owner {limit} "$1/bin/python" || echo "rc=$?"') == "rc=124\n"
+
+
+def test_without_a_change_of_user_nothing_runs(env: Path) -> None:
+    script = f"""{resources.script("lib/prelude")}\n{resources.script("wheels/env")}
+if usable "$1"; then as_owner 30 "$1/bin/python"; else echo "$WHY"; fi"""
+    words = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid", "sh", "-c", script, "-", env]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(60), check=False)
+    assert "belongs to root, so its Python runs as nobody, who cannot read" in done.stdout
 
 
 # --- what it may do meanwhile --------------------------------------------------------------------------------------
