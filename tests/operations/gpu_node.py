@@ -1,6 +1,7 @@
 """A GPU node of files and shell, for scripts that ask a driver: its tools, its two GPUs, and its kernel log."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuready.core.records import Records, unmarked
@@ -30,9 +31,13 @@ def on_a_node(place: Path, script: str) -> str:
     return script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={place}/bin:/usr")
 
 
-def run(script: str) -> tuple[Runs, str]:
+#: A shell that can make no namespaces, as in most containers.
+NO_NAMESPACES = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "sh")
+
+
+def run(script: str, shell: Sequence[str] = ("sh",)) -> tuple[Runs, str]:
     """The script's records, and all that it printed, with a stdin that stays open."""
-    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*shell, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         text = process.stdout.read()
     return Records(unmarked(text)).runs, text

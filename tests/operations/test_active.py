@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from gpuready.spec.model import NodeSpec
 from gpuready.state.active import LIMITS, answers, longest
 from gpuready.state.model import Driver, NodeState
 from tests.lab import scale
-from tests.operations.gpu_node import on_a_node, tool
+from tests.operations.gpu_node import NO_NAMESPACES, on_a_node, tool
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
 QUIET: dict[str, Any] = {
@@ -37,12 +38,12 @@ def program(text: str) -> str:
     return base64.b64encode(f"#!/bin/sh\n{text}\n".encode()).decode()
 
 
-def active(place: Path, smi: str, **values: Any) -> tuple[dict[str, Any], int]:
+def active(place: Path, smi: str, shell: Sequence[str] = ("sh",), **values: Any) -> tuple[dict[str, Any], int]:
     """The answers on a machine with a driver and two GPUs, and how often nvidia-smi was asked; a limit is a second."""
     script = resources.script("probe/active", **{**QUIET, "limits": dict.fromkeys(LIMITS, 1), **values})
     script = on_a_node(place, script)
     tool(place, "nvidia-smi", f'echo "$*" >>{place}/asked\n{smi}')
-    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    done = subprocess.run(shell, input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
     asked = place / "asked"
     count = len(asked.read_text("utf-8").splitlines()) if asked.exists() else 0
     return answers(Records(records(done.stdout))), count
@@ -74,6 +75,22 @@ def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
     assert found["nvlink"] == found["nvlink_errors"] == found["p2p"] == Answer(out="said\n")
     assert found["cuda"].out.startswith("cuInit=0") and found["scrape"] == Answer(out="metrics\n")
     assert found["torch"].rc == 0
+
+
+def test_without_namespaces_the_named_python_runs_as_nobody_or_says_why_not(tmp_path: Path) -> None:
+    """As in a container without CAP_SYS_ADMIN."""
+    given = {"torch": "/usr/bin/python3", "limits": dict.fromkeys(LIMITS, 30), "cuinit": program(WORKS)}
+    smoke = "import os; print(os.geteuid())"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    found, _ = active(tmp_path / "one", "echo said", NO_NAMESPACES, torch_smoke=smoke, **given)
+    assert found["torch"] == Answer(out="65534\n")
+    (python := tmp_path / "env" / "bin" / "python").parent.mkdir(parents=True)
+    python.symlink_to("/usr/bin/python3")
+    python.parent.chmod(0o700)
+    found, _ = active(tmp_path / "two", "echo said", NO_NAMESPACES, torch_smoke=smoke, **given | {"torch": str(python)})
+    assert found["torch"].rc == 1
+    assert f"its Python runs as nobody, who cannot read {tmp_path}/env" in found["torch"].out
 
 
 def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from gpuready.gpu.stress_figures import uncorrected
 from gpuready.operations.stress import _AROUND, limit
 from tests.gpu.test_diag import CARDS, UUIDS, discovery
 from tests.lab import scale
-from tests.operations.gpu_node import Runs, on_a_node, run, tool
+from tests.operations.gpu_node import NO_NAMESPACES, Runs, on_a_node, run, tool
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 XID = "NVRM: Xid (PCI:0000:04:00): 48, pid=1\n"
@@ -132,6 +132,18 @@ def test_the_program_gets_the_gpus_and_its_phases_errors_and_xids_come_back(tmp_
     assert [line.strip() for line in text.splitlines() if line.startswith("phase ")] == ["phase memory"]
     assert found["stress"][0] == 0 and found["xids"][1] == XID  # not what a program named itself
     assert uncorrected(found["before"][1])[UUIDS[1]] == 0 and uncorrected(found["after"][1])[UUIDS[1]] == 2
+
+
+def test_without_namespaces_it_runs_as_nobody_or_says_why_not(tmp_path: Path) -> None:
+    script = stress(tmp_path, "import json, os\nprint(json.dumps({'seconds': os.geteuid()}))")
+    assert json.loads(run(script, NO_NAMESPACES)[0]["stress"][1]) == {"seconds": 65534}
+    (python := tmp_path / "env" / "bin" / "python").parent.mkdir(parents=True)
+    python.symlink_to("/usr/bin/python3")
+    python.parent.chmod(0o700)
+    (again := tmp_path / "again").mkdir()
+    refused, _ = run(stress(again, f"open('{again}/ran', 'w')", torch=str(python)), NO_NAMESPACES)
+    assert list(refused) == ["refused"] and not (again / "ran").exists()
+    assert f"its Python runs as nobody, who cannot read {tmp_path}/env" in node(refused).unknown
 
 
 @pytest.mark.fault("stress-cut")
