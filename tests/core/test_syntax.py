@@ -29,7 +29,7 @@ JSON = {
     '{"a" 1}': "line 1, column 6: a colon is missing here",
     '{"a": 1\n"b": 2}': "line 2, column 1: a comma is missing here",
     "{a: 1}": "line 1, column 2: a key in double quotes is missing here",
-    '{"a": }': "line 1, column 7: a value is missing here",
+    '{"a": }': "line 1, column 7: there is no valid value here",
     '{"a": 1} {}': "line 1, column 10: text follows the end",
     "a = 1\n": "line 1, column 1: this is not JSON",
 }

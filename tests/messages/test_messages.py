@@ -121,6 +121,7 @@ CODES = (
     ("kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08", "Xid 149: NVLink NETIR error"),
     ("Xid 999", "Xid 999"),
     ("CUDA error 802", "Error 802: system not yet initialized"),
+    ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
     ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100)"),
     ("cudaErrorNotReady", "CUDA error 600: cudaErrorNotReady, CUDA_ERROR_NOT_READY"),

@@ -37,8 +37,8 @@ _HELP = """Predict whether an image runs on a host, and what to do if not. Witho
 The image runs: NATIVE, MINOR or FORWARD (exit 0). It does not run: ERROR_803, ERROR_804, NEEDS_DRIVER (CUDA error 35,
 or the driver does not know the GPU), REFUSED (by NVIDIA_REQUIRE_CUDA) or NO_CODE (its CUDA no longer supports the GPU,
 CUDA error 209); UNKNOWN: no prediction is possible (exit 3).
-A question mark means that the verdict is not certain. If a traced container gets another libcuda than predicted, or
-cuInit returns something else in it: exit 3.
+A question mark means that the verdict is not certain. With --trace, the exit code is also 3 if a container does not get
+what was predicted, or cannot be traced.
 """
 _EXAMPLE = "gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3"
 _MATRIX = "gpuready compat -i hosts.yaml --image app:1.4"
@@ -84,7 +84,7 @@ _UNASKED = (
     shell_complete=files,
     help="An archive of docker save; an OCI layout (directory or tar); an image that Docker, containerd or podman has "
     "on every host (without -i: on this machine), never pulled; or docker://REF: skopeo asks the registry for its "
-    "configuration only. Repeatable. Default: images of the spec.",
+    "configuration only. Repeatable. Default: images of the spec, unless --trace is given.",
 )
 @click.option(
     "--trace",

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 _HELP = """Explain an error message, a check, a component, a setting or a word of gpuready: cause, fix, and the checks.
 
-TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. Text from stdin without
-a known message ends with 0. With -i, gpuready runs the checks of that message on the nodes and shows which cause
-applies there. If the first check cannot judge a node, the cause there is unknown (exit 3).
+TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. If stdin has no
+known message, the exit code is 0 (with -i: 64). With -i, gpuready runs the checks of that message on the nodes and
+shows which cause applies there. If the first check cannot judge a node, the cause there is unknown (exit 3).
 
 \b
   gpuready explain                   list all checks and components

@@ -1,7 +1,8 @@
 """Say in plain words why a text is not JSON or TOML: look at the place where the parser stopped.
 
 The parsers name the rule that was broken, such as "Expecting property name". The reader needs the slip: a comment, a
-trailing comma, single quotes. No message quotes the file, which may hold a password.
+trailing comma, single quotes. No message quotes a value of the file, which may be a
+password.
 Sources: RFC 8259 (JSON); toml.io, version 1.0; the messages of Python's json and tomllib.
 """
 
@@ -23,7 +24,7 @@ _OF_JSON = {
     "Expecting property name": "a key in double quotes is missing here",
     "Expecting ':'": "a colon is missing here",
     "Expecting ','": "a comma is missing here",
-    "Expecting value": "a value is missing here; text needs double quotes",
+    "Expecting value": "there is no valid value here; text needs double quotes",
     "Extra data": "text follows the end of the document",
     "Unterminated string": "the string that begins here has no closing quote",
     "Invalid control character": "a control character in a string; write it as an escape such as \\u0001",

@@ -58,8 +58,8 @@ def driven(state: NodeState) -> list[str]:
 def fabric_services(state: NodeState) -> tuple[str, ...]:
     """Return the services that GPUs behind an NVSwitch need on this node.
 
-    The switches of NVLink 5 are not on the bus, and a virtual machine has such GPUs without their fabric manager: where
-    it is enabled, it is needed.
+    The switches of NVLink 5 are not on the bus. In a virtual machine, the fabric manager runs outside. So with
+    NVLink 5, the service counts only if it is enabled on this node.
     """
     managed = state.driver.pci_switches or (
         nvlink5(state) == "baseboard" and state.unit(FABRIC_MANAGER).enabled == "enabled"

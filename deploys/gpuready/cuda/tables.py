@@ -103,7 +103,7 @@ def supported_until() -> dict[int, Until]:
 def ended(branch: int) -> bool:
     """Tell whether a branch gets no security updates any more.
 
-    It counts as supported where nobody says for sure when that ends, and bulletins fixed it until now.
+    A branch without a confirmed end still counts as supported while bulletins fix it.
     """
     known = (*supported_until(), *_load("branches")["open_end"])
     return branch not in known and branch < max(known)

@@ -315,7 +315,7 @@ _XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{4,20}\))?(?: error| errors)
 _CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
 _CUDA_NUMBER = re.compile(
     r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult|\bcuinit(?:\(0\))?"
-    r"(?: failed with| failed:| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
+    r"(?: failed with| failed:?| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
 )
 #: Without a word of CUDA's, only numbers that mean nothing else.
 _BARE = re.compile(r"\berror:? (80[0-4])\b(?!\.[0-9])")

@@ -7,8 +7,8 @@ UCX ERROR ibv_create_srq() failed: Operation not supported
   pattern ibv_create_srq(?:\(\))?[^:]{0,60}failed: operation not supported
   source  openucx/ucx#9736
   checks  rdma.srq
-  cause   UCX needs shared receive queues, and this device has none (Intel E810, irdma). MPI continues over TCP; NCCL
-          does not use UCX and is not affected.
+  cause   UCX needs shared receive queues, and this device has none (Intel E810, irdma). MPI and NIXL over UCX fail, or
+          use TCP with a newer UCX. NCCL does not use UCX and is not affected.
   fix     nothing for NCCL; UCX_TLS=^ib in the environment of the MPI job keeps UCX off the device
 UCX ERROR no active messages transport to ...: Destination is unreachable
   pattern no (?:active messages|remote registered memory access|auxiliary) transport to

@@ -32,7 +32,7 @@ _AFTER_EXIT = {
     0: "",
     1: "read the error below the host's name, correct what it names, and run again: apply does only what is left",
     2: "gpuready apply makes the changes; without --detailed-exitcode, a plan with changes ends with 0",
-    3: "gpuready explain ID shows cause and fix of each check that the report lists; mend it, then run gpuready verify",
+    3: "the report says what is wrong and how to fix it; for a check, gpuready explain ID says more; then run the command again",
     4: "read the error of that host: the network, the host key, the login or sudo; then run again, with --limit HOST",
     5: "correct the file and line that the message names; if no host is chosen, add gpuready: {} to the hosts' variables, "
     "or widen --limit",
@@ -73,7 +73,7 @@ _COMPONENTS = {
 _PERMIT = "--allow-disruption on the command line (default: restart) and maintenance in the spec permit it"
 _DISRUPTION = {
     "none": ("The change disturbs nothing.", "nothing: it needs no permission"),
-    "reload": ("A service reads its configuration again. Nothing stops.", f"{_PERMIT}; from reload on"),
+    "reload": ("A service reads its configuration again. Nothing stops.", "permitted by default; --allow-disruption none forbids it"),
     "recreate": ("Nothing stops, but running GPU containers may lose their GPU, or running processes their libraries. "
                  "They work again when they are started anew.", f"{_PERMIT}; the node must be idle or drained"),
     "restart": ("A service such as Docker restarts, and its containers may stop.",

@@ -27,8 +27,8 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _WORKING_DIRECTORY = ("PWD", "OLDPWD")
-#: What a log says of a token, where YAML would have its value; the rest of that value stays hidden. No token is one of
-#: these words.
+#: Words of a log about a token, at the place where YAML has a value. They stay visible; the text after them is hidden.
+#: No token is one of these words.
 _STATUS = re.compile(
     r"(?:(?:failed|valid|invalid|expired|missing|rejected|denied|revoked|required|unexpected|unknown|cannot|could|is|was|has|not"
     r"|no|to)(?![^\s\"'])[ \t]*)+"

@@ -69,10 +69,9 @@ def _why(ran: Container) -> str:
     by = by or f"the loader finds it by {ran.by}"
     if "enable-cuda-compat" in " ".join(ran.hooks) and "/00-compat-" in (file := ran.conf.get(directory, "")):
         by += f", in which the hook enable-cuda-compat put {directory} first ({file})"
-    brought = {
-        "host": f"the toolkit mounts the host's file (mode {ran.mode or 'unknown'})",
-    }.get(ran.source, f"the image has it in {ran.origin.rpartition('/')[0]}")
-    return f"{brought}; {by}"
+    if ran.source == "host":
+        return f"the toolkit mounts the host's file (mode {ran.mode or 'unknown'}); {by}"
+    return f"the image has it in {ran.origin.rpartition('/')[0]}; {by}"
 
 
 def _proof(ran: Container) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ Sources: PyTorch's documentation of torchrun (static and c10d rendezvous, restar
 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py (TORCH_DISABLE_SHARE_RDZV_TCP_STORE);
 Slurm's sbatch and srun; Kubeflow's Training Operator v1 (PyTorchJob: the container's name, the variables WORLD_SIZE,
 RANK, MASTER_ADDR and MASTER_PORT; without nprocPerNode, WORLD_SIZE counts pods); NVIDIA Run:ai's reference of
-``runai training pytorch submit``, v2.24 to v3.0 (the master's GPUs, resources and variables have flags of their own).
+``runai training pytorch submit``, v2.24 to v3.0 (the master's GPUs, resources and variables have flags of their own);
+run-ai/docs, runai-submit-dist-pytorch.md, for the older command line in docs/guides/training.md.
 """
 
 import shlex
