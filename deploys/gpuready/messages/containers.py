@@ -66,6 +66,42 @@ nvidia-container-cli: ldcache error: process /sbin/ldconfig failed with error co
           in the image, a read-only root, or a rule that forbids the mounts.
   fix     try the same with a plain ubuntu image to see whether the image is the cause; set a debug log in
           /etc/nvidia-container-runtime/config.toml to see why ldconfig failed
+nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9
+  pattern ldcache error: process \S{0,60}ldconfig\S{0,10} terminated with signal
+  source  NVIDIA/k8s-device-plugin#1400
+  checks  cdi.spec docker.smoke
+  cause   The toolkit's ldconfig in the container was killed, mostly because the container's memory limit is too small
+          for it or the image has very many libraries. Only mode legacy runs it in this way.
+  fix     raise the container's memory limit; or use CDI: toolkit: {mode: cdi} in the spec, then gpuready apply
+error executing hook /usr/bin/nvidia-cdi-hook (exit code: 1)
+  pattern error executing hook \S{0,60}nvidia-(?:cdi-hook|ctk|container-runtime-hook)\S{0,3} \(exit code
+  source  ublue-os/bluefin#3454
+  checks  cdi.stale cdi.spec toolkit.version
+  cause   A hook of the NVIDIA container toolkit failed in crun, which does not print why. The CDI spec is often older
+          than the driver or the toolkit. crun of OpenShift 4.18.21 and 4.18.22 has this fault by itself.
+  fix     gpuready apply writes the spec again (by hand: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml); on
+          OpenShift update to 4.18.24 or use runc; run the same container with runc to see the hook's message
+enroot: Compressor "lzo" is not supported! / Command not found: squashfuse
+  pattern compressor "?[a-z0-9]{2,6}"? is not supported
+  also    command not found: (?:squashfuse|fuse-overlayfs|mksquashfs)
+  source  NVIDIA/enroot#276
+  cause   enroot needs squashfs-tools with the compressor of its configuration, and squashfuse and fuse-overlayfs to mount
+          an image without unpacking it. One of them is missing on this node.
+  fix     install squashfs-tools, squashfuse and fuse-overlayfs; or choose a compressor that is there in
+          ENROOT_SQUASH_OPTIONS (enroot.conf), such as -comp zstd
+pyxis: a container with name X does not exist, and --container-image is not set
+  pattern pyxis: .{0,40}a container with name .{1,100}does not exist
+  source  NVIDIA/enroot#249
+  cause   pyxis keeps a named container on one node for one user. This node does not have it: another node ran the step
+          before, or the container was removed at the end of the job.
+  fix     give --container-image in each srun too, or use the same node; container_scope=global in plugstack.conf keeps
+          them beyond the job
+Ignoring error in locating libnvidia-sandboxutils.so.1
+  pattern error in locating libnvidia-sandboxutils
+  source  NVIDIA/nvidia-container-toolkit#972
+  checks  cdi.spec
+  cause   This is harmless: this driver does not bring that library, and nvidia-ctk goes on without it.
+  fix     nothing
 nvidia-container-cli: container error: cgroup subsystem devices not found
   pattern cgroup subsystem devices not found
   source  NVIDIA/nvidia-docker#1660
@@ -179,6 +215,18 @@ unresolvable CDI devices nvidia.com/gpu=all
           other device names, or two specs define the same device.
   fix     gpuready apply writes the spec; by hand: nvidia-ctk cdi list shows the names, nvidia-ctk cdi generate
           --output=/etc/cdi/nvidia.yaml writes it again
+unresolvable CDI devices k8s.gpu.nvidia.com/device=gpu-1 (of a Kubernetes component)
+  pattern unresolvable cdi de ?vices \S{0,20}(?:k8s\.|management\.)\S{1,40}nvidia\.com/
+  also    unresolvable cdi de ?vices management\.nvidia\.com/
+  also    unresolvable cdi de ?vices nvidia\.com/(?!gpu=)[a-z]{1,30}=
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#736
+  checks  containerd.cdi crio.cdi
+  cause   The device plugin, the DRA driver or the GPU Operator writes the CDI spec of this device, and nvidia-ctk cdi
+          generate does not. The spec is missing, is older than the MIG layout, has other names, or is in a directory
+          that the engine does not read.
+  fix     nvidia-ctk cdi list on the node shows the names; restart the pod that writes the spec; the engine needs
+          enable_cdi and its cdi_spec_dirs; management.nvidia.com has only the name all: leave
+          NVIDIA_VISIBLE_DEVICES to the operator
 Error: stat nvidia.com/gpu=all: no such file or directory (podman)
   pattern \bstat nvidia\.com/gpu=\S{1,60} no such file or directory
   source  NVIDIA/nvidia-container-toolkit#63
@@ -226,12 +274,20 @@ Failed to initialize NVML: Unknown Error
 Failed to initialize NVML: Insufficient Permissions
   pattern failed to initialize nvml: insufficient permissions
   also    nvml error: insufficient permissions
-  code    nvml 4
   source  NVIDIA/nvidia-container-toolkit#210
   checks  docker.smoke cdi.podman
   cause   SELinux does not let the container use the NVIDIA devices, or this user may not open the device nodes.
   fix     setsebool -P container_use_devices on, or start the container with --security-opt=label=disable; on the host
           check the mode of /dev/nvidia*
+NVML error 4: NVML_ERROR_NO_PERMISSION, Insufficient Permissions
+  pattern nvmlerror_nopermission
+  code    nvml 4
+  source  NVIDIA/nvidia-container-toolkit#842
+  checks  gpu.mig docker.smoke
+  cause   NVML works, but this call is not allowed here. With MIG on, a container may not read the whole GPU, such as its
+          memory. Other calls need root: clocks, modes, accounting.
+  fix     in MIG mode ask the MIG device (nvmlDeviceGetMigDeviceHandleByIndex), or use a program that knows MIG; else run
+          the program as root on the host; if NVML does not start at all, see SELinux: setsebool -P container_use_devices on
 Failed to initialize NVML: GPU access blocked by the operating system
   pattern gpu access blocked by the operating system
   source  NVIDIA/nvidia-container-toolkit#85

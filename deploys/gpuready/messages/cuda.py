@@ -23,8 +23,51 @@ Error 803: system has unsupported display driver / cuda driver combination
   checks  driver.match libcuda.copies image.compat driver.processes
   cause   libcuda and the loaded kernel module do not fit each other: an update without a reboot, a second libcuda on
           the node, or an image's compatibility library that this driver branch does not support.
-  fix     drain the node and reboot it after an update; gpuready verify names the other libcuda; gpuready compat judges
-          the image
+  fix     only in a container: the image's compat library; put the host's libraries first in LD_LIBRARY_PATH, or
+          gpuready compat --trace IMAGE -i HOST shows which one it gets. On the host: drain the node and reboot it after an
+          update; gpuready verify names the other libcuda
+0 active drivers ([]). There should only be one. (Triton)
+  pattern \b0 active drivers \(
+  source  deepseek-ai/DeepSeek-R1#493
+  checks  libcuda.init libcuda.container driver.nodes
+  cause   Triton sees no GPU in this process: the container has none, CUDA does not initialize, or CUDA_VISIBLE_DEVICES is
+          empty.
+  fix     python3 -c 'import torch; print(torch.cuda.is_available())' must say True in the same environment; start the
+          container with --runtime=nvidia or --gpus all
+libstdc++.so.6: version `CXXABI_1.3.15' not found / `GLIBCXX_3.4.32' not found
+  pattern libstdc\+\+\.so\.6: version '?(?:glibcxx|cxxabi)_
+  also    version '?(?:glibcxx|cxxabi)_[0-9.]{1,9}'? not found
+  source  saturncloud/images#483
+  cause   The program needs a newer libstdc++ than the one that the loader finds: mostly the system's, where conda or the
+          environment has a newer one.
+  fix     find / -name 'libstdc++.so.6*' shows the copies; conda install -c conda-forge libstdcxx-ng, and put
+          $CONDA_PREFIX/lib first in LD_LIBRARY_PATH; or use an image of a newer distribution
+fatal error: curand_kernel.h: No such file or directory
+  pattern fatal error: (?:curand_kernel|cuda_runtime|cuda_runtime_api|cublas_v2|cusparse|cuda_fp16|cuda)\.h\b
+  source  flashinfer-ai/flashinfer#4410
+  cause   A program compiles for the GPU when it starts, and the headers of the CUDA toolkit are not installed or not
+          found. They are no part of the driver.
+  fix     use a -devel image, or install cuda-toolkit-X-Y (without the driver) and export
+          CPATH=/usr/local/cuda/include; with pip, the header packages of nvidia-cuda-runtime and nvidia-curand
+free memory on device cuda:0 is less than desired GPU memory utilization (vLLM)
+  pattern free memory on device .{0,60}less than desired gpu memory utilization
+  source  pytorch/pytorch#175666
+  cause   vLLM wants a share of the GPU's whole memory, and another process holds a part of it.
+  fix     nvidia-smi shows the processes; end those that should not run, or lower --gpu-memory-utilization
+NVML_SUCCESS == r INTERNAL ASSERT FAILED (PyTorch)
+  pattern nvml_success == .{0,60}internal assert failed
+  source  fal-ai/fal#478
+  cause   PyTorch ran out of GPU memory and could not ask NVML how much is used. With MIG or a wrong
+          CUDA_VISIBLE_DEVICES, NVML does not know the device by that number.
+  fix     treat it as CUDA out of memory: smaller batches, or no other process on the GPU; in MIG mode set
+          CUDA_VISIBLE_DEVICES to the UUID of the instance
+pidfd_getfd: Operation not permitted (PyTorch, CUDA IPC)
+  pattern pidfd_getfd: operation not permitted
+  source  HorizonRobotics/alf#1805
+  cause   Processes share GPU memory by a file descriptor, which the kernel allows only for a process that may trace the
+          other: kernel.yama.ptrace_scope is 1 or more, or the container's seccomp profile forbids it.
+  fix     start the container with --cap-add=SYS_PTRACE; on the host sysctl kernel.yama.ptrace_scope=0; or
+          PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False
 Error 802: system not yet initialized
   pattern system not yet initialized
   code    cuda 802

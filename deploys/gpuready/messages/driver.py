@@ -84,12 +84,38 @@ nvidia: Direct firmware load for nvidia/X/gsp_ga10x.bin failed with error -2
   fix     install the firmware package of the driver's version, then reboot
 NVRM: No NVIDIA graphics adapter probed!
   pattern nvrm: (?:the nvidia probe routine was not called for|no nvidia graphics adapter probed)
-  also    nvrm: gpu [0-9a-f:.]{7,16} is already bound to
+  also    nvrm: gpu [0-9a-f:.]{7,16} is already bound to (?!vfio)
   source  mattshma/bigdata#133
   checks  driver.nouveau driver.loaded
   cause   Another kernel driver holds the GPU: nouveau, nova_core (NovaCore) of new kernels, nvidiafb or vfio-pci.
   fix     blacklist that driver (nouveau, nova_core) in /etc/modprobe.d, rebuild the initramfs and reboot; lspci -k -d
           10de: shows who holds the GPU
+NVRM: GPU 0000:01:00.0 is already bound to vfio-pci
+  pattern nvrm: gpu [0-9a-f:.]{7,16} is already bound to vfio
+  source  jurkovic-nikola/OpenLinkHub#174
+  checks  gpu.count
+  cause   vfio-pci holds this GPU for a virtual machine, so the NVIDIA driver of the host leaves it alone. That is wanted
+          on a host that passes its GPUs through.
+  fix     nothing, if the GPU belongs to a virtual machine; else remove its id from vfio-pci's options in /etc/modprobe.d
+          and on the kernel's command line, rebuild the initramfs and reboot
+NVRM: unexpected WPR2 already up, cannot proceed with booting GSP
+  pattern unexpected wpr2 already up
+  source  NVIDIA/open-gpu-kernel-modules#876
+  checks  driver.loaded gpu.xid
+  cause   The GPU's firmware (GSP) is still in the state of an earlier attempt that failed. The first failure, further up
+          in the log, is the cause.
+  fix     power the machine off and on (a warm reboot is not enough), then look at the first error of NVRM in dmesg
+nvidia/nv.c: error: implicit declaration of function 'del_timer_sync' (DKMS, akmods)
+  pattern nvidia.{0,200}implicit declaration of function
+  also    implicit declaration of function .{0,80}(?:del_timer_sync|vma_start_write|drm_|dma_)
+  also    akmods(?:build)?: .{0,60}(?:failed|error)
+  also    is needed by (?:akmod-nvidia|nvidia-kmod)
+  source  NVIDIA/open-gpu-kernel-modules#1112
+  checks  driver.nextboot driver.packages
+  cause   The driver's module does not build for this kernel: the driver is older than the kernel, or the compiler or the
+          kernel's headers are missing.
+  fix     install a driver that supports this kernel, or boot the kernel before; install gcc, make and the headers of
+          exactly this kernel, then dkms autoinstall or akmods --force
 NVRM: The NVIDIA GPU installed in this system is not supported by this driver release
   pattern installed in this system is not supported by
   source  NVIDIA/nvtrust#55

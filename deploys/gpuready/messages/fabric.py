@@ -77,6 +77,27 @@ error asserting ComputeDomain Ready: current node not ready in ComputeDomain
           host's own nvidia-imex runs, too, or the daemons of the nodes do not reach each other.
   fix     systemctl is-active nvidia-imex on the node must say inactive; kubectl logs of the ComputeDomain's daemon pod
           on that node, and pass its first ERROR to gpuready explain
+Fabric State : In Progress (nvidia-smi -q)
+  pattern fabric state : in progress
+  also    fabric .{0,40}status : insufficient resources
+  source  NVIDIA/gpu-operator#2511
+  checks  gpu.fabric driver.fabricmanager driver.imex
+  cause   The NVLink fabric of this GPU is not ready: the fabric manager (on HGX B200 and B300 with NVLSM; in racks on the
+          switch trays) has not registered it, or had no resources for it.
+  fix     systemctl restart nvidia-fabricmanager and look at its log; if the state stays after some minutes, drain the
+          node and reset all GPUs or reboot
+IMEX domain status is DEGRADED
+  pattern imex domain status is (?:degraded|down)
+  source  linux-system-roles/hpc#85
+  checks  driver.imex
+  cause   nvidia-imex does not run, or is not reachable, on some nodes of this domain.
+  fix     nvidia-imex-ctl -N shows which nodes are missing; systemctl enable --now nvidia-imex there, with the same
+          nodes_config.cfg on all nodes
+GPU doesn't have sufficient privileges to expose profiling metrics (dcgm-exporter)
+  pattern sufficient privileges to expose profiling metrics
+  source  NVIDIA/dcgm-exporter#557
+  cause   Profiling counters need the capability SYS_ADMIN, which this container does not have.
+  fix     start dcgm-exporter with --cap-add SYS_ADMIN, or leave the DCGM_FI_PROF_* fields out of its list
 not all local fabric manager instances finished their configuration
   pattern not all local fabric manager instances finished their configuration
   source  pytorch/ci-infra#552

@@ -199,6 +199,38 @@ ImagePullBackOff / ErrImagePull
           does not reach it, or it has no image for this architecture. GPUs and drivers are not the cause.
   fix     kubectl describe pod POD shows the registry's answer after 'Failed to pull image'; crictl pull IMAGE on the
           node repeats it
+NodePrepareResources failed: context deadline exceeded (NVIDIA's DRA driver)
+  pattern nodeprepareresources.{0,120}deadline ?exceeded
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1218
+  checks  gpu.answers
+  cause   The DRA driver did not prepare the GPU in time. Often a process still holds it, so it cannot change its MIG
+          layout or its kernel driver (vfio-pci).
+  fix     kubectl logs of the kubelet plugin on that node names the step; nvidia-smi and fuser -v /dev/nvidia* show who
+          holds the GPU
+invalid CDI Spec: invalid device, empty device edits (NVIDIA's DRA driver)
+  pattern empty device edits
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1144
+  checks  driver.loaded cdi.spec
+  cause   The DRA driver writes a device of a CDI spec without any content: it started before the driver or the toolkit
+          were as they are now.
+  fix     restart the pod of the DRA driver's kubelet plugin on that node
+failed to fetch ResourceClaim X referenced by pod Y: the server could not find the requested resource
+  pattern failed to fetch resourceclaim .{0,200}could not find the requested resource
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#766
+  cause   The kubelet asks for a version of resource.k8s.io that the API server does not serve.
+  fix     kubectl api-versions | grep resource.k8s.io; kubelet and API server must be of versions that fit, and the API
+          group must be on (--runtime-config)
+slurmd: error: cannot find cgroup plugin for cgroup/v2
+  pattern cannot find cgroup plugin for cgroup/v2
+  source  neilmunday/slurm-mail#160
+  cause   This slurmd was built without the plugin for cgroup v2, which needs the headers of dbus and systemd.
+  fix     install the packaged plugin, or build Slurm again with dbus-devel and systemd-devel; CgroupPlugin=cgroup/v1 works
+          only on a node that still has cgroup v1
+srun: error: Step requested GRES (gpu:(null)) not found in the job
+  pattern step requested gres \(.{0,40}\) not found in the job
+  source  skypilot-org/skypilot#10522
+  cause   The step asks for GPUs of another type, or without the type, than the job has.
+  fix     leave --gres and --gpus out of srun inside the job, or give the same type as in sbatch (gpu:h100:8)
 DRA driver compute-domain.nvidia.com is not registered
   pattern dra driver \S{0,40}nvidia\.com is not registered
   also    dra driver name \S{0,40}nvidia\.com not found in the list of registered dra drivers

@@ -16,13 +16,23 @@ NCCL WARN Call to ibv_modify_qp failed with error Invalid argument
   cause   NCCL uses a GID that does not fit the other side: link-local, RoCE v1, empty, or of another network.
   fix     unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer choose the GID), or set nccl: {subnets: [...]} and run gpuready
           apply; gpuready nccl -i INVENTORY prints the right settings
+Gloo connectFullMesh failed with: no error / timed out connecting: remote=[127.0.0.1]
+  pattern gloo connectfullmesh failed
+  also    connectfullmesh failed with
+  source  aws-samples/aws-do-eks#50
+  cause   Gloo connects to the address that each host's own name resolves to. In /etc/hosts that is often 127.0.0.1 or
+          127.0.1.1, which other hosts cannot reach.
+  fix     export GLOO_SOCKET_IFNAME=INTERFACE on all hosts (gpuready nccl -i INVENTORY names it), or let each host's name
+          resolve to its address in the network
 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out / No such device
   pattern ibv_modify_qp failed with (?:error )?[0-9]{0,3} ?(?:connection timed out|network is unreachable|no such device|no data available)
   source  NVIDIA/nccl#1405
   checks  fabric.ports nccl.gid rdma.ports
-  cause   The RDMA port cannot reach the other host: no route or neighbour for the GID's address, or the port is down.
+  cause   The RDMA port cannot reach the other host: no route or neighbour for the GID's address, or the port is down, or
+          the two ports are on different rails that are not routed to each other.
   fix     gpuready fabric -i INVENTORY tests each pair of ports and says which fails; check address, route and VLAN of
-          that port
+          that port. If every pair passes, compare the two GIDs in the message: in different networks, set
+          NCCL_CROSS_NIC=0, or route between the rails
 ibv_modify_qp failed
   pattern ibv_modify_qp failed
   source  NVIDIA/nvshmem#42

@@ -146,9 +146,12 @@ package kmod-nvidia conflicts with kmod-nvidia-latest-dkms
 nvcc: command not found
   pattern \bnvcc: (?:command )?not found
   also    command 'nvcc' not found
+  also    no such file or directory: 'nvcc'
+  also    \S{0,60}/bin/nvcc: not found
   source  Ahsanr312/Installing-CUDA-Toolkit-cuDNN-OpenCV-and-PyTorch-on-Ubuntu-20.04#1
   cause   nvcc is the compiler of the CUDA toolkit, not a part of the driver: the toolkit is not installed, or
-          /usr/local/cuda/bin is not on the PATH. Programs that are already built do not need it.
+          /usr/local/cuda/bin is not on the PATH. Programs that are already built do not need it, but those that compile
+          when they start do: FlashInfer in vLLM and SGLang, DeepGEMM, extensions of PyTorch.
   fix     ls /usr/local/cuda*/bin/nvcc; if it is there, export PATH=/usr/local/cuda/bin:$PATH; else install
           cuda-toolkit-X-Y (without the driver), or use a -devel image
 """)

@@ -10,6 +10,34 @@ UCX ERROR ibv_create_srq() failed: Operation not supported
   cause   UCX needs shared receive queues, and this device has none (Intel E810, irdma). MPI and NIXL over UCX fail, or
           use TCP with a newer UCX. NCCL does not use UCX and is not affected.
   fix     nothing for NCCL; UCX_TLS=^ib in the environment of the MPI job keeps UCX off the device
+DMA BUF supported required for GPU RDMA without nvidia-peermem (Mooncake)
+  pattern dma buf supported required for gpu rdma
+  source  kvcache-ai/Mooncake#3538
+  checks  rdma.gdr
+  cause   The program registers GPU memory with the NIC, and neither nvidia_peermem nor dma-buf works here.
+  fix     modprobe nvidia_peermem, or install the open kernel modules (dma-buf, Linux 5.12 or newer)
+Failed to register memory: Resource temporarily unavailable [11]
+  pattern failed to register memory.{0,40}resource temporarily unavailable
+  source  kvcache-ai/Mooncake#1765
+  checks  memlock.login
+  cause   The NIC or the kernel has no room for another memory region: processes that were killed left theirs behind, or
+          the program needs more mappings than vm.max_map_count.
+  fix     rdma resource show mr counts the regions; end old processes, raise vm.max_map_count, or drain the node and
+          reload the NIC's driver
+mlx5dv_devx_obj_create(QP) failed, syndrome 0x2c4154 (UCX)
+  pattern mlx5dv_devx_obj_create\((?:qp|cq)\)
+  source  openucx/ucx#10451
+  cause   The NIC's firmware refuses an object that UCX or NVSHMEM creates directly in it: the firmware is older than
+          the library expects, or a virtual function may not do this.
+  fix     update the NIC's firmware (mlxfwmanager); for UCX, UCX_IB_MLX5_DEVX_OBJECTS= (empty) goes without it
+EFA internal error: (4112) Failure to post internal receive buffers
+  pattern efa internal error: ?\(4112\)
+  also    efa provider .{0,80}\(-12\) cannot allocate memory
+  source  awslabs/awsome-distributed-ai#647
+  checks  memlock.login
+  cause   EFA could not lock the memory that it registers: the limit of locked memory is too low.
+  fix     ulimit -l must say unlimited where the job runs: gpuready apply raises it (memlock: unlimited); in Slurm
+          PropagateResourceLimitsExcept=MEMLOCK; in containers --ulimit memlock=-1
 UCX ERROR no active messages transport to ...: Destination is unreachable
   pattern no (?:active messages|remote registered memory access|auxiliary) transport to
   source  openucx/ucx#4742
