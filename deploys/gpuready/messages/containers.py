@@ -386,9 +386,11 @@ invoking the NVIDIA Container Runtime Hook directly (docker --gpus) is not suppo
           'auto' in /etc/nvidia-container-runtime/config.toml (toolkit: {mode: auto})
 failed to generate CDI spec: failed to locate libcuda.so.535.183.06
   pattern failed to (?:get libraries for driver version|locate libcuda\.so\.[0-9]{3})
+  also    failed to locate libcuda\.so: libcuda\.so\.[0-9.]{3,16}: not found
   source  NVIDIA/nvidia-container-toolkit#735
   checks  libcuda.ldcache cdi.spec
-  cause   nvidia-ctk does not find the libraries of the loaded driver: they are in a directory that it does not search.
+  cause   nvidia-ctk does not find the libraries of the loaded driver: they are in a directory that it does not search, or
+          are not installed yet in the version of the module.
   fix     gpuready apply adds the directory to the linker cache (ldso) and makes the spec (cdi); by hand: nvidia-ctk cdi
           generate --library-search-path=DIRECTORY --output=/etc/cdi/nvidia.yaml
 failed to unmarshal CDI Spec: json: unknown field "additionalGids" (podman)
@@ -513,4 +515,47 @@ Bus error (core dumped)
           MiB, and PyTorch, NCCL and vLLM share data there. Otherwise a full disk below a mapped file, or broken memory.
   fix     df -h /dev/shm in the container; docker run --shm-size=8g or --ipc=host; for all new containers:
           runtimes.docker.shm_size in the spec, then gpuready apply; in Kubernetes mount an emptyDir with medium: Memory
+crun: fsopen_mount tmpfs: Function not implemented
+  pattern fsopen_mount .?tmpfs.?: function not implemented
+  source  containers/crun#2070
+  cause   This crun mounts with system calls (fsopen) that are refused here: by a seccomp filter, an old kernel, or
+          because crun itself is a build from conda or pixi. It has nothing to do with the GPU.
+  fix     podman --runtime runc run ... shows that the rest works; then install the distribution's crun or a newer one,
+          and remove the copy that comes first in PATH (podman info shows its path)
+enroot-nsenter: failed to create user namespace: Permission denied
+  pattern enroot-nsenter: failed to create user namespace
+  source  NVIDIA/enroot#247
+  cause   The kernel does not let ordinary users create user namespaces. On Ubuntu 23.10 and newer AppArmor does that;
+          elsewhere a sysctl. As root it works.
+  fix     sysctl kernel.apparmor_restrict_unprivileged_userns: if 1, set 0 in /etc/sysctl.d, or write an AppArmor
+          profile with userns for enroot-nsenter; also user.max_user_namespaces must not be 0
+nvidia-container-cli: initialization error: open failed: /proc/self/ns/mnt: permission denied
+  pattern open failed: /proc/[a-z0-9]{1,10}/ns/mnt: permission denied
+  source  NVIDIA/enroot#238
+  cause   nvidia-container-cli may not read its own namespace: AppArmor confines processes in a user namespace (profile
+          unprivileged_userns, Ubuntu 23.10 and newer), or /proc is mounted with hidepid.
+  fix     journalctl -k | grep -i apparmor names the profile; set kernel.apparmor_restrict_unprivileged_userns=0 in
+          /etc/sysctl.d, or give enroot a profile of its own with userns; mount /proc without hidepid
+[ERROR] Could not process JSON input (enroot)
+  pattern \[error\] could not process json input
+  source  NVIDIA/enroot#252
+  cause   enroot could not read what Docker or the registry returned: often an enroot that does not fit the new Docker
+          (dockerd:// with Docker 28.5), else no jq, or a proxy's error page.
+  fix     install the newest enroot and jq; import with docker:// from a registry instead of dockerd://
+nvidia-container-cli: initialization error: privilege change failed: invalid argument
+  pattern privilege change failed: invalid argument
+  source  NVIDIA/nvidia-container-toolkit#1324
+  cause   nvidia-container-cli could not change to the user that it runs as: that user or group id does not exist in this
+          user namespace (unprivileged LXC, rootless Docker).
+  fix     in config.toml of the toolkit (/etc/nvidia-container-runtime) set user = "root:root" below
+          [nvidia-container-cli] and no-cgroups = true; or map 65536 ids to the LXC container; or use CDI
+          (--device nvidia.com/gpu=all)
+Error: unable to load config: unsupported config version: 3 (NVIDIA container toolkit, containerd 2)
+  pattern unsupported config version: 3
+  source  NVIDIA/gpu-operator#2060
+  checks  toolkit.version containerd.config
+  cause   This container toolkit is too old for containerd 2, whose configuration has version 3. Often the Helm values
+          pin an old image of it.
+  fix     remove toolkit.version and toolkit.image from the values of the GPU Operator, or set a current one; on a host
+          gpuready apply installs a current toolkit and configures containerd
 """)

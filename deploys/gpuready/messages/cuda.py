@@ -272,7 +272,7 @@ CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)
   fix     nvidia-smi shows the free memory; make the batch smaller; unset LD_LIBRARY_PATH so that PyTorch loads its own
           cuBLAS
 cuDNN error: CUDNN_STATUS_NOT_INITIALIZED
-  pattern cudnn_status_(?:not_initialized|alloc_failed|sublibrary_version_mismatch|execution_failed)
+  pattern cudnn_status_(?:not_initialized|alloc_failed|execution_failed)
   source  haotian-liu/LLaVA#392
   checks  gpu.torch
   cause   cuDNN could not start: the GPU's memory is full, or LD_LIBRARY_PATH selects another cuDNN than the program was
@@ -447,6 +447,43 @@ mapping of buffer object failed (error 205)
           memory. Most often seen with drivers that are patched for peer-to-peer access between GeForce cards.
   fix     switch Above 4G Decoding and Resizable BAR on in the BIOS; nvidia-smi -q -d MEMORY shows the size of BAR1;
           else NCCL_P2P_DISABLE=1
+Loaded runtime CuDNN library: 8.7.0 but source was compiled with: 8.9.6.
+  pattern loaded runtime cudnn library: [0-9.]{1,12} but source was compiled with
+  source  hfawaz/dl-4-tsc#54
+  cause   TensorFlow or JAX loads an older cuDNN than it was built with: from LD_LIBRARY_PATH, the system, or a wheel
+          that another package asked for.
+  fix     unset LD_LIBRARY_PATH; pip install the nvidia-cudnn-cu12 of the second version or newer, with the same major
+          version (pip install 'tensorflow[and-cuda]' does); two frameworks that need two versions: two environments
+CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling cublasGemmEx
+  pattern cublas_status_invalid_value when calling
+  source  vllm-project/vllm#35608
+  cause   Most often the program loads another cuBLAS than PyTorch was built with, because LD_LIBRARY_PATH comes
+          first. Otherwise the program passes shapes that cuBLAS refuses.
+  fix     unset LD_LIBRARY_PATH and try again (in a container: -e LD_LIBRARY_PATH=); pip install the
+          nvidia-cublas-cuNN that this PyTorch asks for; /proc/PID/maps names the libcublas that is loaded
+Failed: Cuda error custom_all_reduce.cuh:455 'invalid argument' (vLLM)
+  pattern cuda error [^ ]{0,100}custom_all_reduce\.cuh:[0-9]{1,5} 'invalid argument
+  source  vllm-project/vllm#42609
+  cause   vLLM shares GPU memory between its processes by CUDA IPC, which does not work with the memory of
+          expandable_segments:True.
+  fix     take expandable_segments:True out of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF), or start vLLM with
+          --disable-custom-all-reduce
+RuntimeError: Failed to infer device type (vLLM)
+  pattern failed to infer device type
+  also    no platform detected, vllm is running on unspecifiedplatform
+  source  ai-dynamo/dynamo#391
+  cause   vLLM found no GPU platform when it was loaded: NVML does not work in this container, an old package pynvml
+          hides nvidia-ml-py, or PyTorch or vLLM is a build for CPUs.
+  fix     nvidia-smi must work in the same container; pip uninstall pynvml, pip install nvidia-ml-py;
+          VLLM_LOGGING_LEVEL=DEBUG says why each platform was refused; torch.version.cuda must not be None
+cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH
+  pattern cudnn_status_sublibrary_version_mismatch
+  source  pytorch/pytorch#185512
+  cause   The parts of cuDNN come from two versions: some from the wheel, others from the system (apt, dnf) or from
+          LD_LIBRARY_PATH, or the wheel lacks one. The GPU's memory has no part in it.
+  fix     LD_DEBUG=libs python3 PROGRAM 2>&1 | grep 'calling init.*cudnn' shows the places; remove the system's
+          packages (libcudnn9-*), unset LD_LIBRARY_PATH, and reinstall the nvidia-cudnn-cuNN that this PyTorch asks
+          for
 """,
     DEBUG=DEBUG,
 )

@@ -431,4 +431,26 @@ NVRM: nvCheckOkFailedNoLog: Check failed: Call not supported [NV_ERR_NOT_SUPPORT
           of these at each start; beside an Xid or RmInitAdapter failed, it is a part of that fault.
   fix     look for an Xid, RmInitAdapter or fallen off the bus in dmesg, and pass that line to gpuready explain; without
           one, a newer driver of the branch may no longer print it
+fatal error: nv-firmware.h: No such file or directory
+  pattern nv-firmware\.h\b
+  source  NVIDIA/open-gpu-kernel-modules#840
+  checks  driver.nextboot
+  cause   The driver is too old for this kernel: from Linux 6.15 on the build ignores EXTRA_CFLAGS, so the headers of the
+          module are not found.
+  fix     install a driver that supports this kernel, or boot an older kernel; then dkms autoinstall
+Building DKMS module: nvidia-570.133.07... FAILED!
+  pattern building dkms module:? .{0,2}nvidia[^ ]{0,24} ?.{0,40}failed
+  source  void-linux/void-packages#54925
+  checks  driver.nextboot
+  cause   DKMS could not build the nvidia module, so that kernel boots without a driver. The kernel is too new for the
+          driver, or its headers are missing.
+  fix     read /var/lib/dkms/nvidia/VERSION/build/make.log; install the headers of that kernel, or a newer driver, or
+          boot the old kernel
+NVRM: osInitNvMapping: *** Cannot attach gpu
+  pattern osinitnvmapping\W{1,8}cannot attach gpu
+  source  NVIDIA/open-gpu-kernel-modules#1151
+  checks  gpu.xid gpu.answers
+  cause   The driver cannot reach a GPU that it knew: nearly always it fell off the PCI bus before (Xid 79).
+  fix     dmesg | grep -m1 Xid shows the first fault; power the machine off and on; if it returns, check power, slot,
+          riser and BIOS
 """)

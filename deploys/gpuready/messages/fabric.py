@@ -156,4 +156,26 @@ nvidia-imex-ctl: Query Status returned error code: 14 - failed to connect to all
   cause   nvidia-imex-ctl got no answer from nvidia-imex: it does not run here, or its command service is off or listens
           at another address (IMEX_CMD_ENABLED, IMEX_CMD_PORT and IMEX_CMD_BIND_INTERFACE_IP in its config.cfg).
   fix     systemctl status nvidia-imex, and its log; nvidia-imex-ctl -q -i ADDRESS PORT asks another address
+Cannot load NVML; DCGM will proceed without managing GPUs.
+  pattern cannot load nvml; dcgm will proceed without managing gpus
+  source  NVIDIA/gpu-operator#1405
+  cause   nv-hostengine started without the driver's libraries: its container did not get them (no NVIDIA runtime), or
+          it started while the driver was not loaded. It runs on, and never finds the GPUs.
+  fix     nvidia-smi must work inside that container: runtimeClassName: nvidia, or --gpus all; then restart the pods
+          nvidia-dcgm and dcgm-exporter. What it says of NSCQ and NVSDM matters only on nodes with NVSwitches
+Not collecting DCP metrics: This request is serviced by a module of DCGM that is not currently loaded
+  pattern not collecting dcp metrics: [^:]{0,60}(?:serviced by a module of dcgm|profiling is not supported)
+  source  NVIDIA/dcgm-exporter#707
+  cause   DCGM's profiling module did not load, so all DCGM_FI_PROF_ metrics are missing: this DCGM is older than the
+          GPU (Blackwell needs DCGM 4), the GPU has no profiling (GeForce before the 50 series), or rights are
+          missing.
+  fix     dcgmi -v and dcgmi modules -l; install a current dcgm-exporter and, if nv-hostengine runs on the host, a
+          current DCGM there with datacenter-gpu-manager-4-proprietary; give the container the capability SYS_ADMIN
+Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 2 'out of memory'
+  pattern nvls\) multicast memory of size [0-9]{1,15} ?: cuda error 2 'out of memory
+  source  NVIDIA/nccl#2077
+  cause   The NVSwitches have no free multicast slot: the jobs on the node have too many NCCL communicators. The GPU's
+          memory is not full, and the fabric manager is most likely healthy.
+  fix     NCCL_NVLS_ENABLE=0, or another NCCL than 2.29.7 (2.28.9 went on without NVLS); end jobs that were left over,
+          which hold slots; make fewer process groups
 """)

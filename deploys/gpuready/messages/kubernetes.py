@@ -174,7 +174,7 @@ dcgm-exporter: Cannot init NVML library; err: ERROR_LIBRARY_NOT_FOUND
   cause   The container of dcgm-exporter has no libnvidia-ml: the nvidia runtime did not start it.
   fix     set runtimeClassName: nvidia for its pod; in Docker, start it with --gpus all
 Error watching fields: This request is serviced by a module of DCGM that is not currently loaded
-  pattern serviced by a module of dcgm that is not currently loaded
+  pattern error watching fields: this request is serviced by a module of dcgm
   source  NVIDIA/gpu-monitoring-tools#141
   checks  gpu.model
   cause   dcgm-exporter asks for profiling metrics, which only data-center GPUs have. Before 2.1.2 it asked on every GPU
@@ -207,8 +207,8 @@ NodePrepareResources failed: context deadline exceeded (NVIDIA's DRA driver)
           layout or its kernel driver (vfio-pci).
   fix     kubectl logs of the kubelet plugin on that node names the step; nvidia-smi and fuser -v /dev/nvidia* show who
           holds the GPU
-invalid CDI Spec: invalid device, empty device edits (NVIDIA's DRA driver)
-  pattern empty device edits
+unable to create CDI spec file for claim: invalid CDI Spec: empty device edits
+  pattern unable to create cdi spec file for claim.{0,200}empty device edits
   source  kubernetes-sigs/dra-driver-nvidia-gpu#1144
   checks  driver.loaded cdi.spec
   cause   The DRA driver writes a device of a CDI spec without any content: it started before the driver or the toolkit
@@ -273,4 +273,25 @@ warning: The following autodetected GPUs are being ignored (slurmd)
           smaller number, or another type than the one that the lines below show.
   fix     write Gres=gpu:NUMBER in NodeName of slurm.conf, without a type or with that of the lines below, and
           GresTypes=gpu; AutoDetect=nvml in gres.conf; then restart slurmctld and slurmd
+slurmstepd: error: write value to '/sys/fs/cgroup/system.slice/cgroup.procs' failed: No space left on device
+  pattern /cgroup\.procs'? failed: no space left on device
+  source  Azure/cyclecloud-slurm#388
+  cause   Not a full disk: the cpuset cgroup of the job has no CPUs or memory nodes. Mostly the node's CPUs in slurm.conf
+          are not those that it has, or cgroup v1 with a parent that has an empty cpuset.
+  fix     slurmd -C on the node shows the right CPUs, Sockets and Cores: enter them; use cgroup v2 and restart slurmd
+Allocate failed: GetPreferredAllocation; unable to get device link information: error calling nvml.Init
+  pattern unable to get device link information: error calling nvml\.init
+  source  NVIDIA/k8s-device-plugin#1223
+  checks  driver.match gpu.answers
+  cause   The device plugin lost the driver while it ran: the driver was replaced, or the pod lost its devices (systemctl
+          daemon-reload). It does not restart by itself, so each new pod fails.
+  fix     nvidia-smi on the node must work; then delete the pod of the device plugin on that node, and delete the pods
+          with UnexpectedAdmissionError
+The Pod is invalid: spec.resourceClaims[0]: must specify one of: resourceClaimName, resourceClaimTemplateName
+  pattern must specify one of: .?resourceclaimname
+  source  Project-HAMi/k8s-dra-driver#5
+  cause   The pod names its claim in the form before Kubernetes 1.31 (source: below resourceClaims), which is ignored
+          now.
+  fix     write resourceClaimName or resourceClaimTemplateName directly below name in spec.resourceClaims, without
+          source:, and use apiVersion resource.k8s.io/v1 for the claim (v1beta1 before 1.34)
 """)

@@ -433,6 +433,7 @@ transport/shm.cc:590 NCCL WARN Cuda failure 217 'peer access is not supported be
   fix     NCCL_CUMEM_HOST_ENABLE=0 for all ranks: NCCL then uses /dev/shm
 transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'
   pattern transport/p2p\.cc:[0-9]{1,5}(?: \(?[a-z0-9_]{1,60}\)?)? nccl warn cuda failure (?:101 )?'invalid device ordinal
+  also    cumemimportfromshareablehandle[^:]{0,60}cuda (?:failure|error) 101
   source  NVIDIA/nccl#1948
   cause   Two ranks of one node do not see each other's GPU, so NCCL cannot connect them directly: Slurm's
           --gpus-per-task, or one container for each rank, gives each rank only its own GPU.
@@ -488,6 +489,27 @@ Exception (either an error or timeout) detected by watchdog at work: 4486 / Proc
           earlier line, names the error.
   fix     pass that text to gpuready explain; of all ranks, the one with the lowest 'last completed NCCL work' is stuck
           or ended
+PRTE has lost communication with a remote daemon. (mpirun)
+  pattern [op]rte has lost communication with a remote daemon
+  source  NVIDIA/nccl-tests#299
+  cause   mpirun cannot start its daemon on the other host, or lost it: no ssh server on that port (usual in
+          containers), no login without a password, a firewall, or mpirun is missing there. NCCL has not started yet.
+  fix     ssh -p PORT HOST true must work from the first host without a question; another port: mpirun --prtemca
+          plm_ssh_args '-p PORT' (Open MPI 4: --mca plm_rsh_args); a file of hosts goes after --hostfile, not after -H
+There are not enough slots available in the system to satisfy the N slots (mpirun)
+  pattern not enough slots available in the system to satisfy the
+  source  dstackai/dstack#2451
+  cause   mpirun shall start more processes than its hosts have slots. A host of -H without a number has one slot, and
+          a host file without slots= counts CPU cores, or what Slurm gave the job.
+  fix     one slot for each GPU: -H host1:8,host2:8, or 'host1 slots=8' in the host file; under Slurm ask for
+          --ntasks-per-node=8; --oversubscribe only for a test
+gloo/transport/tcp/device.cc ifa != nullptr. Unable to find address for: ^lo
+  pattern ifa != nullptr.{0,5}unable to find address for
+  source  aws-samples/aws-do-eks#51
+  cause   GLOO_SOCKET_IFNAME names an interface that this host does not have, or that has no address. Gloo takes exact
+          names only: a prefix or NCCL's ^lo,docker is no name to it.
+  fix     ip -4 route get ADDRESS-OF-THE-FIRST-HOST shows the interface after dev: set GLOO_SOCKET_IFNAME to that
+          name, on each host its own
 """,
     LAST_ERROR=_LAST_ERROR,
 )

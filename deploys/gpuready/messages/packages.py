@@ -147,6 +147,7 @@ nvcc: command not found
   pattern \bnvcc: (?:command )?not found
   also    command 'nvcc' not found
   also    no such file or directory: 'nvcc'
+  also    could not find nvcc
   also    \S{0,60}/bin/nvcc: not found
   source  Ahsanr312/Installing-CUDA-Toolkit-cuDNN-OpenCV-and-PyTorch-on-Ubuntu-20.04#1
   cause   nvcc is the compiler of the CUDA toolkit, not a part of the driver: the toolkit is not installed, or
@@ -154,4 +155,12 @@ nvcc: command not found
           when they start do: FlashInfer in vLLM and SGLang, DeepGEMM, extensions of PyTorch.
   fix     ls /usr/local/cuda*/bin/nvcc; if it is there, export PATH=/usr/local/cuda/bin:$PATH; else install
           cuda-toolkit-X-Y (without the driver), or use a -devel image
+E: Error, pkgProblemResolver::Resolve generated breaks, this may be caused by held packages
+  pattern pkgproblemresolver::resolve generated breaks
+  source  pop-os/pop#3554
+  checks  driver.packages
+  cause   apt found no set of packages that fit: one is held, or the wanted driver excludes an installed one. The lines
+          above, below "unmet dependencies", name the packages.
+  fix     apt-mark showhold; apt-cache policy of the named packages shows their repositories; apt update and apt
+          full-upgrade, then install the driver from one repository only
 """)

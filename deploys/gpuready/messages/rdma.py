@@ -54,6 +54,8 @@ UCX WARN transport 'ib' is not available, please use one or more of
 UCX ERROR ibv_reg_mr failed: Bad address
   pattern ibv_reg_mr\S{0,80} failed: bad address
   also    failed to register memory 0x[0-9a-f]{4,16}: bad address
+  also    ucx error failed to register address 0x[0-9a-f]{1,16} ?\(cuda\)
+  also    ucx error ibv_reg_mr ?\([^)]{0,120}\) failed: bad address
   source  openucx/ucx#8049
   checks  rdma.gdr
   cause   GPU memory was registered with the NIC, but GPUDirect RDMA does not work: no nvidia_peermem and no dma-buf.
@@ -175,4 +177,33 @@ mlx5_core 0000:5d:00.0 ens1f0np0: TX timeout detected
           not serve the NIC. The port may still be shown as up.
   fix     drain the node; look for soft lockup and other mlx5_core lines in dmesg; reboot, and update the NIC's firmware
           and driver if it happens again
+nvidia-peermem nv_get_p2p_free_callback: ERROR detected invalid context, skipping further processing
+  pattern nv_get_p2p_free_callback\S{0,8} error detected invalid context
+  source  Mellanox/nv_peer_memory#120
+  checks  rdma.gdr
+  cause   The message is harmless: a safeguard of nvidia_peermem when GPU memory was freed before its registration
+          ended, mostly when a program ends.
+  fix     nothing; for a job that failed read its own first error, and Xid in dmesg
+Fail to ibv_post_send: Cannot allocate memory
+  pattern ibv_post_send\W{1,3}cannot allocate memory
+  source  apache/brpc#3202
+  cause   The send queue of the connection is full: the program posts more than the queue holds, or does not collect
+          completions in time. The memory of the node is not short.
+  fix     enlarge the send queue or post less at once in the program's settings; update the program
+mlx5: eth0: hw csum failure
+  pattern \bhw csum failure
+  source  immortalwrt/immortalwrt#2175
+  cause   The checksum that the network card computed does not fit the packet that the kernel has: mostly an eBPF
+          program or tunnel changed the packet, or a fault of the mlx5 driver. The packet is checked again, so no data
+          is lost.
+  fix     update the kernel or DOCA-OFED and the card's firmware; until then ethtool -K DEVICE rx off on the interface
+          named in the log
+Failed to modify QP to INIT
+  pattern failed to modify qp to init\b
+  source  kvcache-ai/Mooncake#1143
+  checks  rdma.ports rdma.netns
+  cause   The RDMA device refused the first step of a connection: the port is not active, the port number or P_Key index
+          is wrong, or the device belongs to another network namespace.
+  fix     ibv_devinfo -d DEVICE must show PORT_ACTIVE; test with ib_write_bw -d DEVICE; in a pod, request the RDMA
+          device with the port
 """)
