@@ -52,7 +52,8 @@ def _show(file: Path) -> int:
 
 def _read_only(directory: Path, why: str) -> int:
     """Plan this machine, which needs Linux and root or sudo, and verify the recorded node."""
-    _write(directory / "recorded.yaml", {"hosts": {"h200": {"gpuready": {"hardware": {"gpus": 1}}}}})
+    spec = {"hardware": {"gpus": 1}, "toolkit": {"version": "1.20.0"}}  # what the recorded node has
+    _write(directory / "recorded.yaml", {"hosts": {"h200": {"gpuready": spec}}})
     gpus = "auto" if Path("/dev/nvidiactl").exists() else "none"
     _write(directory / "here.yaml", {"vars": {"gpuready": {"hardware": {"gpus": gpus}}}})
     planned = _run(directory, ["plan", "-i", "here.yaml", "-i", "@local"]) == 0

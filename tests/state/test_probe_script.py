@@ -18,8 +18,9 @@ import pytest
 from gpuready.core import resources
 from gpuready.core.records import MOST_OUTPUT
 from gpuready.core.records import unmarked as records
+from gpuready.cuda.bus import FABRIC_MANAGER
 from gpuready.gpu.facts.smi import lean
-from gpuready.gpu.nvswitch import IMEX, UNIT
+from gpuready.gpu.nvswitch import IMEX
 from gpuready.state import probe
 from gpuready.state.model import NodeState, Unknown
 from gpuready.state.parse import parse
@@ -300,7 +301,7 @@ def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) 
         script = script.replace(old, f"{tmp_path}/{new}")
     state = parse(run(script))
     assert state.files[f"{boot}/x.conf"].text == "ib_umad\n"
-    assert {IMEX, UNIT} <= set(script.split()), "the services of the fabric"
+    assert {IMEX, FABRIC_MANAGER} <= set(script.split()), "the services of the fabric"
     assert {"ib_umad", "dra_imex"} & set(state.marks) == ({"ib_umad", "dra_imex"} if there else set())
 
 

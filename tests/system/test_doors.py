@@ -86,7 +86,9 @@ def test_own_pyinfra_code_calls_components_as_deploys(fresh: Hosts, tmp_path: Pa
 # --- somebody's own operations between ours
 
 CONVERGED = "from pyinfra.operations import server\nfrom gpuready.pyinfra import converge, docker, verify\n\n"
-BREAK = "server.shell('rm /etc/docker/daemon.json; systemctl restart docker', _sudo=True)\n"
+#: A quick machine restarts Docker more often than systemd allows by itself.
+RESTART = "systemctl reset-failed docker; systemctl restart docker"
+BREAK = f"server.shell('rm /etc/docker/daemon.json; {RESTART}', _sudo=True)\n"
 
 
 @pytest.mark.promise
@@ -105,7 +107,7 @@ def test_a_component_plans_from_what_a_step_before_it_left(options: list[str], s
     """Without ``-y`` pyinfra detects changes first; a file that changes since then is none that docker may write."""
     node = shared()
     deploy(tmp_path, node, f"{CONVERGED}converge()\nverify()\n", "-y")
-    write = "server.shell('echo {} >/etc/docker/daemon.json; systemctl restart docker', _sudo=True)\n"
+    write = f"server.shell('echo {{}} >/etc/docker/daemon.json; {RESTART}', _sudo=True)\n"
     deploy(tmp_path, node, f"{CONVERGED}docker()\n{write}docker()\nverify()\n", *options)
     assert '"nvidia"' in node.run(RUNTIMES).stdout
 
@@ -117,7 +119,7 @@ def test_a_component_plans_from_what_a_step_before_it_left(options: list[str], s
 def test_the_fix_for_a_pyinfra_inventory_converges_it(shared: Hosts, tmp_path: Path) -> None:
     node = shared()
     where = pyinfra_inventory(tmp_path, node)
-    node.run("rm -f /etc/docker/daemon.json; systemctl restart docker")
+    node.run(f"rm -f /etc/docker/daemon.json; {RESTART}")
     refused = node.gpuready("plan", inventory=where, code=5)
     words = shlex.split(refused.document["error"]["remedy"].rpartition("; or run ")[2])
     subprocess.run(words, cwd=tmp_path, stdin=subprocess.DEVNULL, check=True, timeout=scale.seconds(240))

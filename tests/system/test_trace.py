@@ -98,7 +98,7 @@ class Node:
         return self.machine.run(f"docker ps -aq; docker volume ls -q; pgrep -ax docker; {files}", check=False).stdout
 
     def gone(self) -> None:
-        until(lambda: not self.left(), 60, self.left())
+        until(lambda: not self.left(), 60)
 
 
 @pytest.fixture(scope="module", params=["debian13", "debian12"])
