@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuready.components.containerd.files import leaves
+from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
 from tests.lab import Machine, cri
 
@@ -18,7 +19,7 @@ UNIT = "containerd.service"
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/case.conf"
 _CLEAR = f"""
 if [ -e /run/work.pod ]; then crictl rmp -f $(cat /run/work.pod) >/dev/null; rm -f /run/work.pod /run/pod.pid; fi
-rm -rf /etc/containerd /srv/containerd /var/lib/gpuready/backup/etc/containerd
+rm -rf /etc/containerd /srv/containerd /var/lib/gpuready/backup/etc/containerd {OURS}
 if [ -e {DROP_IN} ]; then rm -r {DROP_IN.rpartition("/")[0]}; systemctl daemon-reload; fi
 mkdir -p /etc/containerd
 """
