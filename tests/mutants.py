@@ -36,7 +36,13 @@ type_check_command = [
 use_git_change_detection = false
 track_dependencies = false
 process_isolation = "forkserver"
+timeout_multiplier = 5
+timeout_constant = 5
 """
+
+
+#: mutmut sends signals to pids of processes that may have ended: in here, nobody else has such a pid.
+_APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc") if os.geteuid() == 0 else ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ def run(tree: Path, *words: str, package: str = "src") -> subprocess.CompletedPr
     """Run a module of Python in the copy. Hypothesis takes the same examples each time (CI)."""
     env = {**os.environ, "PYTHONPATH": str(tree / package), "CI": "1", "MYPY_CACHE_DIR": str(tree / ".mypy_cache")}
     env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
-    command = [sys.executable, "-m", *words]
+    command = [*_APART, sys.executable, "-m", *words]
     return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
 
 
@@ -106,7 +112,8 @@ def survivors(tree: Path, module: str, tests: str) -> tuple[int, list[str]]:
     results = run(tree, "mutmut", "results", "--all", "true").stdout
     found = re.findall(r"^ *(\S+__mutmut_\d+): (.+)$", results, re.MULTILINE)
     if done.returncode or not found:
-        raise SystemExit(f"mutants: {module}: mutmut failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        said = f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        raise SystemExit(f"mutants: {module}: mutmut failed ({done.returncode}):\n{said}")
     left = [name for name, fate in found if fate not in _CAUGHT]
     return len(found), [description(name, run(tree, "mutmut", "show", name).stdout) for name in left]
 

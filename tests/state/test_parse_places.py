@@ -13,7 +13,7 @@ from gpuready.gpu.facts.kernel_log import kernel_log
 from gpuready.gpu.facts.leftovers import Holder, Leftovers
 from gpuready.state.model import OS, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.state.network import network
-from gpuready.state.parse import parse
+from gpuready.state.parse import MARKS, NVLINK_MARKS, RDMA_MARKS, parse
 from tests.state.probe_answers import DATA, lines
 
 NOTHING = {
@@ -51,6 +51,12 @@ def test_each_value_has_its_place() -> None:
     assert {name: getattr(state, place) for name, place in LINES.items()} == {
         name: (f"1 {name}", "2") for name in LINES
     }
+
+
+def test_each_mark_is_one() -> None:
+    marks = sorted(MARKS | RDMA_MARKS | NVLINK_MARKS)
+    assert {"k3s", "efa", *NVLINK_MARKS} < {*marks}
+    assert parse(lines(texts={"values": "".join(f"{mark}=1\n" for mark in ["x", *marks])})).marks == tuple(marks)
 
 
 def test_the_owner_of_a_lock_is_cut_to_its_limit() -> None:
