@@ -118,6 +118,11 @@ class Records:
 
 
 def _bounded(name: str, text: str, most: int) -> str:
+    """Return the text; if it is over its limit, fail the host by the part's name.
+
+    Only a command's output over its limit is :class:`Unknown`. Components take a file that is not in the state as
+    absent, and a text without lines as "there is none": either could turn a failure into a pass.
+    """
     if len(text) > most:
         raise ProbeError(f"{name} of the probe's answer has {len(text)} characters; gpuready reads at most {most}")
     return text
