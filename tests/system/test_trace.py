@@ -98,7 +98,10 @@ class Node:
         return self.machine.run(f"docker ps -aq; docker volume ls -q; pgrep -ax docker; {files}", check=False).stdout
 
     def gone(self) -> None:
-        until(lambda: not self.left(), 60)
+        try:
+            until(lambda: not self.left(), 60)
+        finally:
+            print(self.left())
 
 
 @pytest.fixture(scope="module", params=["debian13", "debian12"])
@@ -216,12 +219,22 @@ def begin(node: Node, image: str) -> None:
     node.machine.run("systemd-run -q --collect --unit=trace sh /root/trace.sh")
 
 
+#: A docker whose first removal ends by the signal, too: systemd sends it until it finds no new process in the unit.
+_SIGNALLED = """#!/bin/sh
+[ "$1" = rm ] && mkdir /var/tmp/signalled && exit 1
+exec /usr/bin/docker "$@"
+"""
+
+
 @pytest.mark.fault("trace-cut")
 def test_a_container_that_does_not_end_is_removed(node: Node) -> None:
+    wrapper = node.machine.script("/usr/local/bin/docker", _SIGNALLED)
     begin(node, "app:stuck")
     until(lambda: node.machine.run("docker ps -q").stdout, 60)
     node.machine.run("systemctl kill --signal=TERM trace")
     node.gone()
+    wrapper.unlink()
+    node.machine.run("rmdir /var/tmp/signalled")
 
 
 @pytest.mark.fault("trace-cut")
