@@ -180,7 +180,7 @@ def endless_stderr(session: Exec) -> None:
 
 @trick("no answer within")
 def huge_stderr_then_silence(session: Exec) -> None:
-    session.complain(b"e" * (4 << 20))
+    session.complain(b"e" * (900 << 10))
     time.sleep(STALL)
 
 

@@ -118,11 +118,11 @@ _FLOOD = "head -c 25165824 /dev/zero | tr '\\0' x {}; printf '\\nbegin %s\\nend 
 
 
 @pytest.mark.fault("endless-line")
-@pytest.mark.parametrize("stream", ["", ">&2"], ids=["stdout", "stderr"])
-def test_a_session_counts_the_bytes_itself(tmp_path: Path, stream: str) -> None:
+@pytest.mark.parametrize(("stream", "most"), [("", "16 MiB"), (">&2", "1 MiB of errors")], ids=["stdout", "stderr"])
+def test_a_session_counts_the_bytes_itself(tmp_path: Path, stream: str, most: str) -> None:
     """@local has no connection that would count them."""
     assert ran(tmp_path, _PASSWORD, _FLOOD.format(stream)) == [
-        "the node sent more than 16 MiB where an answer was expected"
+        f"the node sent more than {most} where an answer was expected"
     ]
 
 
@@ -146,6 +146,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Mock:
         "_ROOT": 'exec sh -c "$0"',
         "socket": cooperative,
         "ANSWER": 1000,
+        "ERRORS": 1000,
         "LINES": 10,
         "LINGER": 1,
     }.items():
@@ -175,12 +176,16 @@ def test_only_lines_with_the_nonce_begin_and_end_an_answer(node: Mock) -> None:
     assert node.connector_data[EXECS] == 2
 
 
-def test_an_answer_has_a_limit_of_bytes_on_both_streams_together(node: Mock) -> None:
+def test_each_stream_has_a_limit_of_bytes(node: Mock) -> None:
     much = "the node sent more than 0 MiB where an answer was expected"
     zeros = "head -c {} /dev/zero | tr '\\0' x"
     assert len(run_script(node, f"{BEGIN}; {zeros.format(900)}; echo; {END}", 60, "test")[0]) == 900
     assert lost(node, f"{BEGIN}; {zeros.format(1100)}; echo; {END}") == much
-    assert lost(node, f"{BEGIN}; {zeros.format(600)}; {zeros.format(600)} >&2; sleep 60") == much
+    assert lost(node, f"{BEGIN}; {zeros.format(1100)} >&2; sleep 60") == much.replace("MiB", "MiB of errors")
+    assert (
+        len(run_script(node, f"{BEGIN}; {zeros.format(900)}; {zeros.format(900)} >&2; echo; {END}", 60, "test")[0])
+        == 900
+    )
     assert lost(node, f"{zeros.format(1100)}; echo; {BEGIN}; {END}") == much
     with Session(node, f"{zeros.format(1100)}; exit 3", "test") as session, pytest.raises(ConnectionLost, match=much):
         session.finish(60)
@@ -279,8 +284,8 @@ def bare(**attributes: object) -> Session:
     session = Session.__new__(Session)
     defaults: dict[str, object] = {
         "_stream": Mock(Channel), "_drain": Mock(), "_host": Mock(connector_data={}), "_name": "test", "_nonce": "n",
-        "_began": 0.0, "_sent": 0, "_read": 0, "_lines": 0, "_closed": False, "_text": bytearray(), "_position": 0,
-        "_noise": "", "_complaint": bytearray(), "_password": None, "_prompt": "prompt",
+        "_began": 0.0, "_sent": 0, "_read": 0, "_errors": 0, "_lines": 0, "_closed": False, "_text": bytearray(),
+        "_position": 0, "_noise": "", "_complaint": bytearray(), "_password": None, "_prompt": "prompt",
     }  # fmt: skip
     for name, value in (defaults | attributes).items():
         setattr(session, name, value)
@@ -347,7 +352,7 @@ def test_a_connection_that_is_closed_or_missing(far: Mock) -> None:
 def test_why_a_stream_ended(far: Mock) -> None:
     much = "the node sent more than 16 MiB where an answer was expected"
     shell = "check what root's shell prints at login"
-    assert bare(_host=far)._broken() is None and bare(_host=far, _read=16 << 20)._broken() is None
+    assert bare(_host=far)._broken() is None and bare(_host=far, _read=16 << 20, _errors=1 << 20)._broken() is None
     assert transport.is_up(far)
 
     def why(session: Session) -> tuple[str, str]:
@@ -356,6 +361,7 @@ def test_why_a_stream_ended(far: Mock) -> None:
         return str(found), found.remedy
 
     assert why(bare(_host=far, _read=(16 << 20) + 1)) == (much, shell)
+    assert why(bare(_host=far, _errors=(1 << 20) + 1)) == (much.replace("16 MiB", "1 MiB of errors"), shell)
     tunnel_of(far).bounded.exhausted = True
     assert why(bare(_host=far)) == (much, shell)
     tunnel_of(far).bounded.exhausted, tunnel_of(far).is_active.return_value = False, False
@@ -363,12 +369,13 @@ def test_why_a_stream_ended(far: Mock) -> None:
 
 
 def test_the_answer_over_its_limit_closes_the_connection(far: Mock) -> None:
-    session = bare(_host=far)
-    session._count(16 << 20)
+    session = bare(_host=far, _read=16 << 20, _errors=1 << 20)
+    session._stop_flood()
     far.connector.client.close.assert_not_called()
     far.connector.client.close.side_effect = OSError
+    session._read += 1
     with pytest.raises(ConnectionLost, match="more than 16 MiB"):
-        session._count(1)
+        session._stop_flood()
     far.connector.client.close.assert_called_once_with()
 
 

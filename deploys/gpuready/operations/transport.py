@@ -33,8 +33,8 @@ from gpuready.spec.secrets import Secret
 EXECS = "gpuready.execs"
 #: In a host's data: the Secret that sudo asks for.
 BECOME = "gpuready_become"
-#: Limits of an exec's output: bytes on both streams together, lines on stdout, and bytes of stderr that are kept.
-ANSWER, LINES, COMPLAINT = 16 << 20, 50_000, 1 << 16
+#: Limits of an exec's output: bytes and lines on stdout, bytes on stderr, and bytes of stderr that are kept.
+ANSWER, LINES, ERRORS, COMPLAINT = 16 << 20, 50_000, 1 << 20, 1 << 16
 #: Seconds within which a session must start, and within which it must end after its answer is complete.
 OPENING, LINGER = 30, 5
 _CHUNK = 1 << 16
@@ -108,13 +108,13 @@ class Session:
 
     When the session is closed, an observer gets ``name`` and the bytes in both directions.
     Every method raises :class:`ConnectionLost` after its limit (seconds), if the connection breaks, or if the node
-    prints more than ``ANSWER`` bytes or ``LINES`` lines.
+    prints more than ``ANSWER`` bytes or ``LINES`` lines, or more than ``ERRORS`` bytes on stderr.
     """
 
     def __init__(self, host: Host, script: str, name: str) -> None:
         self._host, self._name, self._nonce = host, name, secrets.token_hex(8)
         self._began, self._sent, self._closed = time.monotonic(), 0, False
-        self._text, self._position, self._read, self._lines = bytearray(), 0, 0, 0
+        self._text, self._position, self._lines, self._read, self._errors = bytearray(), 0, 0, 0, 0
         self._noise, self._complaint = "", bytearray()
         self._password: Secret | None = host.data.get(BECOME)
         self._prompt, ready = secrets.token_hex(8), secrets.token_hex(8)
@@ -215,7 +215,7 @@ class Session:
         self._drain.kill(block=False)
         if not self._closed:
             self._closed = True
-            tell(self._host, self._name, self._began, self._sent, self._read)
+            tell(self._host, self._name, self._began, self._sent, self._read + self._errors)
 
     def _open(self, words: list[str]) -> Channel | _Local:
         if isinstance(self._host.connector, LocalConnector):
@@ -257,15 +257,20 @@ class Session:
     def _take(self) -> bytes:
         """Read the next chunk of stdout and count its bytes; empty at the end."""
         chunk = self._stream.recv(_CHUNK)
-        self._count(len(chunk))
+        self._read += len(chunk)
+        self._stop_flood()
         return chunk
 
-    def _count(self, size: int) -> None:
-        self._read += size
-        if self._read > ANSWER:
+    def _stop_flood(self) -> None:
+        if too_much := self._flood():
             hang_up(self._host)
             self._stream.shutdown_read()  # @local has no connection to close: who waits for stdout must notice
-            raise _too_much(f"{ANSWER >> 20} MiB")
+            raise too_much
+
+    def _flood(self) -> ConnectionLost | None:
+        if self._errors > ERRORS:
+            return _too_much(f"{ERRORS >> 20} MiB of errors")
+        return _too_much(f"{ANSWER >> 20} MiB") if self._read > ANSWER else None
 
     def _read_stderr(self) -> None:
         """Read stderr as it arrives, because the node would block otherwise. Keep its last part for messages."""
@@ -273,7 +278,8 @@ class Session:
             while chunk := self._stream.recv_stderr(_CHUNK):
                 self._complaint = (self._complaint + chunk)[-COMPLAINT:]
                 self._answer_prompt()
-                self._count(len(chunk))
+                self._errors += len(chunk)
+                self._stop_flood()
 
     def _line(self) -> str | None:
         """Return the next line of stdout without its newline; None at the end."""
@@ -298,7 +304,9 @@ class Session:
     def _broken(self) -> ConnectionLost | None:
         """Return why the stream ended, or None if the script ended it."""
         transport = transport_of(getattr(self._host.connector, "client", None))
-        if self._read > ANSWER or (isinstance(transport, BoundedTransport) and transport.bounded.exhausted):
+        if too_much := self._flood():
+            return too_much
+        if isinstance(transport, BoundedTransport) and transport.bounded.exhausted:
             return _too_much(f"{ANSWER >> 20} MiB")
         return None if is_up(self._host) else ConnectionLost("the connection broke", remedy=_AGAIN)
 
