@@ -251,10 +251,11 @@ def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
     if host.gpu.kind == "consumer":
         text = f"{what}, and {name} is a consumer GPU: CUDA error 804, forward compatibility on non supported HW"
         return Prediction("ERROR_804", True, text, library, table="gpus")
-    if host.gpu.kind in ("unknown", "jetson"):
+    if host.gpu.kind == "jetson":
+        text = f"{what}: CUDA error 804, unless JetPack's driver supports that on {name}"
+        return Prediction("ERROR_804", False, text, library, table="gpus")
+    if host.gpu.kind == "unknown":
         text = f"{what}, and {name or 'the GPU'} is unknown: CUDA error 804, unless it is a data-center GPU"
-        if host.gpu.kind == "jetson":
-            text = f"{what}: CUDA error 804, unless JetPack's driver supports that on {name}"
         return Prediction("ERROR_804", False, text, library, table="gpus")
     if lacks := _too_new(host, library):
         return Prediction("ERROR_804", False, f"{what}, and that libcuda has {lacks}", library, table="gpus")

@@ -84,7 +84,7 @@ class Driver(Component):
             return ("the driver itself stays as it is",)
         if _KEPT_OUT in keys:
             said.append("this also holds back security updates of the driver: follow NVIDIA's security bulletins")
-        if "driver.version" in keys and tables.ended(int((spec.driver.version or "0").partition(".")[0])):
+        if "driver.version" in keys and tables.ended(spec.driver.branch):
             said.append(f"the branch of {spec.driver.version} gets no security updates any more")
         if "driver.version" in keys:
             said.append(f"only apply checks whether the repositories have {spec.driver.version}")

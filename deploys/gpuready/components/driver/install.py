@@ -188,14 +188,13 @@ def _flavor(spec: NodeSpec, state: NodeState) -> str:
     rules = {each.open_module for each in _devices(state)}
     if "never" in rules or "only" in rules:
         return "proprietary" if "never" in rules else "open"
-    branch = int((spec.driver.version or "0").partition(".")[0])
-    if tables.open_only(branch):
+    if tables.open_only(spec.driver.branch):
         return "open"
     if now := actual(state)["driver.module"]:
         return str(now)
     if not rules:
         raise NotComparable("driver.flavor is auto, but there is no GPU to choose by: set it to open or proprietary")
-    return "open" if branch >= 560 else "proprietary"
+    return "open" if spec.driver.branch >= 560 else "proprietary"
 
 
 def _signed_only(state: NodeState) -> bool:

@@ -29,6 +29,11 @@ class Driver(Section):
     fabric_manager: Literal["match", "absent"] = "match"
     """On nodes with NVSwitch, install what NVLink needs: the fabric manager, NVLSM or IMEX, as the GPUs require."""
 
+    @property
+    def branch(self) -> int:
+        """The version's first number, such as 580; 0 without a version."""
+        return int((self.version or "0").partition(".")[0])
+
     @model_validator(mode="after")
     def _settings_match_the_policy(self) -> Driver:
         if self.policy == "install" and self.version is None:
