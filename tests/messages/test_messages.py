@@ -255,6 +255,7 @@ def test_a_message_of_several_lines_has_one_cause() -> None:
     several = [title for title, texts in POSTED.items() for text in texts if len(find(text)) > 1]
     assert several == [  # each with the reason that it names
         "could not load NVML library: libnvidia-ml.so.1 (device plugin)",
+        "cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)",
         *["error validating driver installation: error creating symlink creator (GPU Operator)"] * 2,
     ]
 

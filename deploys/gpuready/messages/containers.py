@@ -464,8 +464,10 @@ nvidia-container-cli: permission error: capability change failed: operation not 
   general
   source  NVIDIA/pyxis#166
   checks  toolkit.version driver.loaded gpu.answers
-  cause   enroot's hook called nvidia-container-cli, and that failed, so the container did not start.
-  fix     the line above it begins with nvidia-container-cli: and names the reason; pass it to gpuready explain
+  cause   The container did not start. With 98-nvidia.sh in the line, enroot's hook called nvidia-container-cli, and
+          that failed. pyxis alone says the same after every failure.
+  fix     the lines above it name the reason, those of nvidia-container-cli or [ERROR] of enroot; pass them to gpuready
+          explain
 invalid discovery mode: cdi (nvidia-cdi-refresh)
   pattern invalid discovery mode: (?:cdi|legacy|jit-cdi)
   source  NVIDIA/nvidia-container-toolkit#1376
@@ -558,4 +560,83 @@ Error: unable to load config: unsupported config version: 3 (NVIDIA container to
           pin an old image of it.
   fix     remove toolkit.version and toolkit.image from the values of the GPU Operator, or set a current one; on a host
           gpuready apply installs a current toolkit and configures containerd
+invalid plugin config: no corresponding runtime configured in containerd.runtimes for default_runtime_name = "runc"
+  pattern no corresponding runtime configured in .{0,30}containerd\.runtimes
+  source  NVIDIA/k8s-device-plugin#1145
+  checks  containerd.runtime toolkit.version
+  cause   containerd's default_runtime_name names a runtime that its configuration does not define, so the CRI plugin is
+          not loaded and the node is NotReady. An older nvidia-ctk wrote such a file, without runc.
+  fix     gpuready apply installs a newer toolkit; by hand: nvidia-ctk runtime configure --runtime=containerd
+          --config-source=command, then systemctl restart containerd; containerd config dump shows the runtimes
+nvidia-container-cli: initialization error: WSL environment detected but no adapters were found
+  pattern wsl environment detected but no adapters were found
+  source  NVIDIA/nvidia-container-toolkit#155
+  cause   Windows offers this WSL no NVIDIA GPU: no NVIDIA driver or an old one on Windows, an old WSL, or no NVIDIA GPU
+          in the machine.
+  fix     install the current NVIDIA driver on Windows (none inside WSL), wsl --update and wsl --shutdown; nvidia-smi
+          must work in WSL; without an NVIDIA GPU leave the GPU out of docker run or compose
+granting entitlement device is not allowed by build daemon configuration
+  pattern granting entitlement device is not allowed by build daemon
+  source  docker/buildx#3295
+  cause   docker build --allow device asks for a CDI device, for example a GPU, and BuildKit was started without the
+          permission to give devices.
+  fix     docker buildx create --use --buildkitd-flags '--allow-insecure-entitlement device', and build with that
+          builder
+nvidia-container-cli: initialization error: load library failed: libnvidia-container-go.so.1
+  pattern load library failed: libnvidia-container-go\.so
+  source  NVIDIA/gpu-operator#1364
+  checks  toolkit.version
+  cause   nvidia-container-cli does not find or may not read a library of its own package: the toolkit is installed in
+          part, its files were replaced while in use, or SELinux denies the access.
+  fix     gpuready apply installs the toolkit again (GPU Operator: delete the toolkit pod of that node); then ls -lZ of
+          the library and ausearch -m avc show a denied access
+conf.c:lxc_setup:3948 - Failed to run mount hooks (LXC, Incus)
+  pattern lxc_setup:[0-9]{1,5} - failed to run mount hooks
+  source  lxc/incus#2397
+  checks  toolkit.version driver.loaded
+  cause   A mount hook of this LXC or Incus container failed. With nvidia.runtime=true it is the hook that calls
+          nvidia-container-cli: the toolkit is missing, or does not work with this driver or this Incus.
+  fix     on the host nvidia-container-cli -k -d /dev/tty info shows the error; install or update the toolkit, update
+          Incus; the container starts without GPU libraries with nvidia.runtime=false
+nvidia-ctk cdi generate: failed to generate CDI spec: invalid device, empty device edits
+  pattern nvidia-ctk cdi generate.{0,80}invalid device, empty device edits
+  also    failed to (?:generate|create) cdi spec.{0,160}invalid device, empty device edits
+  source  kaito-project/kaito#2326
+  checks  driver.nodes gpu.count cdi.spec
+  cause   The toolkit knows a GPU or MIG device, but found no device file for it, so it wrote no CDI spec. Often the
+          files in /dev did not exist yet at that time.
+  fix     nvidia-smi or nvidia-modprobe -u -c=0 makes the files; nvidia-ctk --debug cdi generate
+          --output=/etc/cdi/nvidia.yaml shows what it looks for; then restart the device plugin; until it works,
+          nvidia-container-runtime.mode = "legacy" in the toolkit's config.toml needs no spec
+URL https://registry-1.docker.io/v2/HOST.azurecr.io/X/manifests/TAG returned error code: 401 Unauthorized (enroot)
+  pattern registry-1\.docker\.io/v2/[a-z0-9-]{1,60}\.[a-z0-9.-]{2,80}/[^ ]{1,200} returned error code: 40[134]
+  source  NVIDIA/pyxis#168
+  cause   enroot asked Docker Hub for an image of another registry: it took the registry's host for a part of the
+          image's name, because a slash follows it.
+  fix     write # after the host: --container-image=HOST#PATH:TAG (enroot import docker://HOST#PATH:TAG); credentials of
+          that host go to ~/.config/enroot/.credentials
+NvRmMemInitNvmap failed with No such file or directory / Permission denied (Jetson)
+  pattern nvrmmeminitnvmap failed with
+  also    nvrmmem(?:mgr)?init failed
+  source  dusty-nv/jetson-containers#384
+  cause   On a Jetson, this program cannot open /dev/nvmap. No such file: the container did not get the devices, or its
+          L4T libraries are of another release than the host's, as after apt install of JetPack in the image. Permission
+          denied: the user is not in the group video.
+  fix     docker run --runtime nvidia, with an image of the host's L4T release (cat /etc/nv_tegra_release), and without
+          nvidia-l4t packages installed in it; ls -l /dev/nvmap on the host; usermod -aG video USER
+OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 48: Operation not permitted
+  pattern pthread_create failed for thread [0-9]{1,4} of [0-9]{1,4}: operation not permitted
+  source  xorbitsai/inference#1871
+  cause   The image's glibc is newer than this Docker: it starts threads by a system call (clone3) that the seccomp
+          filter of an old Docker or libseccomp refuses. The GPU is not the cause.
+  fix     update Docker (20.10.10 or newer), containerd, runc and libseccomp; until then --security-opt
+          seccomp=unconfined, or an image of an older distribution
+OpenBLAS blas_thread_init: pthread_create failed for thread 2 of 64: Resource temporarily unavailable
+  pattern pthread_create failed for thread [0-9]{1,4} of [0-9]{1,4}: resource temporarily unavailable
+  also    openblas blas_thread_init: pthread_create: resource temporarily unavailable
+  source  vllm-project/vllm#5645
+  cause   The limit of processes and threads is reached: RLIMIT_NPROC (ulimit -u; the next line shows it), or the
+          pids limit of the container or pod.
+  fix     raise it (docker run --pids-limit=-1 --ulimit nproc=-1; in Kubernetes podPidsLimit of the kubelet), or start
+          fewer threads: OPENBLAS_NUM_THREADS=8, OMP_NUM_THREADS=8
 """)

@@ -255,14 +255,15 @@ peer access is not supported between these two devices (error 217)
   fix     turn MIG off; on bare metal set the IOMMU to pass-through (iommu=pt) and ACS off; nvidia-smi topo -p2p r shows
           the pairs
 PTX JIT compiler library was not found (error 221)
-  pattern ptx jit compiler library was not found
+  pattern ptx jit compiler library (?:was )?not found
   code    cuda 221
   source  docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)
   checks  driver.packages libcuda.ldcache
-  cause   libnvidia-ptxjitcompiler.so.1 is missing: a part of the driver's packages is not installed, or the container
-          lacks the capability compute.
-  fix     install all packages of the driver at one version; in a container set
-          NVIDIA_DRIVER_CAPABILITIES=compute,utility
+  cause   A part of the driver that compiles while programs run is missing here: libnvidia-ptxjitcompiler,
+          libnvidia-nvvm70 (programs before CUDA 12), or libnvidia-tileiras (CUDA Tile), which older drivers do not
+          have. Or the container lacks the capability compute.
+  fix     ldconfig -p | grep libnvidia- in the container and on the host; install all packages of the driver at one
+          version; set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container; with CDI, write the spec again
 CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)
   pattern cublas_status_(?:not_initialized|alloc_failed)
   source  pytorch/pytorch#91958
@@ -340,6 +341,7 @@ The detected CUDA version mismatches the version that was used to compile PyTorc
   fix     install the CUDA toolkit of torch.version.cuda and set CUDA_HOME to it, or use a wheel of the extension
 CUDA_HOME environment variable is not set
   pattern cuda_home environment variable is not set
+  also    cuda_home does not exist, unable to compile cuda op
   source  pytorch/pytorch (torch/utils/cpp_extension.py)
   cause   An extension is being built, and there is no CUDA toolkit (nvcc). The driver does not contain one.
   fix     install the CUDA toolkit of torch.version.cuda and set CUDA_HOME to it, use a -devel image, or a wheel
@@ -484,6 +486,144 @@ cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH
   fix     LD_DEBUG=libs python3 PROGRAM 2>&1 | grep 'calling init.*cudnn' shows the places; remove the system's
           packages (libcudnn9-*), unset LD_LIBRARY_PATH, and reinstall the nvidia-cudnn-cuNN that this PyTorch asks
           for
+AssertionError: No NVLink connection between GPU 0 and GPU 1, but allow_nvlink_for_normal_mode=True (DeepEP)
+  pattern no nvlink connection between (?:gpu [0-9]{1,2} and gpu [0-9]{1,2}|all gpus)
+  source  NVIDIA-NeMo/Automodel#2968
+  checks  gpu.nvlink gpu.fabric driver.imex
+  cause   DeepEP needs NVLink between all GPUs of a node and does not find it: PCIe cards have none or only in pairs,
+          the fabric is not ready, or on GB200 the container has no IMEX channel. With the same number twice, each rank
+          sees only its own GPU.
+  fix     nvidia-smi topo -m must show NV between all GPUs, nvidia-smi -q Fabric State: Completed; on GB200 give the job
+          a ComputeDomain; let each rank see all GPUs; without NVLink use another backend for expert parallelism
+(raylet) System memory request exceeds memory available in /dev/shm (Ray)
+  pattern system memory request exceeds memory available in /dev/shm
+  also    the object store is using \S{1,60} instead of /dev/shm because /dev/shm has only
+  source  gpustack/gpustack#5014
+  checks  docker.config
+  cause   Ray keeps its objects in /dev/shm, and this container's /dev/shm is too small: Docker gives 64 MiB. Ray then
+          stops, or uses the slower /tmp.
+  fix     docker run --shm-size=16g (Ray wants 30 % of the memory) or --ipc=host; for all new containers:
+          runtimes.docker.shm_size in the spec, then gpuready apply; in Kubernetes mount an emptyDir with medium:
+          Memory at /dev/shm
+The engine plan file is generated on an incompatible device, expecting compute 8.9 got compute 8.6 (TensorRT)
+  pattern engine plan file is generated on an incompatible device
+  also    version tag does not match\. note: current version: [0-9]{1,5}, serialized engine version
+  source  deepinsight/insightface#2882
+  cause   The TensorRT engine (.engine, .plan, .trt) was built on a GPU of another kind (got), or by another version of
+          TensorRT. An engine fits only these. The driver is not the cause.
+  fix     delete the engine and build it on this GPU with this TensorRT: trtexec --onnx=MODEL.onnx
+          --saveEngine=MODEL.engine; if 'expecting' is not the GPU that you mean, set CUDA_VISIBLE_DEVICES
+1 Workers (tasks / actors) killed due to memory pressure (OOM) (Ray)
+  pattern workers \(tasks / actors\) killed due to memory pressure
+  also    task was killed due to the node running low on memory
+  source  hiyouga/EasyR1#185
+  cause   The memory of the host, not of the GPU, was nearly full, or the memory limit of the container. Ray then ends
+          the newest worker.
+  fix     give the container more memory, or start fewer workers and keep less data on the CPU (offload);
+          RAY_memory_usage_threshold moves the limit; without it (RAY_memory_monitor_refresh_ms=0) the kernel ends a
+          process instead
+ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters
+  pattern err_nvgpuctrperm
+  also    (?<!if you see )cupti_error_insufficient_privileges
+  also    does not have permission to (?:access nvidia gpu performance counters|profile on the target device)
+  source  huggingface/hub-docs#2714
+  cause   The driver gives the GPU's performance counters to administrators only. Another image or another version of
+          Nsight does not change that.
+  fix     for one container: --cap-add=SYS_ADMIN; for all users of the node: options nvidia
+          NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, rebuild the initramfs, reboot; then
+          /proc/driver/nvidia/params has RmProfilingAdminOnly: 0
+ValueError: Current node has no GPU available (vLLM with Ray)
+  pattern current node has no gpu available
+  also    ray does not allocate any gpus on the driver node
+  source  vllm-project/vllm#29265
+  checks  gpu.count
+  cause   Ray has no free GPU on the node where vLLM was started: Ray was started there without GPUs, another job or
+          placement group holds them, or vLLM was started on a node that has none.
+  fix     ray status shows used and all GPUs, ray list placement-groups who holds them; end what is left over; start
+          vLLM on a node with GPUs; nvidia-smi must work in the container before ray start
+Tensor parallel size (2) exceeds available GPUs (1) (vLLM)
+  pattern tensor parallel size \([0-9]{1,5}\) exceeds available gpus \([0-9]{1,5}\)
+  general
+  source  NVIDIA/dgx-spark-playbooks#63
+  checks  gpu.count
+  cause   A warning: this node has fewer GPUs than tensor times pipeline parallel size. With Ray over several nodes that
+          is normal, if the cluster has enough GPUs.
+  fix     ray status must show as many free GPUs as tensor times pipeline parallel size; on one node lower
+          --tensor-parallel-size to the number that nvidia-smi -L shows in the container
+The number of required GPUs exceeds the total number of available GPUs in the placement group (vLLM with Ray)
+  pattern number of required gpus exceeds the total number of available gpus in the
+  source  vllm-project/vllm#26028
+  checks  gpu.count
+  cause   vLLM needs tensor times pipeline parallel size GPUs, and Ray's cluster, or the placement group that vLLM was
+          started in, has fewer.
+  fix     ray status must show all nodes and enough free GPUs before vLLM starts; a node without GPUs there: nvidia-smi
+          must work in its container before ray start; in Ray Serve give the placement group one bundle per GPU
+nvrtc: error: failed to open libnvrtc-builtins.so.12.8
+  pattern failed to open (?:lib)?nvrtc-builtins
+  source  nanoporetech/dorado#1319
+  checks  wheels.works
+  cause   libnvrtc compiles for the GPU, and does not find its second part of the same version: the package lacks it, or
+          it is where the loader does not look. The driver is not the cause.
+  fix     find / -name 'libnvrtc-builtins*'; put the directory of that version first in LD_LIBRARY_PATH; or pip install
+          nvidia-cuda-nvrtc-cu12 (CUDA 13: nvidia-cuda-nvrtc) of that version
+ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization (vLLM)
+  pattern no available memory for the cache blocks
+  also    kv cache is needed, which is larger than the available kv cache memory
+  source  vllm-project/vllm#27508
+  cause   The weights fit, but of the share of GPU memory that vLLM may use, nothing or too little is left for the KV
+          cache.
+  fix     nvidia-smi shows other processes on the GPU; raise --gpu-memory-utilization (0.95), lower --max-model-len and
+          --max-num-seqs, or use more GPUs (--tensor-parallel-size)
+Custom allreduce is disabled because it's not supported on more than two PCIe-only GPUs (vLLM)
+  pattern custom allreduce is disabled because
+  general
+  source  vllm-project/vllm#13719
+  checks  gpu.p2p
+  cause   A note, not an error: these GPUs have no NVLink between all of them, or no peer-to-peer access, so vLLM uses
+          NCCL instead of its own kernel.
+  fix     nothing; --disable-custom-all-reduce leaves the note out; if vLLM hangs after it, NCCL_DEBUG=INFO shows where
+ggml_backend_cuda_buffer_type_alloc_buffer: cudaMalloc failed: out of memory (llama.cpp, Ollama)
+  pattern cudamalloc failed: out of memory
+  also    unable to allocate cuda[0-9]{1,2} buffer
+  source  ollama/ollama#9260
+  cause   The part of the model that belongs on this GPU does not fit into its memory, or another process uses it.
+  fix     nvidia-smi lists the processes on the GPU; put fewer layers on the GPU (llama.cpp: -ngl, Ollama: num_gpu),
+          make the context smaller, or use more GPUs or a smaller quantization
+The memory capacity is unbalanced. Some GPUs may be occupied by other processes (SGLang)
+  pattern memory capacity is unbalanced\. (?:some gpus may be occupied|min_)
+  source  sgl-project/sglang#4233
+  cause   The free memory of the GPUs differs by more than a tenth: another process uses one of them, or they are of
+          different sizes.
+  fix     nvidia-smi shows the processes; end those that are left over; use GPUs of one size; if the difference is
+          intended, SGLANG_DISABLE_TP_MEMORY_INBALANCE_CHECK=1 (older releases: SGL_DISABLE_...)
+Not enough memory. Please try to increase --mem-fraction-static (SGLang)
+  pattern not enough memory\. please try to increase --mem-fraction-static
+  source  sgl-project/sglang#4330
+  cause   After the weights, nothing of the share --mem-fraction-static is left for the KV cache: the model is too large
+          for these GPUs, or another process uses their memory.
+  fix     nvidia-smi shows other processes; raise --mem-fraction-static in small steps; if CUDA out of memory follows,
+          the model needs more GPUs (--tp), a smaller quantization, or no draft model
+No PTX compilation provider is available. Neither ptxas/nvlink nor nvjtlink is available (JAX, TensorFlow)
+  pattern no ptx compilation provider is available
+  source  wutzebaer/tensorflow-5090#3
+  cause   XLA compiles for the GPU and finds no ptxas that is new enough. ptxas is part of the CUDA toolkit, not of the
+          driver.
+  fix     pip install nvidia-cuda-nvcc-cu12 (CUDA 13: nvidia-cuda-nvcc), or install the CUDA toolkit and put
+          /usr/local/cuda/bin on the PATH; until then
+          XLA_FLAGS=--xla_gpu_unsafe_fallback_to_driver_on_ptxas_not_found
+LLVM ERROR: PTX version 8.5 does not support target 'sm_120'. Minimum required PTX version is 8.7. (TensorFlow, JAX)
+  pattern ptx version [0-9.]{1,5} does not support target 'sm_
+  source  TaterTotterson/microWakeWord-Trainer-Nvidia-Docker#56
+  checks  wheels.works
+  cause   The LLVM inside TensorFlow, JAX or Triton is older than this GPU. ptxas and the driver are not the cause.
+  fix     install a release that supports the GPU, or NVIDIA's image of it (Blackwell: built with CUDA 12.8 or newer)
+nvrtc: error: invalid value for --gpu-architecture (-arch)
+  pattern nvrtc: error: invalid value for --gpu-architecture
+  source  isaac-sim/IsaacLab#5520
+  checks  gpu.torch wheels.works
+  cause   The NVRTC that the program loads is older than this GPU: PyTorch, CuPy or LD_LIBRARY_PATH has an old CUDA.
+  fix     install a build for a CUDA that knows the GPU (Ada and Hopper: 11.8, Blackwell: 12.8, or newer); unset
+          LD_LIBRARY_PATH
 """,
     DEBUG=DEBUG,
 )

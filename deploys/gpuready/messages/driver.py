@@ -62,6 +62,7 @@ NVRM: RmInitAdapter failed!
   pattern rm_?init_?adapter failed
   also    cannot initialize gsp firmware rm
   also    failed to wait for gfw_boot
+  general
   source  ublue-os/bazzite#2668
   checks  gpu.answers driver.firmware driver.match
   cause   The driver cannot start a GPU: firmware of another version, a GPU that hangs, or a driver that does not fit
@@ -121,9 +122,11 @@ NVRM: The NVIDIA GPU installed in this system is not supported by this driver re
   source  NVIDIA/nvtrust#55
   checks  driver.loaded gpu.count
   cause   The installed driver does not support this GPU: too old for a new GPU, too new for an old one, or the open
-          kernel modules on a GPU before Turing.
+          kernel modules on a GPU before Turing. In a virtual machine the GPU may be a vGPU, which only the vGPU guest
+          (GRID) driver supports.
   fix     install a driver branch that supports the GPU; Blackwell needs the open modules, Maxwell to Volta need the
-          proprietary ones, 580 or older
+          proprietary ones, 580 or older; in a virtual machine ask whether the GPU is passed through or a vGPU, and for
+          a vGPU install the guest driver of the host's vGPU release
 modprobe: FATAL: Module nvidia not found in directory /lib/modules/X
   pattern module nvidia(?:[-_][a-z0-9]{1,12})? not found in directory /lib/modules
   source  compiler-explorer/infra#1413
@@ -226,6 +229,7 @@ infoROM is corrupted at gpu
   fix     drain the node and reboot it; if the message remains, have the GPU replaced
 GPU requires reset
   pattern gpu requires reset
+  also    nv_err_reset_required
   code    nvml 16
   source  docs.nvidia.com/deploy/nvidia-smi (GPU reset)
   checks  gpu.answers gpu.recovery gpu.remap
@@ -453,4 +457,135 @@ NVRM: osInitNvMapping: *** Cannot attach gpu
   cause   The driver cannot reach a GPU that it knew: nearly always it fell off the PCI bus before (Xid 79).
   fix     dmesg | grep -m1 Xid shows the first fault; power the machine off and on; if it returns, check power, slot,
           riser and BIOS
+nvidia 0000:01:00.0: not ready 65535ms after resume; giving up
+  pattern (?:nvidia|vfio-pci) [0-9a-f:.]{7,16}: not ready [0-9]{5,6}ms after [a-z0-9 >-]{2,20}; (?:giving up|waiting)
+  also    (?:nvidia|vfio-pci) [0-9a-f:.]{7,16}: unable to change power state from d3(?:cold|hot) to d0, device inaccessible
+  source  bryansteiner/gpu-passthrough-tutorial#39
+  checks  gpu.count gpu.pcie
+  cause   The GPU did not come back after a reset or from power saving (D3), so its PCIe link is down. RmInitAdapter
+          failed follows from it. It is frequent with GPUs that were given to a virtual machine and taken back.
+  fix     power the machine off and on; then switch power saving off for the GPU and its bridge: echo on into
+          /sys/bus/pci/devices/ADDRESS/power/control, echo 0 into d3cold_allowed; update kernel and BIOS (new kernels do
+          not use FLR on some Blackwell GPUs, which do not return from it)
+PreserveVideoMemoryAllocations module parameter is set. System Power Management attempted without driver procfs
+  pattern preservevideomemoryallocations module parameter is set\. system power management attempted without driver procfs
+  source  projectbluefin/dakota#1118
+  cause   The machine was suspended, and the driver refused, because it was not told before. With this parameter the
+          services nvidia-suspend and nvidia-resume must save the GPU's memory; they are masked, off or not installed.
+  fix     systemctl unmask and enable nvidia-suspend nvidia-hibernate nvidia-resume, or set
+          NVreg_PreserveVideoMemoryAllocations=0 in /etc/modprobe.d and rebuild the initramfs; a GPU server should not
+          suspend at all: systemctl mask sleep.target suspend.target
+NVRM: Calling Resume on an active GPU or the previous Suspend call might have failed
+  pattern calling resume on an active gpu or the previous suspend call might have failed
+  source  NVIDIA/open-gpu-kernel-modules#945
+  checks  gpu.answers gpu.xid
+  cause   The driver was told to resume a GPU that it had not suspended: its suspend failed or did not run. Programs on
+          that GPU may have lost their memory, and the screen may stay black.
+  fix     journalctl -b -u nvidia-suspend -u nvidia-resume and the NVRM lines of the suspend name the first failure; end
+          the GPU's programs and reset it, or reboot; a GPU server should not suspend: systemctl mask sleep.target
+nvidia: loading /lib/firmware/nvidia/570.172.08/gsp_ga10x.bin failed with error -4
+  pattern loading /lib/firmware/[^ ]{0,20}nvidia/[^ ]{1,60} failed with error -4
+  also    direct firmware load for nvidia/[^ ]{1,60} failed with error -4\b
+  source  NVIDIA/open-gpu-kernel-modules#943
+  checks  gpu.answers gpu.count driver.persistenced
+  cause   The file is there (-4 is EINTR): the program that started the GPU was killed while the kernel read the
+          firmware, for example by a timeout of its service. With many GPUs, or in a confidential VM, the start takes
+          long.
+  fix     run nvidia-smi, which starts the GPU again; journalctl -b | grep -i -e timeout -e timed shows which service
+          was killed; raise its TimeoutStartSec, and let nvidia-persistenced start the GPUs before the other services
+nvidia-vgpu-mgr: error: vmiop_env_log: Failed to initialize RM client: 0x26
+  pattern vmiop_env_log: failed to initialize rm client
+  source  mrzenc/vgpu4nixos#4
+  checks  driver.loaded driver.nouveau gpu.count
+  cause   The vGPU manager of the host gets no connection to the driver: the host's vGPU module (nvidia) is not loaded,
+          is of another version, or drives no GPU.
+  fix     lspci -k -d 10de: must show nvidia as the driver in use, not nouveau or vfio-pci; dmesg | grep NVRM names the
+          reason; nvidia-smi must list the GPU; then systemctl restart nvidia-vgpud nvidia-vgpu-mgr
+nvidia-gridd: Failed to acquire license (vGPU)
+  pattern nvidia-gridd(?:\[[0-9]{1,8}\])?: (?:error: )?failed to (?:acquire|renew|register|update local trusted store|borrow)
+  source  NVIDIA/nvidia-docker#1787
+  cause   The vGPU driver in this virtual machine got no license: the license server is not reached, the token file does
+          not fit, or the clock is wrong. Without a license the vGPU gets slow, and then CUDA programs fail.
+  fix     nvidia-smi -q | grep -i license; keep one token file in /etc/nvidia/ClientConfigToken, the same as on a
+          machine that has a license; timedatectl; test the port (443) of the server that the line names; then systemctl
+          restart nvidia-gridd
+nvidia-persistenced: NUMA: Failed to enable NUMA memory Auto-Online
+  pattern numa: failed to (?:open /sys/devices/system/memory/auto_online_blocks|enable numa memory auto-online)
+  source  NVIDIA/nvidia-persistenced#11
+  checks  driver.persistenced
+  cause   On Grace Hopper and Grace Blackwell, nvidia-persistenced must write
+          /sys/devices/system/memory/auto_online_blocks, so that the GPU's memory becomes a NUMA node. Only root may do
+          that, and the service runs as another user.
+  fix     systemctl edit nvidia-persistenced: an ExecStart= without --user, and no User= or DynamicUser=; then
+          systemctl restart nvidia-persistenced
+(udev-worker): nvidia: Process '/sbin/modprobe nvidia-drm' failed with exit code 1
+  pattern process '[^']{0,30}modprobe nvidia[a-z_-]{0,12}' failed with exit code
+  general
+  source  ollama/ollama#11932
+  checks  driver.loaded driver.nouveau gpu.count driver.secureboot
+  cause   udev could not load the driver's modules at boot. If "Nvlink Core is being initialized" and "Unregistered
+          Nvlink Core" stand together, the module was loaded, found no GPU that it can drive, and left.
+  fix     dmesg | grep -A4 NVRM names the reason; pass these lines to gpuready explain, or run gpuready verify on
+          the node
+[drm:nv_drm_load [nvidia_drm]] *ERROR* [nvidia-drm] Failed to allocate NvKmsKapiDevice
+  pattern failed to allocate nvkmskapidevice
+  general
+  source  NVIDIA/open-gpu-kernel-modules#828
+  checks  gpu.answers gpu.xid driver.match
+  cause   nvidia-drm, the part for displays, could not open the GPU. Usually the driver could not start the GPU at all.
+          If nvidia-smi shows the GPU and CUDA works, it is harmless on a server.
+  fix     dmesg | grep -e NVRM -e Xid shows the first failure; pass that line to gpuready explain
+nouveau 0000:01:00.0: gsp ctor failed: -2
+  pattern nouveau [0-9a-f:.]{7,16}: gsp ctor failed: -2\b
+  source  Dasharo/dasharo-issues#1597
+  checks  driver.nouveau driver.loaded
+  cause   nouveau found no GSP firmware for this GPU (-2: no such file) in /lib/firmware or the initramfs. For the
+          NVIDIA driver this is harmless: nouveau let the GPU go.
+  fix     with the NVIDIA driver: blacklist nouveau, rebuild the initramfs and reboot; if nouveau is wanted, install the
+          distribution's firmware package of NVIDIA GPUs and rebuild the initramfs
+cufio-fs: NVMe Driver not registered with nvidia-fs!!! (cufile.log)
+  pattern nvme driver not registered with nvidia-fs
+  source  NVIDIA/gds-nvidia-fs#87
+  checks  driver.peers
+  cause   GPUDirect Storage needs an nvme driver that registers with nvidia_fs. This one did not: it is that of a plain
+          kernel, or DOCA-OFED's nvme and nvidia_fs were built for different interfaces. cuFile then copies through the
+          CPU, or refuses the file.
+  fix     cat /proc/driver/nvidia-fs/modules must list nvme: install mlnx-nvme of DOCA-OFED, rebuild the initramfs,
+          reboot, then rebuild nvidia-fs; or try use_pci_p2pdma in cufile.json (open kernel modules, new kernel)
+cuFileHandleRegister failed (cuFile err=5030, cuda_err=0)
+  pattern cufilehandleregister failed ?\(cufile err=[0-9]{4}
+  also    cufilehandleregister error: (?:gpudirect storage not supported on current file|internal error)
+  general
+  source  LMCache/LMCache#795
+  checks  driver.peers
+  cause   cuFile does not accept this file. Usually it is on a file system that GPUDirect Storage does not support, such
+          as the container's overlay, or nvidia_fs and the driver of the storage do not work together.
+  fix     pass the first ERROR of cufile.log to gpuready explain; df -T FILE: use XFS or ext4 on NVMe, or a parallel
+          file system, mounted into the container; gdscheck -p must say Supported for it; LMCache: use_cufile: false
+openibd restart: Failed loading kernel module mlx5_ib / Loading HCA driver and Access Layer: [FAILED]
+  pattern failed loading kernel module (?:mlx5|ib|rdma|mlx4|mlx)_
+  also    loading hca driver and access layer: ?\[ ?failed
+  source  Mellanox/doca-driver-build#52
+  checks  rdma.ports
+  cause   The kernel refused a module of DOCA-OFED. Usually it was built for another kernel, or an RDMA module of the
+          distribution is still loaded and does not fit. dmesg names the module and the symbol.
+  fix     dmesg | grep -e 'disagrees about version' -e 'Unknown symbol'; unload the other RDMA modules (lsmod | grep
+          ib_core), or reboot; rebuild DOCA-OFED for uname -r; network operator: UNLOAD_STORAGE_MODULES and
+          UNLOAD_THIRD_PARTY_RDMA_MODULES
+mlx5_vdpa: disagrees about version of symbol mlx5_db_free
+  pattern \bmlx5_(?:vdpa|fwctl|dpll): (?:disagrees about version of symbol|unknown symbol) mlx5_
+  source  Mellanox/doca-driver-build#51
+  cause   The kernel loads its own mlx5_vdpa by itself, and that does not fit the mlx5_core of DOCA-OFED. RDMA and
+          Ethernet do not need the module, so the line is harmless.
+  fix     nothing; or, to be rid of it, blacklist mlx5_vdpa in /etc/modprobe.d, or load that of DOCA-OFED
+RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.
+  pattern cuda driver initialization failed, you might not have a cuda gpu
+  also    cuda driver library init failure: 3\b
+  also    cuinit\(0\) failed -> cuda_error_not_initialized
+  source  NVIDIA/open-gpu-kernel-modules#797
+  checks  libcuda.init driver.nodes gpu.xid
+  cause   cuInit fails. If nvidia-smi works, a known cause is HMM in the module nvidia_uvm: it finds no room in the
+          address space, most often with many or large GPUs. In a data loader, the process was forked after CUDA began.
+  fix     options nvidia_uvm uvm_disable_hmm=1 in /etc/modprobe.d, then rmmod nvidia_uvm and modprobe nvidia_uvm while
+          no program uses a GPU, or reboot; dmesg names other reasons; in Python use the start method spawn
 """)

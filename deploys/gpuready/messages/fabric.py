@@ -116,6 +116,7 @@ nvidia-persistenced: Could not Enable UVM Persistence mode because the NVLink fa
           an NVLink partition of exactly its GPUs
 GPU 0's NvLink link 0 is currently down (DCGM) / Link 3: <inactive> (nvidia-smi nvlink -s)
   pattern nvlink link [0-9]{1,2} is currently down
+  also    unable to retrieve nvlink information as all links are inactive
   also    \blink [0-9]{1,2}: <inactive>
   source  NVIDIA/NVSentinel#1481
   checks  gpu.nvlink gpu.fabric gpu.xid
@@ -178,4 +179,33 @@ Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error
           memory is not full, and the fabric manager is most likely healthy.
   fix     NCCL_NVLS_ENABLE=0, or another NCCL than 2.29.7 (2.28.9 went on without NVLS); end jobs that were left over,
           which hold slots; make fewer process groups
+the nvvs binary was not found in the specified location (dcgmi diag)
+  pattern the nvvs binary was not found
+  source  NVIDIA/dcgm-exporter#324
+  checks  dcgm.config
+  cause   dcgmi diag starts nvvs, and it is not installed where the host engine runs. The image of dcgm-exporter leaves
+          it out on purpose.
+  fix     run dcgmi diag on the host or in NVIDIA's image dcgm, not in that of dcgm-exporter; on the host install
+          datacenter-gpu-manager-4-cuda12 or -cuda13 (as the driver says), then systemctl restart nvidia-dcgm
+NVLink fabric state cached by the driver is out of sync [NV_ERR_FABRIC_STATE_OUT_OF_SYNC]
+  pattern nvlink fabric state cached by the driver is out of sync
+  also    nv_err_fabric_state_out_of_sync
+  also    team_internal_nvls\.cpp:[0-9]{1,5}: non-zero status: 401 cumemmap failed
+  also    mapping multicast groups for uc heap failed
+  source  NVIDIA/nvshmem#40
+  checks  gpu.fabric driver.fabricmanager
+  cause   The driver's view of the NVLink fabric is older than that of the fabric manager. Most often the fabric manager
+          was restarted while GPUs were in use, for example by an upgrade of libc6. Multicast over the NVSwitches (NVLS)
+          fails.
+  fix     drain the node, restart nvidia-fabricmanager and reset all GPUs, or reboot; until then NVSHMEM_DISABLE_NVLS=1
+          and NCCL_NVLS_ENABLE=0 avoid it
+CtranIpc.cc: Cuda failure 400 'invalid resource handle' / Ctran initialization failed (torchcomms)
+  pattern \bctranipc\.cc:[0-9]{1,5}\] cuda failure 400
+  also    \bctran initialization failed
+  source  meta-pytorch/torchcomms#3516
+  checks  gpu.fabric driver.imex driver.companions
+  cause   torchcomms takes ranks of several nodes for one NVLink domain, but one node cannot import GPU memory of the
+          other: they share no IMEX domain, or are in different racks that have the same CliqueId.
+  fix     nvidia-smi -q: ClusterUUID and CliqueId must both be the same on all nodes; nvidia-imex-ctl -N must show them
+          connected; give the containers an IMEX channel; until then MCCL_NVL_FABRIC_ENABLE=0
 """)

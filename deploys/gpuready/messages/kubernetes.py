@@ -5,7 +5,7 @@ from gpuready.messages.entry import read
 
 MESSAGES = read(r"""
 0/3 nodes are available: 3 Insufficient nvidia.com/gpu
-  pattern insufficient nvidia\.com/(?:gpu|mig)
+  pattern insufficient nvidia\.com/(?:gpu\b|mig)
   source  NVIDIA/k8s-device-plugin#159
   checks  driver.loaded gpu.count containerd.runtime crio.config
   cause   No node offers enough free GPUs: all are in use, or the device plugin does not run or finds no driver.
@@ -294,4 +294,141 @@ The Pod is invalid: spec.resourceClaims[0]: must specify one of: resourceClaimNa
           now.
   fix     write resourceClaimName or resourceClaimTemplateName directly below name in spec.resourceClaims, without
           source:, and use apiVersion resource.k8s.io/v1 for the claim (v1beta1 before 1.34)
+Failed to allocate device vector A (error code CUDA driver version is insufficient for CUDA runtime version)!
+  pattern failed to allocate device vector [abc] \(error code cuda driver version is insufficient
+  source  NVIDIA/gpu-operator#1947
+  checks  containerd.runtime crio.config libcuda.container
+  cause   The container of vectorAdd (GPU Operator: cuda-validator) found no libcuda.so.1 of a driver that fits. Mostly
+          it was started without the runtime nvidia, or the toolkit's hook did not run. Less often the driver is too
+          old.
+  fix     run nvidia-smi in a pod with runtimeClassName: nvidia; if it is not found there, read the log of the toolkit
+          DaemonSet and the runtime's configuration; if it works, its CUDA version must not be below the image's
+failed to uninstall nvidia driver components: failed to unload driver (k8s-driver-manager)
+  pattern failed to uninstall nvidia driver components: failed to unload driver
+  source  NVIDIA/k8s-driver-manager#166
+  cause   The driver pod was started again and must first unload the old modules, but a process on the node uses the
+          GPU. With eviction and drain off in the upgrade policy the driver manager does not end such pods.
+  fix     end the GPU pods of the node (kubectl drain), and what fuser -v /dev/nvidia* names on the host; or set
+          driver.upgradePolicy.gpuPodDeletion or .drain.enable in the ClusterPolicy
+unable to validate flags: using MPS requires --mps-root to be specified
+  pattern using mps requires --mps-root to be specified
+  source  NVIDIA/k8s-device-plugin#1132
+  cause   The device plugin's configuration shares GPUs by MPS, but the plugin has no MPS root. The static manifest has
+          neither the root nor the MPS control daemon.
+  fix     install the device plugin with its Helm chart, which sets both up; or use timeSlicing instead of mps
+0/2 nodes are available: 1 Insufficient nvidia.com/gpucores, 1 Insufficient nvidia.com/gpumem
+  pattern insufficient nvidia\.com/gpu(?:cores|mem)
+  source  Project-HAMi/HAMi#1429
+  cause   Only HAMi's scheduler counts gpucores and gpumem. This pod was given to another scheduler (the line names
+          default-scheduler), so HAMi's webhook did not change the pod.
+  fix     check that the hami-scheduler pod runs and its webhook exists; the pod and its namespace must not have the
+          label hami.io/webhook: ignore; then create the pod again, or set schedulerName: hami-scheduler
+failed to validate the driver, retrying after 5 seconds (driver-validation)
+  pattern failed to validate the driver, retrying after [0-9]
+  source  cozystack/cozystack#863
+  checks  driver.loaded
+  cause   The GPU Operator's validator finds no working nvidia-smi, neither on the host nor below /run/nvidia/driver:
+          the driver is not installed, not ready yet, or nvidia-smi ends with an error.
+  fix     run nvidia-smi on the node; with driver.enabled=true read the log of the nvidia-driver-daemonset pod of that
+          node; with false install the driver on the host (gpuready apply)
+unable to get device spec for claim: device handle from UUID: Not Found
+  pattern device handle from uuid: not found
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1330
+  checks  driver.owner gpu.count
+  cause   NVML does not know the GPU that the claim names: it is still bound to vfio-pci from a passthrough claim that
+          was deleted by force, or it left the bus.
+  fix     lspci -k -d 10de: shows the kernel driver of each GPU; delete the pod and its ResourceClaim, bind the GPU to
+          nvidia again, then restart the DRA driver's kubelet plugin on that node
+Resetting GPU 00000000:00:04.0 is not supported (mig-parted)
+  pattern resetting gpu [0-9a-f:.]{7,20} is not supported
+  source  NVIDIA/gpu-operator#1606
+  cause   This GPU cannot be reset from here, mostly because the node is a virtual machine with the GPU passed through.
+          A change of the MIG mode needs the reset on A100 and A30.
+  fix     reboot the node, which applies the pending mode (nvidia-smi -q shows Current and Pending); for the MIG manager
+          of the GPU Operator set migManager.env WITH_REBOOT=true
+GPU driver auto installation is disabled. Waiting for GPU driver libraries to be available. (GKE)
+  pattern gpu driver auto installation is disabled
+  source  GoogleCloudPlatform/container-engine-accelerators#407
+  cause   This GKE node pool was made without a GPU driver version, so GKE installs no driver and the device plugin
+          waits for one.
+  fix     give the pool --accelerator=...,gpu-driver-version=default (or latest), with node auto-provisioning the
+          nodeSelector cloud.google.com/gke-gpu-driver-version; or apply Google's driver installer DaemonSet
+qemu-kvm: -device {"driver":"vfio-pci"}: VFIO_MAP_DMA failed: Cannot allocate memory
+  pattern vfio_map_dma failed: cannot allocate memory
+  also    vfio_(?:container_)?dma_map ?\([^)]{1,120}\) = -12\b
+  source  kubevirt/kubevirt#14593
+  cause   With a passed-through device QEMU must lock the whole memory of the guest, and its limit (RLIMIT_MEMLOCK) is
+          lower. In KubeVirt this comes from overcommitted memory, or from several devices with a vIOMMU.
+  fix     KubeVirt: set the memory request equal to the limit, no overcommit, or use a newer KubeVirt; libvirt or plain
+          QEMU: raise memlock (libvirt: <memtune><hard_limit>, systemd: LimitMEMLOCK)
+Allocate failed due to no healthy devices present; cannot allocate unhealthy devices X, which is unexpected
+  pattern no healthy devices present; cannot allocate unhealthy devices (?!nvidia\.com/)[^ ]
+  source  kubernetes/kubernetes#125579
+  cause   The kubelet put the pod on before the device plugin of this resource had registered with it (after a reboot or
+          a restart of the kubelet), or the plugin reports all its devices as unhealthy.
+  fix     delete the failed pod, or let its Deployment make a new one; if that fails too, read the log of the device
+          plugin on that node
+PCI peer-to-peer transactions on BARs are not supported. (QEMU)
+  pattern pci peer-to-peer transactions on bars are not supported
+  source  kata-containers/kata-containers#12861
+  cause   A warning of QEMU: passed-through devices cannot reach each other's memory directly. The machine starts in
+          spite of it, so it is not the cause of a failed start.
+  fix     look for the next error in the log; Kata: add nvrc.log=trace to kernel_params to see what the guest does
+Error signaling containerd, attempt 5/6: unable to dial: dial unix /runtime/sock-dir/containerd.sock
+  pattern error signaling containerd, attempt
+  also    unable to signal containerd: unable to dial
+  source  NVIDIA/gpu-operator#522
+  checks  containerd.runtime
+  cause   The toolkit container does not reach containerd at the socket it was given: containerd listens elsewhere (k3s
+          and RKE2: /run/k3s/containerd/containerd.sock), or it does not run after the change of its file.
+  fix     in the ClusterPolicy set toolkit.env CONTAINERD_SOCKET and CONTAINERD_CONFIG to the paths of this
+          distribution; systemctl status containerd (k3s, rke2-agent) on the node
+no instance type satisfied resources {"cpu":"17185m","nvidia.com/gpu":"2"} and requirements (Karpenter)
+  pattern no instance type satisfied resources \{.{0,200}nvidia\.com/gpu
+  source  aws/karpenter-provider-aws#8064
+  cause   No instance type that the NodePool allows has so many GPUs, CPUs and so much memory at once (g4dn.2xlarge has
+          one GPU). Or the cloud's API names no GPU for that type, or the zone does not offer it.
+  fix     compare the resources with the instance types in the line; allow larger types in the NodePool, or request
+          less; a newer Karpenter knows newer types
+slurmd: error: cgroup_dbus_attach_to_scope: cannot connect to dbus system daemon
+  pattern cgroup_dbus_attach_to_scope: cannot connect to dbus
+  also    scope and/or cgroup directory for slurmstepd could not be set
+  source  stackhpc/slurm-k8s-cluster#39
+  cause   Slurm's plugin for cgroup v2 asks systemd over D-Bus for a scope, and nobody answers: slurmd runs in a
+          container without systemd, or dbus does not run on the host.
+  fix     in a container: IgnoreSystemd=yes in cgroup.conf, and a cgroup tree that slurmd can write (privileged), which
+          ConstrainDevices needs to keep jobs on their GPUs; on a host: systemctl start dbus, then restart slurmd
+slurmd: fatal: MIG mode is enabled, but no MIG devices were found
+  pattern mig mode is enabled, but no mig devices were found
+  source  ComputeCanada/puppet-magic_castle#276
+  checks  gpu.mig
+  cause   A GPU is in MIG mode and has no instances, so slurmd with AutoDetect=nvml finds nothing to offer and stops.
+          Instances are lost at each reboot and GPU reset.
+  fix     nvidia-smi mig -lgi lists them; create them before slurmd starts (nvidia-mig-parted as a service, with
+          Before=slurmd.service), or switch MIG off with nvidia-smi -mig 0; then restart slurmd
+infiniBand SRI-OV CNI failed to configure VF "VF ib2 GUID is not valid"
+  pattern \bvf \S{2,20} guid is not valid
+  source  Mellanox/network-operator#1825
+  cause   The InfiniBand virtual function has no GUID, only zeros, so the pod does not get it. Normally the SR-IOV
+          operator sets a random GUID when it creates the functions; here nothing did.
+  fix     ip link show PF must show a node_guid and port_guid for each vf: ip link set PF vf N node_guid GUID, the same
+          with port_guid, then unbind and bind the function's driver; or ib-kubernetes, which takes GUIDs from a pool
+missing RDMA device spec for device 0000:16:00.0, RDMA device "rdma_cm" not found (RDMA shared device plugin)
+  pattern missing rdma device spec for device
+  source  Mellanox/k8s-rdma-shared-dev-plugin#192
+  checks  rdma.ports rdma.netns
+  cause   The plugin skips this device, because a file of it in /dev/infiniband is missing: the module that makes it is
+          not loaded on the node, or the NIC has no RDMA. If it exposes "0" devices, no pod gets RDMA.
+  fix     on the node: modprobe rdma_ucm for "rdma_cm", ib_umad for "issm" and "umad", ib_uverbs and mlx5_ib for
+          "uverbs"; name them in /etc/modules-load.d; then restart the plugin; for NICs without RDMA narrow the plugin's
+          selectors
+Control 64] Server encountered a fatal exception. Shutting down (nvidia-cuda-mps-control)
+  pattern \bcontrol [0-9]{1,9}\] server encountered a fatal exception
+  also    \bcontrol [0-9]{1,9}\] server [0-9]{1,9} exited with status [1-9]
+  source  NVIDIA/k8s-device-plugin#1094
+  cause   The MPS daemon starts a server for the client, and the server ends at once. The client hangs, or gets CUDA
+          error 805. A known cause in Kubernetes: the daemon's pod has no hostPID, so the server does not find its own
+          process in /proc.
+  fix     read server.log in CUDA_MPS_LOG_DIRECTORY (in Kubernetes below /run/nvidia/mps); set hostPID: true in the pod
+          of the mps-control-daemon; nvidia-smi must work in that pod
 """)

@@ -219,6 +219,7 @@ Watchdog caught collective operation timeout: WorkNCCL(...) ran for ... millisec
           tests the network
 socketStartConnect: Connect to IP<port> failed : Connection refused / Software caused connection abort
   pattern socket(?:startconnect|pollconnect|progressopt|tryaccept|finalizeaccept)[^a-z].{0,120}(?:connection refused|timed out|no route to host|connection reset|connection closed|software caused|wrong type)
+  also    socketpollconnect poll\(\) (?:returned [0-9], no pollout events|failed, ret)
   also    \bnet ?: connect to \S{1,120} failed ?: (?:connection refused|connection timed out|no route to host|network is unreachable|software caused)
   source  NVIDIA/nccl-tests#188
   checks  nccl.ports nccl.grammar fabric.tcp_connect
@@ -381,6 +382,8 @@ NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
           an installation of DOCA-OFED; /sys/kernel/mm/memory_peers shows whether it is registered
 NCCL WARN NET/OFI Could not find any optimal provider (EFA)
   pattern net/ofi could(?: not|n't) find any optimal provider
+  also    net/ofi disabling shared memory failed: protocol not available
+  also    net/ofi ofi fi_getinfo\(\) call failed: no data available
   also    provider efa output empty list
   source  NVIDIA/nccl#229
   cause   The plugin of AWS finds no EFA device: the instance has none, the container was started without it, or
@@ -471,6 +474,8 @@ ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ (lspci -vvv)
           virtual machine needs ACS; until then NCCL_P2P_DISABLE=1 avoids the hang
 ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives
   pattern watchdog got stuck for [0-9]{1,6} seconds without making progress
+  also    heartbeat monitor timed out! process will be terminated
+  also    processgroupnccl preparing to dump debug info
   general
   source  modelscope/ms-swift#6544
   checks  gpu.xid nccl.torch
@@ -491,6 +496,7 @@ Exception (either an error or timeout) detected by watchdog at work: 4486 / Proc
           or ended
 PRTE has lost communication with a remote daemon. (mpirun)
   pattern [op]rte has lost communication with a remote daemon
+  also    \b(?:[op]rte|prterun) was unable to reliably start one or more daemons
   source  NVIDIA/nccl-tests#299
   cause   mpirun cannot start its daemon on the other host, or lost it: no ssh server on that port (usual in
           containers), no login without a password, a firewall, or mpirun is missing there. NCCL has not started yet.
@@ -510,6 +516,57 @@ gloo/transport/tcp/device.cc ifa != nullptr. Unable to find address for: ^lo
           names only: a prefix or NCCL's ^lo,docker is no name to it.
   fix     ip -4 route get ADDRESS-OF-THE-FIRST-HOST shows the interface after dev: set GLOO_SOCKET_IFNAME to that
           name, on each host its own
+Error to get IB device: No valid EFA devices found (aws-efa-k8s-device-plugin)
+  pattern error to get ib device: .{0,10}no valid efa devices found
+  also    no valid efa devices found
+  source  aws/sagemaker-hyperpod-cli#367
+  cause   The EFA device plugin runs on a node without EFA: its instance type has none, or the instance was started
+          without an EFA interface.
+  fix     ls /sys/class/infiniband shows the devices; start the instance with EFA interfaces, or restrict the DaemonSet
+          to instance types that have EFA (supportedInstanceLabels)
+efa_device_construct_gid failed for device_idx 0, err=-2 (libfabric, provider efa)
+  pattern efa_device_construct_gid failed for device_idx [0-9]{1,3}.{0,160}provider efa output empty list
+  also    efa_device_construct_gid failed for device_idx
+  also    efa_device_construct_gid\(\):[0-9]{1,4}<warn> ibv_open_device failed
+  source  ofiwg/libfabric#12708
+  cause   libfabric's provider efa could not open a device of /sys/class/infiniband and then gives up on all. Such a
+          device may be a ConnectX of the host (mlx5) whose /dev/infiniband/uverbs file is not in the container.
+  fix     ibv_devinfo shows which device cannot be opened; request vpc.amazonaws.com/efa and do not mount all of
+          /dev/infiniband from the host; or use a libfabric that skips such devices
+gloo/transport/tcp/unbound_buffer.cc: Timed out waiting 1800000ms for recv operation to complete
+  pattern timed out waiting [0-9]{1,9} ?ms for (?:recv|send) operation
+  general
+  source  vllm-project/vllm#45092
+  checks  gpu.xid nccl.ports
+  cause   This rank waited in a collective of Gloo, and another rank did not come: it ended, hangs, or does something
+          else. At the start of a program, the two may not reach each other.
+  fix     look for the first error in the logs of all ranks; py-spy dump --pid PID shows where a process waits; at the
+          start set GLOO_SOCKET_IFNAME=INTERFACE on all hosts
+TCPStore.cpp: [c10d] recvValue failed on SocketImpl(...): Connection reset by peer
+  pattern \[c10d\] (?:recvvalue|recvvaluewithtimeout|sendbytes|recvvector) failed on socketimpl
+  also    failed to check the .{0,3}should dump.{0,3} flag on tcpstore
+  general
+  source  meta-pytorch/torchcomms#2358
+  checks  nccl.torch
+  cause   The process with the store of this job, usually rank 0, closed the connection: mostly it ended before this
+          rank. Once at the start it is harmless, because PyTorch tries again.
+  fix     read the log of rank 0, and the first error of all ranks: the cause is there
+mca_coll_ucc_init_ctx() UCC library doesn't support MPI_THREAD_MULTIPLE (Open MPI)
+  pattern mca_coll_ucc_init_ctx\(\) ucc library doesn't support mpi_thread_multiple
+  general
+  source  NVIDIA/TensorRT-LLM#4668
+  cause   Open MPI cannot use UCC: this UCC was built without support for threads. Open MPI then takes its other
+          collectives. If the program ends, another message names the reason.
+  fix     OMPI_MCA_coll_ucc_enable=0 switches UCC off, as newer TensorRT-LLM does itself; or use a newer image
+orte_init failed: getting local rank failed --> Returned value No permission (-17) instead of ORTE_SUCCESS (Open MPI)
+  pattern getting local rank failed --> returned value no permission \(-17\)
+  also    orte_ess_init failed --> returned value no permission \(-17\)
+  also    rte_init failed --> returned "?no permission"? \(-17\)
+  source  triton-inference-server/tensorrtllm_backend#712
+  cause   Most often a process that an MPI process started begins MPI, too, with the variables of its parent (OMPI_*,
+          PMIX_*): Triton's Python backend below mpirun, multiprocessing with spawn, subprocess. Open MPI refuses it.
+  fix     start the child without the variables OMPI_* and PMIX_*, or do not import mpi4py and tensorrt_llm in it; for
+          Triton's Python backend PMIX_MCA_gds=hash helped
 """,
     LAST_ERROR=_LAST_ERROR,
 )

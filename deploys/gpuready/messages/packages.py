@@ -43,9 +43,10 @@ The repository 'https://nvidia.github.io/... InRelease' is not signed
 The repository 'https://developer.download.nvidia.com/... InRelease' is not signed
   pattern the repository .{0,20}developer\.download\.nvidia\.com\S{0,100}.{0,20} is not signed
   source  docs.nvidia.com/cuda/cuda-installation-guide-linux
-  cause   apt cannot verify NVIDIA's CUDA repository: its key is not installed. gpuready does not manage this
-          repository.
-  fix     install the package cuda-keyring from that repository, and remove the old key (apt-key del 7fa2af80)
+  cause   apt cannot verify NVIDIA's CUDA repository: its key is not installed, or, on Debian 13 and newer, the key of a
+          repository for an older release is refused because of SHA1. gpuready does not manage this repository.
+  fix     use the repository of this release; install the package cuda-keyring from that repository, and remove the old
+          key (apt-key del 7fa2af80); the lines above this one name another reason
 Unable to locate package nvidia-container-toolkit
   pattern (?:unable to locate package|no package|unable to find a match:|no match for argument:) nvidia-(?:container-toolkit|docker2)
   source  docs.nvidia.com/datacenter/cloud-native/container-toolkit (install guide)
@@ -163,4 +164,82 @@ E: Error, pkgProblemResolver::Resolve generated breaks, this may be caused by he
           above, below "unmet dependencies", name the packages.
   fix     apt-mark showhold; apt-cache policy of the named packages shows their repositories; apt update and apt
           full-upgrade, then install the driver from one repository only
+A4B469963BF863CC is not bound: SHA1 is not considered secure since 2026-02-01 (apt, developer.download.nvidia.com)
+  pattern sha1 is not considered secure since.{0,300}developer\.download\.nvidia\.com\S{0,100}.{0,20} is not signed
+  also    developer\.download\.nvidia\.com[^ ]{0,100} ?(?:inrelease)?: sub-process .{0,400}sha1 is not considered secure
+  also    a4b469963bf863cc is not bound.{0,300}sha1 is not considered secure
+  also    developer\.download\.nvidia\.com\S{0,100}: policy will reject signature
+  source  NVIDIA/cuda-repo-management#39
+  cause   apt of Debian 13 and newer checks signatures with sqv, which refuses SHA1 since 2026-02-01. The key of
+          NVIDIA's older repositories (Ubuntu, Debian 12) is bound with SHA1. NVIDIA does not replace it.
+  fix     use the repository of this release with its own cuda-keyring (Debian 13: .../repos/debian13, new key); if you
+          need an older one, allow SHA1 longer: copy /usr/share/apt/default-sequoia.config to
+          /etc/crypto-policies/back-ends/apt-sequoia.config, and set sha1.second_preimage_resistance there to a
+          later day
+Error: Unable to find a match: kmod-nvidia-latest-dkms
+  pattern unable to find a match: (?:kmod-nvidia|nvidia-driver|nvidia-open)
+  also    no match for argument: (?:kmod-nvidia|nvidia-driver|nvidia-open)
+  source  ComputeCanada/puppet-magic_castle#374
+  checks  driver.packages driver.owner
+  cause   The enabled stream of the module nvidia-driver does not have this package, so dnf does not see it: NVIDIA's
+          default stream is now open-dkms, with kmod-nvidia-open-dkms. Or NVIDIA's repository is not configured.
+  fix     dnf module list nvidia-driver shows the streams; install the package of the enabled one
+          (kmod-nvidia-open-dkms), or dnf module reset nvidia-driver, then enable the wanted one, such as
+          nvidia-driver:latest-dkms
+Err: https://nvidia.github.io/libnvidia-container/... Could not handshake: Error in the pull function
+  pattern nvidia\.(?:github\.io|com)/[^ ]{1,120} (?:[a-z]{1,12} )?could not handshake
+  source  NVIDIA/nvidia-container-toolkit#1781
+  checks  repository.config repository.candidate
+  cause   Something on the way broke the TLS connection to the repository: a proxy, a firewall or a filter of the
+          network. The repository, its address and its key are not the reason.
+  fix     curl -vI of the address that the line names, on the node; behind a proxy set Acquire::https::Proxy in
+          /etc/apt/apt.conf.d; without a way out use a mirror, or carry the packages to the node
+libnvidia-decode-570 depends on libnvidia-compute-570; however: Package libnvidia-compute-570 is not installed (dpkg)
+  pattern (?:nvidia|cuda|datacenter-gpu)[^ ]{0,60} depends on [^ ]{1,60}(?: \([^)]{1,60}\))?; however: package [^ ]{1,60} is not installed
+  source  NVIDIA/nvidia-installer#33
+  checks  driver.packages node.packages
+  cause   dpkg -i installs only the named files, and this package needs another one. Some packages of the driver need
+          each other, so no order of single calls works.
+  fix     give all files in one call: apt-get install ./*.deb (or dpkg -i *.deb); with a network, apt-get -f install
+          fetches what is missing
+nothing provides dkms >= 3.1.8 needed by kmod-nvidia-open-dkms (dnf, zypper)
+  pattern nothing provides [^ ]{1,60}(?: [<>=]{1,2} [^ ]{1,40})? needed by (?:the to be installed )?(?:kmod-nvidia|nvidia|libnvidia|cuda|dkms-nvidia)
+  source  stackhpc/ansible-slurm-appliance#703
+  checks  driver.packages driver.nextboot
+  cause   The driver's package needs a package, or a version of it, that no configured repository has. dkms comes from
+          EPEL, which is missing, off, or an old copy; or NVIDIA's repository is that of another release.
+  fix     enable EPEL (for dkms), or update your mirror of it, then dnf clean all and install again; compare the release
+          in the address of NVIDIA's repository with /etc/os-release; else install an older driver at its full version
+nvidia-l4t-bootloader: Warning: Cannot get compatible board name (Jetson)
+  pattern warning: cannot get compatible board name
+  source  Seeed-Studio/Linux_for_Tegra#41
+  cause   apt updates the Jetson's boot firmware and kernel from NVIDIA's repository, which does not know this carrier
+          board: the board is not NVIDIA's own. The other nvidia-l4t packages stop behind it.
+  fix     before a reboot repair it with the board maker's current BSP for this L4T release, or flash that; then
+          apt-mark hold 'nvidia-l4t-*', and update only by the maker's BSP; on NVIDIA's own kit: dpkg --configure -a
+          shows the first error
+Distribution `vllm==0.23.1+cu129` can't be installed because it doesn't have a source distribution or wheel
+  pattern distribution '(?:torch|triton|flash|nvidia|vllm|sgl|xformers|apex|cu|jax|tensorrt|onnxruntime|bitsandbytes)[^']{0,200}' can't be installed because it doesn't have
+  also    \b(?:torch|triton|flash|nvidia|vllm|sgl|xformers|apex|cu|jax|tensorrt|onnxruntime|bitsandbytes)[a-z0-9_.-]{0,40}==\S{1,60} has no wheels with a matching
+  source  vllm-project/vllm#49683
+  checks  wheels.config
+  cause   The index has wheels of this version only for other machines: for another processor (x86_64, aarch64), a newer
+          glibc (manylinux_2_35 needs glibc 2.35), or another Python.
+  fix     uv names the platforms that there are; uname -m, getconf GNU_LIBC_VERSION and python3 --version show this one;
+          take a version, or an index (cuNNN), that has a wheel for it, or a newer image
+No matching distribution found for torch==2.1.2+cu121
+  pattern no matching distribution found for (?:torch|torchvision|torchaudio|xformers|vllm)==[0-9a-z.]{1,24}\+(?:cu|cpu|rocm)
+  also    satisfies the requirement (?:torch|torchvision|torchaudio|xformers|vllm)==[0-9a-z.]{1,24}\+(?:cu|cpu|rocm)
+  source  ChenxiLiu-HNU/TimeCMA#12
+  cause   PyPI has no versions with +cuNNN, +cpu or +rocm in the name: they are on download.pytorch.org. Or that index
+          has none for this Python.
+  fix     pip install torch==2.1.2 --index-url https://download.pytorch.org/whl/cu121, with the wanted version and cuNNN
+          (in a requirements file the line --extra-index-url URL); if that fails, too, use an older Python
+THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE ... torch (pip)
+  pattern do not match the hashes from the requirements file.{0,300}(?:torch|nvidia|triton|vllm)
+  source  pytorch/pytorch#152009
+  cause   pip got another file than the index announces: the download was cut off, a cache or proxy still has an older
+          file, or a nightly build was replaced.
+  fix     pip cache purge, then again with --no-cache-dir; with a proxy or mirror, empty its cache; for a nightly build
+          wait, or take that of another day
 """)

@@ -154,6 +154,7 @@ Failed to modify QP 122273 to RTR / Unable to Connect the HCA's through the link
           gpuready fabric -i INVENTORY tests each pair of ports
 cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)
   pattern null value cannot allocate mlx5dv_devx_uar
+  also    no active ib device that supports gpu-initiated communication
   also    init failed for transport: ibgda
   source  sgl-project/sglang#12533
   checks  rdma.gdr driver.peers
@@ -206,4 +207,151 @@ Failed to modify QP to INIT
           is wrong, or the device belongs to another network namespace.
   fix     ibv_devinfo -d DEVICE must show PORT_ACTIVE; test with ib_write_bw -d DEVICE; in a pod, request the RDMA
           device with the port
+mlnx-ofed-kernel-modules : Depends: linux-modules-extra-5.15.0-130-generic but it is not installable
+  pattern mlnx-ofed-kernel-modules ?: depends: linux-modules-extra-
+  source  Mellanox/network-operator#1450
+  cause   apt finds no linux-modules-extra of the kernel that runs here. The packages of DOCA-OFED were built for that
+          kernel and need it.
+  fix     apt-cache policy linux-modules-extra-$(uname -r) must show a candidate; else boot a kernel that the archive
+          still has, or use a newer image of the DOCA driver
+modpost: "nvidia_p2p_get_pages" [nvidia-fs.ko] undefined! / nvidia_fs: no symbol version for nvidia_p2p_get_pages
+  pattern "nvidia_p2p_[a-z_]{3,40}" \[[^ ]{1,160}\] undefined
+  also    no symbol version for nvidia_p2p_
+  source  NVIDIA/gds-nvidia-fs#72
+  checks  driver.peers
+  cause   nvidia-fs, gdrdrv or nv_peer_mem was built without the symbol versions of the installed NVIDIA module: the
+          build did not find nvidia.ko of this kernel. If the module loads all the same, this is only a warning; else it
+          ends with Invalid argument or Unknown symbol.
+  fix     install the driver's module and sources (/usr/src/nvidia-VERSION) for this kernel first, then build the other
+          module again, and after each change of the driver; instead of nv_peer_mem use nvidia-peermem of the driver
+Work Request Flushed Error (UCX on EFA, mlx5_poll_one: syndrome 0x5)
+  pattern work request flushed error
+  also    mlx5_poll_one:[0-9]{1,5}:\(pid [0-9]{1,9}\): syndrome 0x5, vendor syndrome 0x
+  general
+  source  ai-dynamo/nixl#1983
+  checks  rdma.ports
+  cause   The connection had failed or was closed, and the NIC dropped the requests that still waited. This line follows
+          from an earlier error, or only from the end of the connection.
+  fix     look for the first error with another text, in the logs of both sides; without one, the other process ended or
+          closed the connection, and the line is harmless
+WARN: device erdma_0 is not enumerated as an mlx5 device. Skipping... (NVSHMEM, DeepEP)
+  pattern is not enumerated as an mlx5 device
+  source  deepseek-ai/DeepEP#759
+  cause   NVSHMEM's IBGDA, which DeepEP needs between nodes, works only with NICs of the driver mlx5 (ConnectX,
+          BlueField). This NIC has another driver, such as erdma, and NVSHMEM skips it. NCCL is not affected.
+  fix     if the node has ConnectX NICs as well, name them in NVSHMEM_HCA_LIST (mlx5_0:1,...), and the line is harmless;
+          else use a backend that goes over NCCL in place of DeepEP
+Error in mlx5dv_devx_obj_modify for INIT2RTR_QP with syndrome 29e0df (NVSHMEM, DeepEP)
+  pattern error in mlx5dv_devx_obj_modify for (?:init2rtr|rtr2rts|rst2init)_qp
+  also    ibgda_rc_(?:init2rtr|rtr2rts|rst2init) failed on rc
+  source  deepseek-ai/DeepEP#17
+  checks  nccl.gid rdma.ports fabric.ports
+  cause   The NIC's firmware refuses a connection of NVSHMEM that the GPU shall drive (IBGDA). On RoCE, check first
+          whether the GID fits: it must not be link-local, RoCE v1, or of another network.
+  fix     set NVSHMEM_IB_GID_INDEX to the index that gpuready nccl -i INVENTORY prints; gpuready fabric -i INVENTORY
+          tests each pair of ports; then try a newer NVSHMEM and NIC firmware
+neither nv_peer_mem, or nvidia_peermem detected. Skipping transport. (NVSHMEM, DeepEP)
+  pattern neither nv_peer_mem,? n?or nvidia_peermem detected
+  source  deepseek-ai/DeepEP#151
+  checks  rdma.gdr
+  cause   NVSHMEM finds no nvidia_peermem, and does not use RDMA without it. Older NVSHMEM looks only at
+          /sys/kernel/mm/memory_peers, so it can also miss a module that is loaded.
+  fix     modprobe nvidia_peermem on the node; if lsmod already shows it, use a newer NVSHMEM, or the patch of DeepEP
+mem_heap.cpp: non-zero status: 2 cuMemCreate failed (NVSHMEM, DeepEP)
+  pattern non-zero status: 2 cumemcreate failed
+  source  sgl-project/sglang#29942
+  cause   The GPU has too little free memory for NVSHMEM's buffers (CUDA error 2: out of memory): the model, its KV
+          cache or another process holds the rest.
+  fix     nvidia-smi shows the processes; end those that should not run, or leave more memory free: a lower
+          --mem-fraction-static (SGLang) or --gpu-memory-utilization (vLLM), or fewer tokens for each rank in DeepEP
+UCX: no active messages transport to ...: self/memory - no peer failure handler, cuda_ipc/cuda - no am bcopy
+  pattern no active messages transport.{0,120}no peer failure handler
+  also    (?:memory|cuda|tcp|mlx5_[0-9]{1,2}:1) - no peer failure handler
+  source  ai-dynamo/nixl#1846
+  checks  rdma.ports rdma.netns
+  cause   The program (NIXL) wants to be told when the other side fails. Of the transports that UCX may use here, none
+          can: shared memory and cuda_ipc alone are not enough.
+  fix     unset UCX_TLS, or add rc or tcp to it, such as UCX_TLS=rc,tcp,cuda_copy,cuda_ipc,sm,self; in a container
+          --device=/dev/infiniband for rc; ucx_info -d shows what there is
+UCX WARN transports 'cuda_ipc','cuda_copy' are not available, please use one or more of
+  pattern 'cuda_(?:ipc|copy)'[a-z0-9_',]{0,60} (?:is|are) not available, please use one or more of
+  source  LMCache/LMCache#605
+  checks  libcuda.container
+  cause   This UCX cannot use GPUs: it was built without CUDA, its module libuct_cuda.so or libcuda.so.1 is not found,
+          or the container has no GPU.
+  fix     nvidia-smi must work in the container; ucx_info -d must list cuda_copy; keep to one UCX with CUDA: that of the
+          wheel (nixl, libucx-cu12) or that of the image (HPC-X), without the other in LD_LIBRARY_PATH
+UCX ERROR tcp_ep 0x3c502370 (state=CONNECTED): send(110) failed: Input/output error
+  pattern tcp_ep 0x[0-9a-f]{4,16} \(state=[a-z_]{3,20}\): (?:send|recv|sendv)\([0-9]{1,9}\) failed
+  also    unexpected ucx error: endpoint timeout
+  source  LMCache/LMCache#725
+  checks  fabric.tcp_connect
+  cause   UCX lost its connection to the other process: that process ended, or the network between the two hosts or pods
+          drops its packets. With tcp_ep in the line, UCX uses TCP.
+  fix     read the other side's log first; test the address and ports between the two; UCX_NET_DEVICES=INTERFACE (RDMA:
+          mlx5_0:1) chooses the network
+DHCP4 CLIENT: Failed to set IAID+DUID: Device or resource busy (systemd-networkd)
+  pattern failed to set iaid(?:\+duid)?: device or resource busy
+  source  Mellanox/network-operator#2258
+  cause   systemd-networkd gave up an interface that went away and came back while its DHCP client ran: the NIC's driver
+          was reloaded, as DOCA-OFED's openibd restart does. The interface has no address, and the node is NotReady.
+  fix     on the console: networkctl reconfigure INTERFACE, or systemctl restart systemd-networkd; reload the driver
+          only on nodes whose main interface is on another NIC, or give it a static address
+libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1)
+  pattern libibverbs: warning: driver [a-z0-9_]{2,20} does not support the kernel abi of
+  source  k8snetworkplumbingwg/sriov-cni#348
+  checks  rdma.ports
+  cause   The RDMA library in this image or host does not fit the NIC's kernel module: the module is the vendor's
+          (DKMS), the library is that of the distribution, or the reverse. The device cannot be used, and programs find
+          no RDMA device.
+  fix     install the vendor's library in the image, of the same release as the host's module (Broadcom: libbnxt_re), or
+          use the kernel's own module on the host; ibv_devinfo must then list the device
+Failed to register memory 0x7b375b400000: Invalid argument [22] (Mooncake)
+  pattern failed to register memory 0x[0-9a-f]{4,16}: invalid argument
+  source  kvcache-ai/Mooncake#351
+  checks  rdma.gdr
+  cause   The NIC's driver refuses this memory. Mostly it is GPU memory, and GPUDirect RDMA does not work here, or
+          PyTorch made it of expandable segments.
+  fix     unset PYTORCH_CUDA_ALLOC_CONF (expandable_segments); modprobe nvidia_peermem, or install the open kernel
+          modules (dma-buf); ib_write_bw --use_cuda=0 tests it without the program
+sharp_am: Local Port validation failed. error: FabricProvider must bind to port with master SM
+  pattern fabricprovider must bind to port with master sm
+  source  NVIDIA/nccl#1425
+  checks  rdma.ports
+  cause   SHARP's aggregation manager (sharp_am) must run on the host of the master subnet manager, and another port is
+          the master: a managed switch, UFM, or opensm on another host.
+  fix     sminfo shows the LID of the master, ibstat that of this port: run sharp_am on the master's host, or stop the
+          other subnet manager, or give the one here the higher priority
+Remote operation error on mlx5_4:1/IB (synd 0x14 vend 0x89 hw_synd 0/0) (UCX)
+  pattern remote operation(?: error)? on \S{4,40} \(synd 0x14
+  source  open-mpi/ompi#13183
+  checks  rdma.gdr
+  cause   The other side's NIC could not read or write the memory that it was to serve. With GPU memory, GPUDirect RDMA
+          is not set up properly there: no nvidia_peermem that fits, and no dma-buf.
+  fix     on both hosts install the open kernel modules (dma-buf), or load the driver's nvidia_peermem in place of an
+          old nv_peer_mem; ib_read_bw --use_cuda=0 tests it; UCX_IB_GPU_DIRECT_RDMA=n avoids it
+RDMA buffer MR registration failed: Bad address (UCCL)
+  pattern \brdma buffer mr registration failed
+  source  uccl-project/uccl#839
+  checks  rdma.gdr
+  cause   The NIC refused the address of GPU memory. Memory of PyTorch's expandable_segments:True cannot be registered
+          in this way. Without that option, GPUDirect RDMA does not work: nvidia_peermem is not loaded.
+  fix     take expandable_segments:True out of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_ALLOC_CONF); if it is not there,
+          modprobe nvidia_peermem
+WARN: device mlx5_0 cannot allocate buffer on the specified memory type. Skipping... (NVSHMEM, DeepEP)
+  pattern device \S{1,30} cannot allocate buffer on the specified memory type
+  source  deepseek-ai/DeepEP#128
+  checks  rdma.gdr
+  cause   NVSHMEM (IBGDA) cannot register GPU memory with this NIC. Most often nvidia_peermem is not loaded, or was
+          built for another OFED.
+  fix     modprobe nvidia_peermem; after another OFED, build and install the driver's modules again; lsmod must show
+          that ib_uverbs or ib_core is used by nvidia_peermem
+cuFile: error creating udev_device for block device dev_no: 0:53 (GPUDirect Storage)
+  pattern error creating udev_device for block device dev_no
+  also    udev property not found: id_fs_usage
+  source  NVIDIA/gds-nvidia-fs#62
+  cause   cuFile does not find out on which disk the file is. A number that begins with 0: is no disk: the file is on
+          overlay, tmpfs or a network file system. Otherwise the container does not see the udev data of the host.
+  fix     findmnt -T FILE shows the file system; use a local disk with ext4 or XFS; in a container also mount
+          /run/udev:/run/udev:ro; without that cuFile reads through the memory of the host (compat mode), or fails
 """)
