@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 
@@ -146,6 +146,13 @@ def test_without_namespaces_it_runs_as_nobody_or_says_why_not(tmp_path: Path) ->
     assert f"its Python runs as nobody, who cannot read {tmp_path}/env" in node(refused).unknown
 
 
+def wait_for_phase(stdout: IO[str], name: str) -> None:
+    lines = []
+    while not (lines and lines[-1].startswith(f"phase {name}")):
+        lines.append(stdout.readline())
+        assert lines[-1], f"it ended before: {lines}"
+
+
 @pytest.mark.fault("stress-cut")
 @pytest.mark.parametrize("signals", [0, 2])
 def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path: Path, signals: int) -> None:
@@ -159,8 +166,7 @@ def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path
     script, pipe = stress(tmp_path, program, limit=600), subprocess.PIPE
     process = subprocess.Popen(["sh", "-c", script], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert process.stdin is not None and process.stdout is not None
-    while not process.stdout.readline().startswith("phase memory"):
-        pass
+    wait_for_phase(process.stdout, "memory")
     if signals:
         for _ in range(signals):
             os.killpg(process.pid, signal.SIGTERM)
