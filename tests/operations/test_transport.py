@@ -379,6 +379,13 @@ def test_the_answer_over_its_limit_closes_the_connection(far: Mock) -> None:
     far.connector.client.close.assert_called_once_with()
 
 
+def test_errors_are_counted_over_all_that_arrive(far: Mock) -> None:
+    stderr = Mock(side_effect=[b"x" * 600_000, b"x" * 600_000, b""])
+    session = bare(_host=far, _stream=Mock(Channel, recv_stderr=stderr))
+    session._read_stderr()
+    assert "1 MiB of errors" in str(session._broken()) and stderr.call_count == 2
+
+
 def test_remedies(node: Mock) -> None:
     def remedy(script: str) -> str:
         with pytest.raises(UnreachableError) as caught:
@@ -413,13 +420,14 @@ def test_a_connection_that_breaks_at_the_end_is_no_error(error: Exception) -> No
 def test_a_session_is_told_once_with_all_that_was_sent(node: Mock) -> None:
     seen: list[Event] = []
     observe(node, seen.append)
-    with Session(node, "cat", "test") as session:
+    with Session(node, "cat; echo error >&2", "test") as session:
         session.send(b"x" * 500, 20)
         session.send(b"y" * 10, 20)
         session.end_input()
-        assert session.finish(20) == (0, "x" * 500 + "y" * 10, "")
+        assert session.finish(20) == (0, "x" * 500 + "y" * 10, "error\n")
         session.close()
     assert [event.name for event in seen] == ["test"] and 510 < seen[0].sent < 700
+    assert seen[0].received == 510 + len("error\n")
 
 
 def test_an_answer_may_take_all_of_its_time(node: Mock) -> None:
