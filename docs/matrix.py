@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuready.core.versions import numbers
+from gpuready.base.versions import numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image
 from gpuready.cuda.predict import Prediction

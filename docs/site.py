@@ -25,14 +25,14 @@ from docs import matrix
 from gpuready import __version__
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import HELP, VERBS, gpuready
-from gpuready.core.check import Check
-from gpuready.core.component import Component
+from gpuready.contract.check import Check
+from gpuready.contract.component import Component
 from gpuready.messages.find import TABLE
+from gpuready.model.schema import inventory_schema
+from gpuready.model.schema_help import allowed_at
+from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.report.exitcode import MEANING, ORDER
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.schema import inventory_schema
-from gpuready.spec.schema_help import allowed_at
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

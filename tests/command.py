@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import jsonschema
 import pytest
 
+from gpuready.model.state import NodeState
 from gpuready.report.result import result_schema
-from gpuready.state.model import NodeState
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import meta
 
-from gpuready.core import resources
-from gpuready.core.ledger import Drop, Put, Putback
+from gpuready.base import resources
+from gpuready.contract.ledger import Drop, Put, Putback
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))

@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.scripts import PARTS, SCRIPTS, empty, values
 
 ROOT = Path(__file__).parents[1]

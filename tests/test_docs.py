@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from docs import site
+from gpuready.base.errors import UsageError
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import VERBS, gpuready, run
-from gpuready.core.errors import UsageError
 from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches

@@ -1,47 +1,27 @@
-"""What may import what: one table, which is the architecture.
+"""What may import what: one list, which is the architecture.
 
-A component is a folder, and knows no other component. What several of them share lies in ``core`` (the contract),
-``spec`` and ``state``; knowledge of the field lies in ``cuda``, ``network`` and ``gpu``. Who runs components and checks
-is handed them: ``node.py`` and ``catalogue.py`` are read by the engine, the doors and the command line alone.
+Each layer stands on those before it, and imports nothing after it. A component is a folder, and knows no other one, but
+what it reads of a node and what can be asked of it (state.py, spec.py) are parts of the model. Who runs components and
+checks is handed them: ``node.py`` and ``catalogue.py`` are read by the engine, the doors and the command line alone.
 """
 
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "deploys" / "gpuready"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "deploys" / "gpuready"
 HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
-#: Layer -> what it may import beside itself. ``PART.spec``: only the files spec.py of components; ``PART.state`` alike.
-MAY_IMPORT = {
-    "core": "spec state",
-    "PART.spec": "core",
-    "PART.state": "core",
-    "gpu.facts": "core",
-    "cuda.tables": "core",
-    "gpu.thresholds": "core spec",
-    "spec": "core PART.spec cuda.tables",
-    "state": "core PART.spec PART.state gpu.facts",
-    "inventory": "core spec",
-    "cuda": "core state cuda.tables",
-    "network": "core spec state",
-    "gpu": "core spec state gpu.facts gpu.thresholds cuda cuda.tables",
-    "components": "core spec state cuda cuda.tables gpu.thresholds network PART.spec PART.state",
-    "tools": "core spec state inventory cuda cuda.tables network gpu gpu.facts components PART.spec PART.state",
-    "binaries": "",
-    "messages": "core gpu gpu.thresholds report",
-    "report": "core spec state inventory cuda cuda.tables network gpu gpu.facts tools",
-    "operations": "core spec PART.spec state PART.state inventory cuda cuda.tables network gpu gpu.facts components "
-    "tools report binaries",
-    "catalogue": "core node components gpu tools",
-    "node": "core components",
-    "engine": "core spec state inventory network gpu components tools report operations node catalogue",
-    "cli": "core spec PART.spec state inventory cuda cuda.tables network gpu components tools report operations "
-    "node catalogue engine messages",
-}
+#: From the ground up. Facts: a component's spec.py and state.py.
+LAYERS = (
+    "base", "binaries", "facts", "cuda", "model", "contract", "inventory", "network", "gpu", "components", "node",
+    "tools", "catalogue", "report", "messages", "operations", "engine", "cli",
+)  # fmt: skip
 
 
 def name_of(path: Path) -> str:
@@ -80,14 +60,10 @@ def ours(name: str, top: bool = False) -> set[str]:
 def layer(name: str) -> str:
     parts = name.split(".")
     if parts[0] == "components" and parts[-1] in ("spec", "state"):
-        return f"PART.{parts[-1]}"
-    if parts[:2] == ["gpu", "facts"]:
-        return "gpu.facts"
-    if name in ("cuda.tables", "gpu.thresholds"):
-        return name
+        return "facts"
     if name in ("operations.door", "pyinfra"):  # what pyinfra itself is given to run
         return "engine"
-    if name == "__main__":
+    if name in ("", "__main__"):
         return "cli"
     return "engine" if parts[0] == "evaluate" or parts[0].endswith("_engine") else parts[0]
 
@@ -98,13 +74,26 @@ def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:
 
 
 def test_every_import_is_of_a_layer_below() -> None:
-    assert not wrong_imports(lambda name, each: layer(each) in {layer(name), *MAY_IMPORT[layer(name)].split()})
+    assert {layer(name) for name in MODULES} == set(LAYERS)
+    assert not wrong_imports(lambda name, each: LAYERS.index(layer(each)) <= LAYERS.index(layer(name)))
+
+
+def test_the_pages_show_the_same_list() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("from the ground up")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([^`]+)`", table, re.M)
+    names = {"facts": "components/NAME/spec.py", "components": "components/NAME"}
+    assert [row.removesuffix("/").removesuffix(".py") for row in rows] == [
+        names.get(each, each).removesuffix(".py") for each in LAYERS
+    ]
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    listed = re.findall(r"`([^`]+)`", page.partition("From the ground up")[2].partition("[CONTRIBUTING.md]")[0])
+    assert listed == " ".join(LAYERS).replace("facts", "spec.py state.py").split()
 
 
 def test_a_component_imports_no_other() -> None:
     def allowed(name: str, each: str) -> bool:
         inside = name.startswith("components.") and each.startswith("components.")
-        return not inside or name.split(".")[1] == each.split(".")[1]
+        return not inside or layer(each) == "facts" or name.split(".")[1] == each.split(".")[1]
 
     assert not wrong_imports(allowed)
 
@@ -117,7 +106,7 @@ def test_imports_make_no_circle() -> None:
         around = {each[:dot] for each in wanted for dot in range(len(each)) if each[dot] == "."} & set(MODULES)
         needs[name] = wanted | {package for package in around if not f"{name}.".startswith(f"{package}.")}
     order = list(graphlib.TopologicalSorter(needs).static_order())  # CycleError names the circle
-    assert order.index("core.errors") < order.index("engine")
+    assert order.index("base.errors") < order.index("engine")
 
 
 def test_no_import_hides_in_a_function_to_break_a_circle() -> None:

@@ -45,7 +45,7 @@ def test_a_module_with_a_date_but_no_source_is_an_error(tmp_path: Path) -> None:
 #: Modules with the version of something else than a program that they judge.
 NO_FACTS = {
     "__init__.py": "gpuready's own",
-    "core/documents.py": "the running Python",
+    "base/documents.py": "the running Python",
     "cuda/tables.py": "unknown",
     "report/junit.py": "seconds",
     "tools/render/kubernetes.py": "of a format",
@@ -57,7 +57,7 @@ def test_a_module_that_names_versions_says_when_they_were_looked_up() -> None:
     trees = {path.relative_to(root).as_posix(): ast.parse(path.read_text("utf-8")) for path in root.rglob("*.py")}
     compared = {name for tree in trees.values() for side in _sides(tree) if (name := _name(side))}
     found = {path for path, tree in trees.items() if _has_version(tree, compared)}
-    assert {"components/cdi/engines.py", "components/toolkit/spec.py", "state/docker_daemon.py", *NO_FACTS} <= found
+    assert {"components/cdi/engines.py", "components/toolkit/spec.py", "model/docker_daemon.py", *NO_FACTS} <= found
     dated = {table.path.relative_to("gpuready").as_posix() for table in tables() if table.path.suffix == ".py"}
     assert found - dated == set(NO_FACTS), "add to the docstring: Sources: ... Looked up on YYYY-MM-DD."
 

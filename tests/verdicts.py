@@ -1,10 +1,10 @@
-"""Rows of the table of verdicts in tests/core/test_checks.py: what one check says about one node."""
+"""Rows of the table of verdicts in tests/contract/test_checks.py: what one check says about one node."""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from gpuready.state.model import File, NodeState
+from gpuready.model.state import File, NodeState
 
 
 class Row(NamedTuple):

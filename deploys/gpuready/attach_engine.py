@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
-from gpuready.core.compare import Comparison
-from gpuready.core.component import Disruption
-from gpuready.core.errors import ConvergeError, GpureadyError, RefusedError
-from gpuready.core.step import Step
+from gpuready.base import resources
+from gpuready.base.errors import ConvergeError, GpureadyError, RefusedError
+from gpuready.base.step import Step
+from gpuready.contract.compare import Comparison
+from gpuready.contract.component import Disruption
 from gpuready.engine import Engine
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.operations.transport import run_script

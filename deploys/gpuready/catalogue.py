@@ -15,7 +15,7 @@ from gpuready.components.repository import checks as repository
 from gpuready.components.toolkit import checks as toolkit
 from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
-from gpuready.core.config_checks import config_checks
+from gpuready.contract.config_checks import config_checks
 from gpuready.gpu import (
     diag,
     gpus,

@@ -28,12 +28,13 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra_cli.util import load_func
 
 from gpuready import __version__
-from gpuready.core.compare import Plan
-from gpuready.core.component import Disruption
-from gpuready.core.errors import EngineError, GpureadyError, UnreachableError
-from gpuready.core.rollout import Member, Rollout
+from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Disruption
+from gpuready.contract.rollout import Member, Rollout
 from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.inventory.hosts import HostEntry
+from gpuready.model import probe
 from gpuready.operations import lock, ssh
 from gpuready.operations.connection import explain, host_data
 from gpuready.operations.interrupts import signals_to_main
@@ -54,7 +55,6 @@ from gpuready.operations.step import PROGRESS
 from gpuready.operations.transport import EXECS, hang_up, is_up
 from gpuready.operations.watchdog import holding, working
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.state import probe
 from gpuready.tools.status.record import outcome, record
 
 #: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
@@ -79,7 +79,7 @@ class Options:
     probe_timeout: int = probe.TIMEOUT
     batch: str = ""
     max_fail: str = "0"
-    """``batch`` and ``max_fail`` have the form of the command line (:mod:`gpuready.core.rollout`)."""
+    """``batch`` and ``max_fail`` have the form of the command line (:mod:`gpuready.contract.rollout`)."""
     back: bool = False
     """Restore the state before gpuready instead of applying the spec (``remove``)."""
     observer: Observer | None = None

@@ -6,17 +6,17 @@
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date
 
-from gpuready.core import ledger
-from gpuready.core.check import concerning, run_checks
-from gpuready.core.compare import Plan
-from gpuready.core.component import Disruption
-from gpuready.core.config_checks import matches
-from gpuready.core.errors import ConvergeError
-from gpuready.core.permission import permissions
-from gpuready.core.rollout import Member, batches
+from gpuready.base.errors import ConvergeError
+from gpuready.contract import ledger
+from gpuready.contract.check import concerning, run_checks
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Disruption
+from gpuready.contract.config_checks import matches
+from gpuready.contract.permission import permissions
+from gpuready.contract.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
+from gpuready.model.spec import DrainByKubectl, DrainCommands
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.spec.model import DrainByKubectl, DrainCommands
 
 
 def compared(

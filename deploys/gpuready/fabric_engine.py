@@ -12,9 +12,11 @@ from functools import partial
 
 from pyinfra.api.host import Host
 
-from gpuready.core.check import has_gpu
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
+from gpuready.contract.check import has_gpu
 from gpuready.engine import Engine
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.discovery import Choices, choose
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
 from gpuready.network.nccl_settings import without_rdma
@@ -25,8 +27,6 @@ from gpuready.operations.pair import run_test
 from gpuready.operations.training import run_training
 from gpuready.operations.transport import EXECS, is_up
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host
 from gpuready.tools.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, Test, program

@@ -25,7 +25,7 @@ from gpuready.components.repository.component import Repository
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import Config
 from gpuready.components.wheels.component import Wheels
-from gpuready.core.component import Component
+from gpuready.contract.component import Component
 
 NODE: tuple[Component, ...] = (
     Driver(),

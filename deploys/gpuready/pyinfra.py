@@ -12,17 +12,17 @@ from datetime import date
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import host
 
+from gpuready.base.errors import SpecErrors, Where
 from gpuready.catalogue import BY_ID
-from gpuready.core.component import Component
-from gpuready.core.errors import SpecErrors, Where
+from gpuready.contract.component import Component
+from gpuready.inventory.build import build
+from gpuready.inventory.source_values import located
+from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.operations import door
 from gpuready.operations.component import component
 from gpuready.operations.node_state import SPEC
 from gpuready.operations.reboot import reboot as _reboot
-from gpuready.spec.build import build
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.source_values import located
 
 _BY_NAME = {item.name: item for item in NODE}
 __all__ = ["converge", "reboot", "verify"]

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from pyinfra.api.host import Host
 
-from gpuready.core.component import Disruption
+from gpuready.contract.component import Disruption
 from gpuready.engine import Engine, Options
 from gpuready.inventory.hosts import HostEntry, load
+from gpuready.model import probe
 from gpuready.operations.transport import ask
 from gpuready.report.run import Run
-from gpuready.state import probe
 from tests.bench import startup
 from tests.lab import scale
 from tests.lab.host import LabError, command

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.app import run
 from gpuready.cli.request import selection
-from gpuready.core.errors import UsageError
 from gpuready.node import NODE
 from tests.command import Exits, gpuready, write_hosts
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.errors import GpureadyError, UsageError
+from gpuready.base.errors import GpureadyError, UsageError
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 from tests.command import Exits, write_hosts
 
 HOSTS = """all:

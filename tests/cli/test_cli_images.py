@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.images import is_here, read_image, registry_image
-from gpuready.core.errors import UsageError
 from gpuready.cuda.facts import CompatLib, Host
 from gpuready.cuda.tables import gpu
 from gpuready.tools.compat.answer import answers

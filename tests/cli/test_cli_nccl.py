@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from gpuready.cli.app import run
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import Driver, File, NodeState, Unknown
 from gpuready.network import torch
-from gpuready.state.model import Driver, File, NodeState, Unknown
-from gpuready.state.network import NetDevice, Network
 from tests.command import VALIDATOR, Exits, Said, write_states
 from tests.network.gid_tables import sysfs
 

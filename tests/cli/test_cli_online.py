@@ -15,7 +15,7 @@ import click
 import pytest
 
 from gpuready.cli.app import run
-from gpuready.core.check import Judged, Level, passed, skip
+from gpuready.contract.check import Judged, Level, passed, skip
 from gpuready.operations.observer import Event
 from gpuready.report.run import ComponentRun, Run
 from tests.command import Exits, write_hosts

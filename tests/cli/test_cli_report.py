@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.check import passed
-from gpuready.core.compare import Comparison
+from gpuready.contract.check import passed
+from gpuready.contract.compare import Comparison
+from gpuready.model.state import NodeState
 from gpuready.report.render import FABRIC_FORMATS, render
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.state.model import NodeState
 from tests.command import Exits, imported, write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, host, sample
 from tests.report.test_report_runs import run as made

@@ -10,9 +10,9 @@ import paramiko
 import pytest
 from paramiko.hostkeys import HostKeys
 
+from gpuready.base.errors import UnreachableError
 from gpuready.cli.app import run
 from gpuready.cli.hostkey import target
-from gpuready.core.errors import UnreachableError
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
 from tests.command import Exits, write_hosts

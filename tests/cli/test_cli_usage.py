@@ -13,11 +13,11 @@ import pytest
 from gpuready.catalogue import BY_ID
 from gpuready.cli import options
 from gpuready.cli.app import VERBS, run
-from gpuready.core.component import Disruption
+from gpuready.contract.component import Disruption
+from gpuready.model import probe
 from gpuready.node import NODE
 from gpuready.report.exitcode import MEANING
 from gpuready.report.result import result_schema
-from gpuready.state import probe
 from tests.command import VALIDATOR, Exits, gpuready, imported, python
 
 PLAN = f"'{sys.executable}' -m gpuready plan -i"

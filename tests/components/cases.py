@@ -9,8 +9,8 @@ import yaml
 
 from gpuready.components.containerd.files import UNIT
 from gpuready.components.monitoring import component as monitoring
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker, Driver, File, Linker, NodeState, Package, Tool, Unit
 from tests.components.containerd import containerdmodel
 from tests.components.containerd.containerdmodel import over
 from tests.network import gid_tables

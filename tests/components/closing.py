@@ -13,6 +13,10 @@ from typing import Any, TypeVar
 
 import tomlkit
 
+from gpuready.base import json_document
+from gpuready.base.facts import KEPT
+from gpuready.base.nvidia_ctk import Configure
+from gpuready.base.step import Reply, Script, Step
 from gpuready.components.cdi.component import CdiGenerate
 from gpuready.components.containerd.component import ContainerdInstall, ContainerdValidate
 from gpuready.components.containerd.state import effective
@@ -31,19 +35,16 @@ from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring.component import LINKS, SetExporter
 from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
 from gpuready.components.toolkit.component import ToolkitInstall
+from gpuready.components.toolkit.state import PACKAGES
 from gpuready.components.toolkit_config.component import ConfigInstall, ConfigRead
-from gpuready.core import json_document
-from gpuready.core.compare import compare
-from gpuready.core.component import Component
-from gpuready.core.ledger import KEPT, Restore, WriteFiles
-from gpuready.core.nvidia_ctk import Configure
-from gpuready.core.step import Reply, Script, Step
-from gpuready.spec.model import NodeSpec
-from gpuready.state.docker_daemon import CONFIG
-from gpuready.state.linker import library_version
-from gpuready.state.model import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
-from gpuready.state.toolkit_config import RUNTIME_PATH
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.components.toolkit_config.state import RUNTIME_PATH
+from gpuready.contract.compare import compare
+from gpuready.contract.component import Component
+from gpuready.contract.ledger import Restore, WriteFiles
+from gpuready.model.docker_daemon import CONFIG
+from gpuready.model.linker import library_version
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerd import containerdmodel
 from tests.components.rdma import rdmamodel
 from tests.components.wheels import wheelsmodel

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.compare import Comparison, compare
-from gpuready.core.component import Component
+from gpuready.contract.compare import Comparison, compare
+from gpuready.contract.component import Component
+from gpuready.model.state import NodeState, Unknown
 from gpuready.node import NODE
-from gpuready.state.model import NodeState, Unknown
 from tests.components.cases import KEYS, WORDS, Case, cases, replaced, spec_of, state_of
 from tests.components.closing import STAGED, Closed, after, close
 

@@ -13,6 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.base import json_document as daemonjson
+from gpuready.base import toml_document
+from gpuready.base.errors import ConvergeError, GpureadyError
+from gpuready.base.facts import KEPT
+from gpuready.base.nvidia_ctk import Configure
+from gpuready.base.step import Reply, Step
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
@@ -20,18 +26,13 @@ from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.ldso.component import Ldso, UpdateLinker
 from gpuready.components.repository.component import KEYRING, FetchKey, Repository
 from gpuready.components.toolkit.component import Toolkit
+from gpuready.components.toolkit.state import PACKAGES
 from gpuready.components.toolkit_config.component import OURS, Config, ConfigInstall
-from gpuready.core import json_document as daemonjson
-from gpuready.core import toml_document
-from gpuready.core.compare import Comparison, compare
-from gpuready.core.component import Disruption
-from gpuready.core.errors import ConvergeError, GpureadyError
-from gpuready.core.ledger import KEPT, Put, WriteFiles
-from gpuready.core.nvidia_ctk import Configure
-from gpuready.core.step import Reply, Step
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.contract.compare import Comparison, compare
+from gpuready.contract.component import Disruption
+from gpuready.contract.ledger import Put, WriteFiles
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 from tests.components.cases import KEYS, node_of
 from tests.components.closing import Closed, after, applied_to, close, converged, taken_back, with_text
 

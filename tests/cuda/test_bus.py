@@ -11,10 +11,10 @@ import pytest
 
 from gpuready.catalogue import BY_ID
 from gpuready.components.gate.component import wanted
-from gpuready.core.check import Verdict, run_checks
-from gpuready.cuda import bus
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Driver, NodeState, Unit
+from gpuready.contract.check import Verdict, run_checks
+from gpuready.gpu import bus
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Driver, NodeState, Unit
 
 DRIVEN = ("0000:1b:00.0", "0000:43:00.0")
 TWO = tuple(f"{address} 0x030200 0x2330 nvidia" for address in DRIVEN)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpuready.cuda.facts import Image
-from gpuready.cuda.host import gpus_of, hosts_of
 from gpuready.cuda.predict import predict
-from gpuready.state.model import Driver, NodeState, Package, Tool, Unknown
+from gpuready.gpu.compat_host import gpus_of, hosts_of
+from gpuready.model.state import Driver, NodeState, Package, Tool, Unknown
 from tests.command import Exits, Said, write_states
 from tests.tools.compat.imagefiles import archive, docker_save, layer, library
 from tests.verdicts import root_files

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpuready.core.versions import Version, numbers
+from gpuready.base.versions import Version, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated
 from gpuready.cuda.predict import Prediction, predict

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuready.core.versions import numbers
+from gpuready.base.versions import numbers
 from gpuready.cuda.require import Properties, RequireError, of_image, satisfied
 
 #: As published images have it: 11.2 (the last clause has no brand), 11.8 (with geforce), 12.9 (without).

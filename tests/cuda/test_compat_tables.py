@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gpuready.core.versions import driver, numbers, padded
+from gpuready.base.versions import driver, numbers, padded
 from gpuready.cuda import tables
 from gpuready.cuda.facts import stack_of
 

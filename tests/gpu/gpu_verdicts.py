@@ -3,9 +3,9 @@ one element."""
 
 from typing import Any
 
-from gpuready.gpu.facts.kernel_log import kernel_log
-from gpuready.state.model import Driver, NodeState, Package, Unit, Unknown
-from tests.state.probe_answers import DRIVER, h200, recorded
+from gpuready.model.kernel_log import kernel_log
+from gpuready.model.state import Driver, NodeState, Package, Unit, Unknown
+from tests.model.probe_answers import DRIVER, h200, recorded
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 XML = recorded("nvidia-smi-q-x.xml")

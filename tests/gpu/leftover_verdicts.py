@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuready.state.model import NodeState
-from tests.state.probe_answers import DRIVER, h200
+from gpuready.model.state import NodeState
+from tests.model.probe_answers import DRIVER, h200
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 RUNS = {"module_version": DRIVER, "gpus": ["0000:00:06.0"]}

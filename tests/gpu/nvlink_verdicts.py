@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuready.core.facts import Unknown
-from gpuready.state.model import Driver, NodeState
-from tests.state.probe_answers import DATA
+from gpuready.base.facts import Unknown
+from gpuready.model.state import Driver, NodeState
+from tests.model.probe_answers import DATA
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 STATUS, ERRORS, P2P = (

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base import resources
 from gpuready.components.driver import next_boot
 from gpuready.components.driver import packages as driverset
-from gpuready.core import resources
-from gpuready.state.model import NodeState
-from gpuready.state.parse import parse
+from gpuready.model.parse import parse
+from gpuready.model.state import NodeState
 from tests.components.driver.driver_verdicts import DEBIAN, NEXT, NOW, NVIDIA, UBUNTU, module, node, packages
-from tests.state.probe_answers import lines
+from tests.model.probe_answers import lines
 
 #: As modinfo prints two files in one call; the first is Debian's proprietary module, unsigned.
 MODINFO = f"""nouveau: {NEXT}

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.core.check import Verdict
-from gpuready.core.errors import SpecErrors
+from gpuready.base.errors import SpecErrors
+from gpuready.contract.check import Verdict
 from gpuready.gpu.diag import Diagnosis, chosen_level, diagnosis, judge
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 
 CARDS = (Path(__file__).parents[1] / "data" / "stress" / "cards.csv").read_text("utf-8")
 UUIDS = [row.split(", ")[1] for row in CARDS.splitlines()]

@@ -12,11 +12,11 @@ import pytest
 from gpuready.catalogue import CATALOGUE
 from gpuready.components.cdi.component import Cdi
 from gpuready.components.ldso.component import CONF, Ldso
-from gpuready.core.check import run_checks
-from gpuready.core.compare import compare
+from gpuready.contract.check import run_checks
+from gpuready.contract.compare import compare
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Linker, NodeState
 from gpuready.node import BACK
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Linker, NodeState
 
 DATA = Path(__file__).parents[1] / "data" / "h200-mounted-driver" / "state.json"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.gpu.facts.leftovers import leftovers
+from gpuready.model.leftovers import leftovers
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "lib" / "leftovers.sh.j2"
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]

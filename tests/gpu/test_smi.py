@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.gpu.facts.smi import Gpu, gpus, lean
-from gpuready.state.model import Unknown
-from tests.state.probe_answers import recorded
+from gpuready.model.smi import Gpu, gpus, lean
+from gpuready.model.state import Unknown
+from tests.model.probe_answers import recorded
 
 XML = recorded("nvidia-smi-q-x.xml")
 

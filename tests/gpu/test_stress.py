@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuready.core.check import Verdict
-from gpuready.core.errors import SpecErrors
+from gpuready.base.errors import SpecErrors
+from gpuready.contract.check import Verdict
 from gpuready.gpu.stress import CHECKS, NO_TORCH, Fleet, Node, node, summary
 from gpuready.gpu.stress_figures import FORMATS, Figure, Gpu, Product, cards, floor, floor_of_node, measured, outliers
 from gpuready.gpu.thresholds import load
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
+from gpuready.model.spec import NodeSpec
 from gpuready.report.changes import changes, human
 from gpuready.report.restored import restored
 from gpuready.report.result import document, result_schema
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.model import NodeSpec
 from tests.command import Exits
 
 DATA = Path(__file__).parents[1] / "data" / "stress"

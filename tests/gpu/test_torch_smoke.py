@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpuready.core import resources
+from gpuready.base import resources
 
 
 def asked(tmp_path: Path, torch: str | None) -> dict[str, object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 from gpuready.gpu import triton
 from gpuready.gpu.triton import Sight
 from gpuready.gpu.visible import sight_in

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.gpu.facts.kernel_log import Event, kernel_log
 from gpuready.gpu.thresholds import NVLINK5, action, action_name, fatal_xids, limit, load, xid_action
-from gpuready.spec.verify import Thresholds
-from gpuready.state import probe
+from gpuready.model import probe
+from gpuready.model.kernel_log import Event, kernel_log
+from gpuready.model.verify import Thresholds
 
 BOOT = "[    0.000000] Linux version 6.12.0\n"
 OFF = "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."

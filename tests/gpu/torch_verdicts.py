@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from gpuready.state.model import Driver, NodeState
-from tests.state.probe_answers import recorded
+from gpuready.model.state import Driver, NodeState
+from tests.model.probe_answers import recorded
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 PYTHON = "/opt/train/bin/python"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuready.state.model import Driver, Linker, NodeState, Unknown
-from tests.state.probe_answers import DRIVER, LIB64, h200, recorded
+from gpuready.model.state import Driver, Linker, NodeState, Unknown
+from tests.model.probe_answers import DRIVER, LIB64, h200, recorded
 from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
 
 IMAGE: dict[str, Any] = {"verify": {"image": "app:1"}}

@@ -21,9 +21,9 @@ from typing import Any
 
 import paramiko
 
-from gpuready.core.archive import members
-from tests.state.probe_answers import h200_lines, lines, recorded
-from tests.state.probe_answers import tar as packed
+from gpuready.base.archive import members
+from tests.model.probe_answers import h200_lines, lines, recorded
+from tests.model.probe_answers import tar as packed
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m\x9b31m\u202e\u2066\x08\x7f\r"
 #: Seconds after which a trick that stalls gives up, so that no thread outlives the tests.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuready.inventory.hosts import read
+from gpuready.inventory.source_values import Located, plain
 from gpuready.inventory.vars_dirs import Layers, directory_of
-from gpuready.spec.source_values import Located, plain
 
 DATA = Path(__file__).parents[1] / "data" / "inventories"
 EXPECTED = DATA / "ini.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.errors import InventoryError, SpecErrors
+from gpuready.base.errors import InventoryError, SpecErrors
 from gpuready.inventory import programs
 from gpuready.inventory.hosts import HostEntry, load
 from tests.command import Exits

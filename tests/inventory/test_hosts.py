@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.errors import InventoryError, SpecErrors
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.cli.app import run
-from gpuready.core.check import concerning, undecided
-from gpuready.core.errors import InventoryError, SpecErrors
+from gpuready.contract.check import concerning, undecided
 from gpuready.inventory.hosts import THIS_MACHINE, UNCHOSEN, Hosts, NothingChosen, Skipped, load
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Driver, NodeState
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.run import HostRun, Run
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Driver, NodeState
 from tests.command import VALIDATOR, Exits, write_states
+from tests.model.probe_answers import h200
 from tests.report.test_report_runs import STATE
-from tests.state.probe_answers import h200
 
 Capture = pytest.CaptureFixture[str]
 

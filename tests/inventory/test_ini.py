@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.errors import InventoryError, SpecErrors, Where
+from gpuready.base.errors import InventoryError, SpecErrors, Where
 from gpuready.inventory.hosts import Connection, NothingChosen, load
 from tests.command import Exits
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
+from gpuready.base.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import load
-from gpuready.spec.source_values import Shown
+from gpuready.inventory.source_values import Shown
 from tests.command import write_hosts
 
 TODAY = datetime.date(2026, 11, 1)

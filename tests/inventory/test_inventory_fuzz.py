@@ -9,13 +9,13 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from gpuready.core.errors import GpureadyError
+from gpuready.base.errors import GpureadyError
 from gpuready.inventory.connection import HONOURED
 from gpuready.inventory.host_names import expand, is_host, split_port
 from gpuready.inventory.hosts import load
 from gpuready.inventory.yaml_positions import MAX_DEPTH, load_text
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.schema_help import words_at
+from gpuready.model.schema_help import words_at
+from gpuready.model.spec import NodeSpec
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates() | st.binary(max_size=4)

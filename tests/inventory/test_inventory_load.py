@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.errors import InventoryError, SpecErrors, Where
+from gpuready.base.errors import InventoryError, SpecErrors, Where
 from gpuready.inventory.hosts import Connection, HostEntry, load
 from tests.command import Exits
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from gpuready.core.errors import InventoryError, SpecErrors
+from gpuready.base.errors import InventoryError, SpecErrors
 from gpuready.inventory.hosts import load, read
 from tests.inventory.oracle import DATA, Ask, ansible_inventory, ours, theirs
 from tests.inventory.oracle import write as write_files

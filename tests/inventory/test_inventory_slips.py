@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
+from gpuready.base.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import load
 from tests.command import python, write_hosts
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gpuready.core.errors import GpureadyError, InventoryError, UsageError
+from gpuready.base.errors import GpureadyError, InventoryError, UsageError
 from gpuready.inventory.ansible import YamlSource
 from gpuready.inventory.groups import Graph
 from gpuready.inventory.hosts import load, read

@@ -6,8 +6,8 @@ from unittest.mock import Mock
 import pytest
 from pyinfra.connectors.sshuserclient.config import SSHConfig
 
+from gpuready.base.errors import InventoryError
 from gpuready.cli.hostkey import target
-from gpuready.core.errors import InventoryError
 from gpuready.inventory.hosts import Connection, load
 from gpuready.operations.connection import host_data
 from tests.command import Exits

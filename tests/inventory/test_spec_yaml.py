@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuready.core.errors import InventoryError, SpecError
+from gpuready.base.errors import InventoryError, SpecError
 from gpuready.inventory import yaml_positions
+from gpuready.inventory.source_values import Located, Shown, children, label, merge, plain
 from gpuready.inventory.yaml_positions import load_text, read_text
-from gpuready.spec.source_values import Located, Shown, children, label, merge, plain
 
 
 def load(text: str) -> Located:

@@ -9,7 +9,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gpuready.core.errors import SpecErrors
+from gpuready.base.errors import SpecErrors
 from gpuready.inventory.hosts import Connection, load
 from gpuready.operations.connection import host_data
 from tests.command import gpuready

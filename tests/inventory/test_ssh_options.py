@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpuready.inventory import own_ssh_config
+from gpuready.inventory.source_values import Refused
 from gpuready.inventory.ssh_options import JUMP_ALLOWED, ConfigFiles, check_jump, setting
-from gpuready.spec.source_values import Refused
 
 JUMPS = ["bastion", "me@bastion", "me@10.0.0.1:22", "a,b@c:65535", "[2001:db8::1]:22", "[::1]", "[1.2.3.4]", "x:1"]
 NO_JUMPS = {

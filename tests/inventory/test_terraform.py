@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.errors import GpureadyError, InventoryError, SpecErrors
+from gpuready.base.errors import GpureadyError, InventoryError, SpecErrors
 from gpuready.inventory.hosts import Connection, load
 
 

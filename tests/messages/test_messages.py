@@ -14,7 +14,7 @@ from gpuready.messages import codes
 from gpuready.messages.entry import Message, read
 from gpuready.messages.find import MOST, TABLE, _parts, find, head, nearest, normal, plain
 from gpuready.messages.words import words
-from gpuready.spec.schema import settings
+from gpuready.model.schema import settings
 from tests.command import Exits
 from tests.lab import scale
 

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from gpuready.core.check import STATUSES, Level
-from gpuready.core.component import Disruption
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
+from gpuready.contract.check import STATUSES, Level
+from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import NothingChosen, Skipped
 from gpuready.messages import own, vocabulary
 from gpuready.operations import transport

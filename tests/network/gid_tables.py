@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from gpuready.components.nccl.spec import Nccl
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.network import Network
+from gpuready.model.network import Network
+from gpuready.model.state import NodeState, Unknown
 
 HERE = Path(__file__).parents[1] / "data" / "gids"
 STATES = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4, "ACTIVE_DEFER": 5}

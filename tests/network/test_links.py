@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.model.state import Container, Docker, NodeState
 from gpuready.network.discovery import Choices
 from gpuready.network.links import Link, links, remarks
-from gpuready.state.model import Container, Docker, NodeState
 from tests.tools.fabric.fabric_samples import choices, chosen, down, unwanted
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gpuready.components.nccl.spec import COMPUTED, Nccl
+from gpuready.model.state import NodeState
 from gpuready.network.gid import taken
 from gpuready.network.nccl_settings import ASSUMED, settings
 from gpuready.network.ports import ports
-from gpuready.state.model import NodeState
 from tests.network.gid_tables import sysfs, tables
 from tests.network.test_discovery import NCCL, NETWORKS, PORTS, node
 

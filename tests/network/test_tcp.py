@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.spec import Nccl, NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import cluster
 from gpuready.network.tcp import choose_wires, plugin_notes
-from gpuready.spec.model import Nccl, NodeSpec
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
 from tests.network.gid_tables import sysfs
 
 

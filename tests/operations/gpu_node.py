@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuready.core.records import Records, unmarked
+from gpuready.base.records import Records, unmarked
 from tests.gpu.test_diag import CARDS
 
 Runs = dict[str, tuple[int, str]]

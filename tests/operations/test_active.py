@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from gpuready.base import resources
+from gpuready.base.facts import Answer, Unknown
+from gpuready.base.records import Records
+from gpuready.base.records import unmarked as records
 from gpuready.catalogue import BY_ID
-from gpuready.core import resources
-from gpuready.core.check import run_checks
-from gpuready.core.facts import Answer, Unknown
-from gpuready.core.records import Records
-from gpuready.core.records import unmarked as records
-from gpuready.spec.model import NodeSpec
-from gpuready.state.active import LIMITS, answers, longest
-from gpuready.state.model import Driver, NodeState
+from gpuready.contract.check import run_checks
+from gpuready.model.active import LIMITS, answers, longest
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Driver, NodeState
 from tests.lab import scale
 from tests.operations.gpu_node import NO_NAMESPACES, on_a_node, tool
 

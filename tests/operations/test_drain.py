@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from gpuready.model.spec import DrainByKubectl, NodeSpec
 from gpuready.operations.drain import Kubectl, Leaving
 from gpuready.operations.step import PROGRESS
-from gpuready.spec.model import DrainByKubectl, NodeSpec
 
 HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.records import Records, unmarked
+from gpuready.base import resources
+from gpuready.base.records import Records, unmarked
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 

@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.records import Records, unmarked
+from gpuready.base import resources
+from gpuready.base.records import Records, unmarked
 from gpuready.gpu.diag import LIMITS, diagnosis
 from gpuready.gpu.stress import Node, node
 from gpuready.gpu.stress_figures import uncorrected

@@ -8,7 +8,7 @@ import paramiko
 import pytest
 from paramiko.hostkeys import HostKeys
 
-from gpuready.core.errors import InventoryError
+from gpuready.base.errors import InventoryError
 from gpuready.operations import knownhosts
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 

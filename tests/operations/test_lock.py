@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 from pyinfra.connectors.local import LocalConnector
 
-from gpuready.core import resources
-from gpuready.core.errors import ConvergeError
+from gpuready.base import resources
+from gpuready.base.errors import ConvergeError
 from gpuready.operations import lock, transport
 
 

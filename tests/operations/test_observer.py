@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 from pyinfra.connectors.local import LocalConnector
 
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
 from gpuready.operations import transport
 from gpuready.operations.observer import Event, observe, timed
 from gpuready.operations.transport import ask, run_script

@@ -14,13 +14,15 @@ from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.operations import python
 
+from gpuready.base.facts import Answer
+from gpuready.base.step import Reply
 from gpuready.components.memlock.component import Memlock
 from gpuready.components.nccl.component import Nccl
-from gpuready.core.compare import Plan
-from gpuready.core.component import Disruption, Value
-from gpuready.core.facts import Answer
-from gpuready.core.step import Reply
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Disruption, Value
 from gpuready.evaluate import compared, judged
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.node import NODE
 from gpuready.operations import door
 from gpuready.operations import node_state as module
@@ -30,8 +32,6 @@ from gpuready.operations.outcome import outcomes
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.report.run import HostRun
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
 STATE = NodeState(systemd=True, capabilities="ffffffffff")

@@ -8,14 +8,14 @@ from unittest.mock import Mock
 import pytest
 from pyinfra.api.exceptions import ConnectError
 
+from gpuready.base.step import Reply, Step
 from gpuready.components.repository.component import Repository
 from gpuready.components.toolkit.component import Toolkit
-from gpuready.core.compare import compare
-from gpuready.core.step import Reply, Step
+from gpuready.contract.compare import compare
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.operations import step as module
 from gpuready.operations.step import StepCommand
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SPEC, STATE = NodeSpec(), NodeState(have=("apt-get",))

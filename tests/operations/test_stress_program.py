@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.gpu.test_diag import UUIDS
 from tests.lab import scale
 

@@ -15,12 +15,12 @@ from paramiko import Channel, ChannelException, SSHClient, SSHException
 from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
+from gpuready.inventory.secrets import Secret
 from gpuready.operations import transport
 from gpuready.operations.observer import Event, observe
 from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
 from gpuready.operations.transport import EXECS, ConnectionLost, Session, ask, run_script
-from gpuready.spec.secrets import Secret
 
 
 @pytest.mark.parametrize("lost", [BrokenPipeError(), EOFError(), SSHException("no session")])
@@ -64,9 +64,9 @@ import sys
 from unittest.mock import Mock
 from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
 from gpuready.operations.transport import BECOME, run_script
-from gpuready.spec.secrets import Secret
+from gpuready.inventory.secrets import Secret
 data = {BECOME: Secret(sys.argv[1])} if sys.argv[1] else {}
 host = Mock(Host, connector=Mock(LocalConnector), data=data, connector_data={})
 try:

@@ -7,8 +7,8 @@ from unittest.mock import MagicMock, Mock
 import gevent
 import pytest
 
-from gpuready.core.ledger import WriteFiles
-from gpuready.core.step import Reply, Step
+from gpuready.base.step import Reply, Step
+from gpuready.contract.ledger import WriteFiles
 from gpuready.operations import upload as module
 from gpuready.operations.transport import ConnectionLost, Session
 

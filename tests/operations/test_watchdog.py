@@ -10,7 +10,7 @@ import gevent
 import pytest
 from gevent import monkey
 
-from gpuready.core.records import ProbeError
+from gpuready.base.records import ProbeError
 from gpuready.operations import watchdog
 from gpuready.operations.watchdog import holding, stand_aside, working
 

@@ -91,7 +91,7 @@ def test_it_runs_from_the_root_directory(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import gpuready.state.probe as probe, gpuready\n"
+        "import gpuready.model.probe as probe, gpuready\n"
         f"assert gpuready.__file__.startswith({str(tmp_path)!r}), gpuready.__file__\n"
         "assert 'gpuready-probe' in probe.script()\n"
         "sys.argv = ['gpuready', 'explain', 'libcuda.ldcache']\n"

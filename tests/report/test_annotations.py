@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpuready.core.check import fail
-from gpuready.core.errors import ConvergeError, SpecError, SpecErrors, Where
+from gpuready.base.errors import ConvergeError, SpecError, SpecErrors, Where
+from gpuready.contract.check import fail
 from gpuready.report.render import render
 from gpuready.report.run import Run
 from gpuready.report.text import printable

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.model.spec import NodeSpec
 from gpuready.report.exitcode import exit_code
 from gpuready.report.render import FABRIC_FORMATS, render
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import printable
-from gpuready.spec.model import NodeSpec
 from gpuready.tools.fabric.checks import CHECKS, judge_host
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun, Wanted

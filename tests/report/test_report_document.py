@@ -6,9 +6,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gpuready.model.state import NodeState
 from gpuready.report.render import FORMATS, render
 from gpuready.report.result import document, result_schema
-from gpuready.state.model import NodeState
 from tests.report.test_report_runs import CODES, sample
 
 SCHEMA = result_schema()

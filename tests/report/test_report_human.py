@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core.check import fail
-from gpuready.core.compare import Comparison
-from gpuready.core.errors import ConvergeError, UnreachableError
-from gpuready.core.host_list import hostlist
+from gpuready.base.errors import ConvergeError, UnreachableError
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import fail
+from gpuready.contract.compare import Comparison
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.page import problem

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuready.core.ledger import KEPT, SECRET, kept
+from gpuready.base.facts import KEPT
+from gpuready.contract.ledger import SECRET, kept
+from gpuready.model.state import File, NodeState
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
-from gpuready.state.model import File, NodeState
 from tests.verdicts import root_files
 
 HIDDEN = (

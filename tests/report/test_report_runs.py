@@ -5,11 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuready.catalogue import CATALOGUE
-from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.compare import Comparison
-from gpuready.core.component import Change, Disruption
-from gpuready.core.errors import (
+from gpuready.base.errors import (
     ConvergeError,
     EngineError,
     GpureadyError,
@@ -20,11 +16,15 @@ from gpuready.core.errors import (
     UsageError,
     Where,
 )
-from gpuready.core.facts import Answer
+from gpuready.base.facts import Answer
+from gpuready.catalogue import CATALOGUE
+from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.compare import Comparison
+from gpuready.contract.component import Change, Disruption
+from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
 from gpuready.report.exitcode import MEANING, ORDER, exit_code
 from gpuready.report.human import human
 from gpuready.report.run import ComponentRun, HostRun, Run
-from gpuready.state.model import OS, Container, Docker, Driver, File, NodeState, Unknown
 
 TOOLKIT = Comparison(
     "toolkit",

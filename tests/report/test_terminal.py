@@ -16,11 +16,11 @@ import pytest
 from pydantic import ValidationError
 
 from gpuready.cli.app import run
+from gpuready.model.state import NodeState
 from gpuready.report.text import Painter, one_line, printable
-from gpuready.state.model import NodeState
 from tests.cli.test_cli_nccl import node
+from tests.model.probe_answers import h200
 from tests.network.gid_tables import sysfs
-from tests.state.probe_answers import h200
 
 PACKAGE = Path(__file__).parents[2] / "deploys" / "gpuready"
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x1b[31m\u202e\u200b\r\x00\x7f\udc80\nOK, 8 GPU checks"
@@ -152,7 +152,7 @@ def test_colours_are_ours_alone() -> None:
 
 
 #: Who may write to the standard streams: the module of the sinks' users, the one that draws, the schema's own script.
-WRITERS = {"cli/output.py", "cli/progress.py", "cli/sink.py", "cli/main.py", "spec/schema.py", "operations/door.py"}
+WRITERS = {"cli/output.py", "cli/progress.py", "cli/sink.py", "cli/main.py", "model/schema.py", "operations/door.py"}
 
 
 FORBIDDEN = {"print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write", "sys.stdout.buffer.write",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.lab import Lab, Node, cri
 from tests.system.faults import leftovers, problem
 from tests.system.harness import Gpuready, Inventories, Result

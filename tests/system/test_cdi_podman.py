@@ -6,8 +6,8 @@ No GPU is there, so the device of the spec is /dev/null under another name. podm
 import pytest
 
 from gpuready.components.cdi.engines import without_gids_field
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Package
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Package
 from tests.lab import cri
 from tests.lab.image import DOCKER_IMAGE
 from tests.system.host import Hosts

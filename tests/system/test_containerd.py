@@ -13,7 +13,7 @@ import pytest
 
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.keys import by_systemd
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.components.toolkit.state import PACKAGES
 from tests.lab import Lab
 from tests.system.containerd_cases import BINARY, CASES, DEBIAN, NVIDIA, RUNC, Case
 from tests.system.containerd_node import CONFIG, ContainerdNode, Seen

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base import resources
 from gpuready.components.monitoring.component import FILES, NAME
-from gpuready.core import resources
 from gpuready.tools.render import dashboard, prometheus
 from tests.components.monitoring.test_rdma_exporter import IRDMA
 from tests.lab import Machine

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.components.repository.component import KEYRING, SOURCE
-from gpuready.state import probe
+from gpuready.model import probe
 from tests.lab import Lab, Machine, Repository, network, processes, scale, signing
 from tests.system.faults import footprint, leftovers, mends, problem, settled, until
 from tests.system.harness import Gpuready, Inventories

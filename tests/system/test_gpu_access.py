@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import tomlkit
 
+from gpuready.base import resources
+from gpuready.base.records import unmarked as records
 from gpuready.binaries import cuinit
 from gpuready.components.cdi.component import Cdi
-from gpuready.core import resources
-from gpuready.core.compare import compare
-from gpuready.core.component import Change
-from gpuready.core.records import unmarked as records
+from gpuready.contract.compare import compare
+from gpuready.contract.component import Change
 from gpuready.gpu import triton
 from gpuready.gpu.visible import sight_in
-from gpuready.spec.model import NodeSpec
-from gpuready.state import probe
-from gpuready.state.model import NodeState
-from gpuready.state.parse import parse
+from gpuready.model import probe
+from gpuready.model.parse import parse
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from tests.lab import Lab, Machine
 from tests.lab.driver import version
 from tests.system.host import LIBRARIES, Host, Hosts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.lab import Machine, cri, host
 from tests.system.harness import Result, await_processes, processes
 from tests.system.host import Host, Hosts

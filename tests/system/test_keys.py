@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base.errors import ConvergeError
 from gpuready.components.repository.component import KEYRING, Repository
-from gpuready.core.compare import compare
-from gpuready.core.errors import ConvergeError
+from gpuready.contract.compare import compare
 from tests.components.cases import Case, spec_of, state_of
 from tests.components.closing import close
 from tests.components.repository.odd_keys import odd_files

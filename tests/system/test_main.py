@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.components.toolkit.state import PACKAGES
+from gpuready.model.spec import TOOLKIT_VERSION
 from gpuready.node import NODE
-from gpuready.spec.model import TOOLKIT_VERSION
-from gpuready.state.toolkit_packages import PACKAGES
 from tests.lab import DISTROS, Lab
 from tests.system.harness import Gpuready, Inventories, Result, Sessions
 from tests.system.host import Host, Hosts

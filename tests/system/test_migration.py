@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from gpuready.base.facts import KEPT
 from gpuready.components.docker.component import CONFIG
 from gpuready.components.legacy import component
 from gpuready.components.toolkit.component import LEGACY
-from gpuready.core.ledger import KEPT
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.components.toolkit.state import PACKAGES
 from tests.lab import Machine, legacy
 from tests.system.faults import problem
 from tests.system.host import Host, Hosts

@@ -1,6 +1,6 @@
 """needrestart, set to restart services by itself, does nothing of the kind during our package calls."""
 
-from gpuready.spec.model import TOOLKIT_VERSION
+from gpuready.model.spec import TOOLKIT_VERSION
 from tests.lab import Machine
 from tests.system.host import Hosts
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gpuready.components.docker.component import CONFIG
-from gpuready.core.owners import OPERATOR_TOOLKIT
+from gpuready.components.toolkit.state import OPERATOR_TOOLKIT
 from tests.lab import packages
 from tests.lab.host import sh
 from tests.system.faults import footprint

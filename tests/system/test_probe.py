@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gpuready.state import probe
+from gpuready.model import probe
 from tests.lab import DISTROS, Machine
 from tests.system.harness import await_processes, listing, processes
 from tests.system.host import Hosts

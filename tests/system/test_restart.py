@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from gpuready.spec.model import TOOLKIT_VERSION
+from gpuready.model.spec import TOOLKIT_VERSION
 from tests.lab import DISTROS, Machine
 from tests.system.host import Hosts
 

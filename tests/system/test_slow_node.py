@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuready.state import probe
+from gpuready.model import probe
 from tests.lab import Machine
 from tests.system.harness import Result
 from tests.system.host import Host, Hosts

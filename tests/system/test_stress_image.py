@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.records import Records
-from gpuready.core.records import unmarked as records
+from gpuready.base import resources
+from gpuready.base.records import Records
+from gpuready.base.records import unmarked as records
 from gpuready.gpu.stress import node
 from tests.lab import module, scale
 from tests.system.faults import until

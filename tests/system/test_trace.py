@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from gpuready.base import resources
+from gpuready.base.toml_document import merge
 from gpuready.binaries import cuinit
-from gpuready.core import resources
-from gpuready.core.toml_document import merge
-from gpuready.state.active import LIMITS
+from gpuready.model.active import LIMITS
 from tests.lab import Lab, module
 from tests.lab.driver import version
 from tests.system.faults import until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.components.toolkit.state import PACKAGES
 from tests.lab import Machine, packages
 from tests.lab.host import architecture
 from tests.system.harness import Result, listing

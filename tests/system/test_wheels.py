@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.step import PENDING_EXIT
+from gpuready.base import resources
+from gpuready.base.step import PENDING_EXIT
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.lab import Lab, Machine
 from tests.system.faults import leftovers, problem

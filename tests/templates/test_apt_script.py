@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 
 #: What dpkg 1.20, 1.21 and 1.22 print when another one holds a lock.
 LOCKED = (

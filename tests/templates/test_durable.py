@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests import cut
 
 #: Where a sync costs nothing: what counts is that it is asked for.

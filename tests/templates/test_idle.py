@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.ignored_containers import counted, words
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Container, Docker, NodeState
+from gpuready.base import resources
+from gpuready.contract.ignored_containers import counted, words
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Container, Docker, NodeState
 
 SHA = "sha256:" + "0a" * 32
 CASES = [

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.records import unmarked as records
+from gpuready.base import resources
+from gpuready.base.records import unmarked as records
 from gpuready.operations.step import _message, _reply
 from gpuready.operations.transport import ANSWER
 from tests.lab import scale

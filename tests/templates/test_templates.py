@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuready.core import resources
-from gpuready.core.step import Script
+from gpuready.base import resources
+from gpuready.base.step import Script
 from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values, variables
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.core.records import unmarked as records
+from gpuready.base import resources
+from gpuready.base.records import unmarked as records
 from gpuready.tools.attach.facts import Look, read
 from gpuready.tools.attach.netdev import SYSCTLS
 from tests.lab import Lab

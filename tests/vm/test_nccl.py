@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.state.model import NodeState
-from gpuready.state.network import Network
+from gpuready.model.network import Network
+from gpuready.model.state import NodeState
 from tests.lab import Lab, scale
 from tests.lab.vm import VM
 from tests.system.harness import Gpuready, Inventories

@@ -8,9 +8,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from gpuready import __version__
+from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
-from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.report.exitcode import MEANING
 
 #: Each is a module of this package, which is imported when the verb is used.

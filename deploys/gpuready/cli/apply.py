@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.options import NO_STATE, HostVerb, change_options, run_options
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
-from gpuready.core.errors import UsageError
 from gpuready.report.text import count
 
 if TYPE_CHECKING:

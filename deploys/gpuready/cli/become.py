@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuready.core.errors import UsageError
+from gpuready.base.errors import UsageError
 from gpuready.inventory.hosts import HostEntry
-from gpuready.spec.secrets import Secret
+from gpuready.inventory.secrets import Secret
 
 
 def with_password(entries: Sequence[HostEntry]) -> tuple[HostEntry, ...]:

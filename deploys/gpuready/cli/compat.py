@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.base.errors import UsageError, did_you_mean
+from gpuready.base.versions import Version, dotted, numbers
 from gpuready.cli.complete import files
 from gpuready.cli.main import held
 from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.output import deliver, targets
-from gpuready.core.errors import UsageError, did_you_mean
-from gpuready.core.versions import Version, dotted, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
@@ -22,8 +22,8 @@ from gpuready.tools.compat.answer import answers
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
-    from gpuready.spec.images import ImageSpec
-    from gpuready.spec.model import NodeSpec
+    from gpuready.model.images import ImageSpec
+    from gpuready.model.spec import NodeSpec
 
 _HELP = """Predict whether an image runs on a host, and what to do if not. Without --trace, nothing is started.
 
@@ -117,7 +117,7 @@ def _matrix(given: dict[str, Any]) -> int:
         from gpuready.cli.images import is_here
         from gpuready.cli.online import online, only_read
         from gpuready.cli.request import request
-        from gpuready.cuda.host import hosts_of
+        from gpuready.gpu.compat_host import hosts_of
         from gpuready.tools.compat.checks import image_facts
         from gpuready.tools.compat.trace_verdict import trace
 
@@ -162,7 +162,7 @@ def _tracing(images: Sequence[str]) -> Execute:
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:
     """The images that are read on the node itself."""
-    from gpuready.spec.images import ImageSpec, named
+    from gpuready.model.images import ImageSpec, named
 
     if not given["image"] and given["image_cuda"] is None:
         return named(spec.images)

@@ -4,8 +4,8 @@ import json
 import sys
 from typing import Any
 
-from gpuready.core.errors import GpureadyError
-from gpuready.core.files import read_file, read_stream, reason
+from gpuready.base.errors import GpureadyError
+from gpuready.base.files import read_file, read_stream, reason
 
 #: Bytes of a document: thousands of hosts.
 _MOST = 500_000_000

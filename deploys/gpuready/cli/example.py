@@ -43,10 +43,10 @@ def command(
     what: str, file: str | None, launch: str | None, state: str | None, rdma_resource: str, **given: Any
 ) -> int:
     """The exit code."""
+    from gpuready.base.errors import UsageError
     from gpuready.cli.output import write_new
     from gpuready.cli.request import request
     from gpuready.cli.sink import say, write_stdout
-    from gpuready.core.errors import UsageError
     from gpuready.tools.render import training
 
     if launch is None and (given["inventory"] or state is not None):

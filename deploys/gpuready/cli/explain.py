@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.catalogue import BY_ID
 from gpuready.cli.complete import explained
 from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.sink import say
-from gpuready.core.check import DECIDE, Check, Judged, Level, skip, unknown
-from gpuready.core.component import Component
-from gpuready.core.errors import UsageError, did_you_mean
+from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
+from gpuready.contract.component import Component
 from gpuready.messages.words import words
 from gpuready.node import NODE
 from gpuready.report.text import count
@@ -167,7 +167,7 @@ def _listed(key: str, about: Sequence[str]) -> str:
 
 
 def _stdin() -> str:
-    from gpuready.core.files import read_stream, reason
+    from gpuready.base.files import read_stream, reason
     from gpuready.messages.find import MOST
 
     try:
@@ -190,9 +190,9 @@ def _about_words(key: str) -> list[str]:
 
 def _settings(key: str) -> str:
     """What the settings with this path or name mean; without one, those that have it as a value. Empty for none."""
-    from gpuready.spec.model import NodeSpec
-    from gpuready.spec.schema import settings
-    from gpuready.spec.schema_help import allowed_at, words_at
+    from gpuready.model.schema import settings
+    from gpuready.model.schema_help import allowed_at, words_at
+    from gpuready.model.spec import NodeSpec
 
     means = settings()
     named = [path for path in means if key in (path, path.rpartition(".")[2])]
@@ -281,7 +281,7 @@ def _why_not(host: HostRun, check: Check, *, recorded: bool) -> tuple[str, str]:
 
 def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
     """One line for each check and verdict, with the hosts that share it."""
-    from gpuready.core.host_list import hostlist
+    from gpuready.base.host_list import hostlist
 
     found: dict[tuple[str, str, str], list[str]] = {}
     for host in run.hosts:

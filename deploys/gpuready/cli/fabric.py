@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.complete import listed
 from gpuready.cli.options import HostVerb, Number, fabric_options
-from gpuready.core.errors import UsageError, did_you_mean
 from gpuready.report.render import FABRIC_FORMATS
 from gpuready.tools.fabric.commands import GROUPS, TESTS, WITH_RDMA
 from gpuready.tools.fabric.run import Wanted

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import click
 
+from gpuready.base.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
-from gpuready.core.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.report.page import problem
 from gpuready.report.run import VERBS, Run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import paramiko
 
-from gpuready.core.errors import UnreachableError
+from gpuready.base.errors import UnreachableError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts

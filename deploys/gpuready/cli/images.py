@@ -11,15 +11,15 @@ from shutil import which
 
 from pydantic import ValidationError
 
-from gpuready.core import resources
-from gpuready.core.documents import read_json
-from gpuready.core.errors import UsageError, brief
-from gpuready.core.facts import Answer
-from gpuready.core.records import ProbeError, Records, unmarked
-from gpuready.core.versions import Version
+from gpuready.base import resources
+from gpuready.base.documents import read_json
+from gpuready.base.errors import UsageError, brief
+from gpuready.base.facts import Answer
+from gpuready.base.records import ProbeError, Records, unmarked
+from gpuready.base.versions import Version
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, ImageFacts
-from gpuready.spec.images import ImageSpec
+from gpuready.model.images import ImageSpec
 from gpuready.tools.compat.archive import environment, read_archive
 from gpuready.tools.compat.image import facts_of
 from gpuready.tools.compat.layers import ImageError, Tree

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from gpuready.base.errors import InventoryError, SpecError, SpecErrors, UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.options import Verb
 from gpuready.cli.output import write_new
 from gpuready.cli.sink import say, write_stdout
-from gpuready.core.errors import InventoryError, SpecError, SpecErrors, UsageError
 
 _HELP = """Write an inventory to begin with: your hosts, the default spec, and comments on other settings.
 

@@ -6,10 +6,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.options import HostVerb, inventory_options
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
-from gpuready.core.errors import UsageError
 from gpuready.report.render import LISTING_FORMATS
 from gpuready.report.run import HostRun, Run
 

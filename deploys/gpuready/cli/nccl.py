@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.online import only_read
 from gpuready.cli.options import STATE, HostVerb, Number, probe_options
 from gpuready.cli.output import printed
 from gpuready.cli.request import Request, request
-from gpuready.core.errors import UsageError
 from gpuready.network import torch
 from gpuready.network.nccl_settings import cluster
 from gpuready.report.nccl import FORMS, NcclAnswer, text

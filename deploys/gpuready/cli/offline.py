@@ -7,16 +7,16 @@ import time
 import traceback
 from collections.abc import Mapping
 
+from gpuready.base.errors import EngineError
 from gpuready.cli.request import Request
 from gpuready.cli.sink import say
 from gpuready.cli.states import read_states
-from gpuready.core.compare import Plan
-from gpuready.core.errors import EngineError
+from gpuready.contract.compare import Plan
 from gpuready.evaluate import compared, judged, plan_batches
 from gpuready.inventory.hosts import HostEntry
+from gpuready.model.state import NodeState
 from gpuready.node import NODE
 from gpuready.report.run import HostRun, Run
-from gpuready.state.model import NodeState
 
 
 def offline(wanted: Request, path: str) -> Run:

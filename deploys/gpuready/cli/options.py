@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
-from gpuready.core.errors import UsageError
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, LISTING_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.
 DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
-#: Seconds, as :data:`gpuready.state.probe.TIMEOUT`.
+#: Seconds, as :data:`gpuready.model.probe.TIMEOUT`.
 PROBE_TIMEOUT = 30
 EXIT_CODES = "Exit codes: gpuready --help"
 

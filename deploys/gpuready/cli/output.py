@@ -17,9 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from gpuready.base.errors import OutputError, UsageError, did_you_mean
+from gpuready.base.files import replace_file
 from gpuready.cli.sink import complain, write_stdout
-from gpuready.core.errors import OutputError, UsageError, did_you_mean
-from gpuready.core.files import replace_file
 from gpuready.report.exitcode import exit_code
 from gpuready.report.render import FABRIC_FORMATS, FORMATS, render
 from gpuready.report.text import Painter, one_line, printable
@@ -146,7 +146,7 @@ def begin() -> None:
 
 def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
     """As :func:`deliver`, with ``text`` on stdout; what is wrong with hosts, and notes, go to stderr."""
-    from gpuready.core.host_list import hostlist
+    from gpuready.base.host_list import hostlist
     from gpuready.report.blocks import error_blocks, note_blocks
     from gpuready.report.page import problem
 

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpuready.base.host_list import hostlist
 from gpuready.cli.sink import complain
-from gpuready.core.host_list import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.run import OUTCOMES
 from gpuready.report.text import count, cut, one_line, printable

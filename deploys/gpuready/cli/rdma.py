@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.apply import YES, change, consent
 from gpuready.cli.complete import hosts
 from gpuready.cli.online import online
 from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
 from gpuready.cli.request import Request, request
-from gpuready.core.errors import UsageError
 from gpuready.tools.attach.move_plan import Asked
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 from gpuready import __version__
+from gpuready.base import resources
+from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement
-from gpuready.core import resources
-from gpuready.core.errors import UsageError
 from gpuready.inventory.hosts import HostEntry
-from gpuready.spec.images import named
-from gpuready.spec.model import NodeSpec
+from gpuready.model.images import named
+from gpuready.model.spec import NodeSpec
 from gpuready.tools.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, kubernetes, prometheus
 
 _HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.

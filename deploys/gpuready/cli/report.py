@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.options import COLOR, Verb, output
 from gpuready.cli.output import targets, use_color, write
-from gpuready.core.errors import UsageError
 from gpuready.report.render import FABRIC_FORMATS, formats, render
 
 if TYPE_CHECKING:

@@ -4,16 +4,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuready.base.errors import UsageError, did_you_mean
+from gpuready.base.fields import BATCH
 from gpuready.cli.output import Target, deliver, targets, tell_skipped
-from gpuready.core.component import Disruption
-from gpuready.core.errors import UsageError, did_you_mean
-from gpuready.core.fields import BATCH
-from gpuready.core.rollout import MAX_FAIL
+from gpuready.contract.component import Disruption
+from gpuready.contract.rollout import MAX_FAIL
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
+from gpuready.model import probe
 from gpuready.report.render import FORMATS
 from gpuready.report.run import Run
-from gpuready.state import probe
 
 
 @dataclass(frozen=True)

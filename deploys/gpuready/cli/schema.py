@@ -23,7 +23,7 @@ def command(which: str) -> int:
 
         say(json.dumps(result_schema(), indent=2))
     else:
-        from gpuready.spec.schema import render
+        from gpuready.model.schema import render
 
         say(render().rstrip())
     return 0

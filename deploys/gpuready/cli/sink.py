@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from gpuready.core.errors import OutputError
+from gpuready.base.errors import OutputError
 from gpuready.report.text import printable
 
 

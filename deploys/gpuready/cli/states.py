@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gpuready.base.errors import GpureadyError
 from gpuready.cli.documents import read_json
-from gpuready.core.errors import GpureadyError
+from gpuready.model.state import NodeState
 from gpuready.report.run import SCHEMA
-from gpuready.state.model import NodeState
 
 
 class StateError(GpureadyError):

@@ -10,11 +10,11 @@ from typing import Any
 import click
 from paramiko import PKey
 
+from gpuready.base.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.cli.hostkey import Target, fetch, target
 from gpuready.cli.options import HostVerb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
-from gpuready.core.errors import GpureadyError, UnreachableError, UsageError
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.options import STATE, HostVerb, Number, run_options
-from gpuready.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Execute
+    from gpuready.model.spec import NodeSpec
     from gpuready.report.run import HostRun
-    from gpuready.spec.model import NodeSpec
 
 #: Seconds of load, without --seconds.
 SECONDS = 10
@@ -64,7 +64,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
 
 def _unreached(host: HostRun, spec: NodeSpec, wanted: str) -> list[str]:
     """Return a note if a level was asked for at which nothing was tested, with the reason."""
-    from gpuready.core.check import Level
+    from gpuready.contract.check import Level
 
     level = Level[wanted]
     verdicts = [judged.verdict for judged in host.checks if judged.check.level == level]

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gpuready.base.errors import UsageError
 from gpuready.cli.states import read_states
-from gpuready.core.errors import UsageError
 from gpuready.inventory.hosts import HostEntry
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.tools.fabric.launch import NcclError
 from gpuready.tools.render.kubernetes import Workload, workload
 

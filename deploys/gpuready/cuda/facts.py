@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuready.core.versions import Version
+from gpuready.base.versions import Version
 from gpuready.cuda import tables
 from gpuready.cuda.tables import Gpu
 

@@ -8,7 +8,7 @@ Sources: CUDA Compatibility guide; the container toolkit's and libnvidia-contain
 
 from dataclasses import dataclass, replace
 
-from gpuready.core.versions import dotted, driver, numbers
+from gpuready.base.versions import dotted, driver, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.require import Properties, RequireError, satisfied

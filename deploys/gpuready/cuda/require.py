@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
-from gpuready.core.versions import Version, numbers, padded
+from gpuready.base.versions import Version, numbers, padded
 
 PROPERTIES = ("cuda", "driver", "arch", "brand")
 _CLAUSE = re.compile(r"([^<>=!]+)(!=|<=|>=|=|<|>)([^<>=!]+)")

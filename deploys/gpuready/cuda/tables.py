@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuready.core.versions import Version, numbers
+from gpuready.base.versions import Version, numbers
 
 DATA = Path(__file__).parent / "data"
 

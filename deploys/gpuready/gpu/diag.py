@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from gpuready.core.check import Judged, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
-from gpuready.core.documents import DocumentError, read_json
-from gpuready.core.errors import brief
+from gpuready.base.documents import DocumentError, read_json
+from gpuready.base.errors import brief
+from gpuready.contract.check import Judged, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.gpu.stress import Node, check
 from gpuready.gpu.stress_figures import Gpu, cards, dicts, lost, new_faults, several, why_not
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 
 #: Level of dcgmi diag -> seconds after which gpuready stops it: several times what NVIDIA's guide says it takes
 #: (seconds, under 2 minutes, under 30 minutes, 1 to 2 hours).

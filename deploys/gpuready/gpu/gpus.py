@@ -7,11 +7,23 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gpuready.core import need
-from gpuready.core.check import Check, EndCheck, Judge, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown
-from gpuready.gpu.facts.smi import Gpu, gpus
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.contract import need
+from gpuready.contract.check import (
+    Check,
+    EndCheck,
+    Judge,
+    Level,
+    Verdict,
+    fail,
+    gpu_count,
+    has_gpu,
+    passed,
+    skip,
+    unknown,
+)
+from gpuready.model.smi import Gpu, gpus
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 DRIVER = ("driver.loaded", "driver.match")
 ROOTS = (*DRIVER, "gpu.answers")

@@ -6,13 +6,13 @@ the driver's full version), nvidia-container-toolkit issue 48 (/dev/char), nvidi
 
 import re
 
-from gpuready.core import need
-from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
-from gpuready.gpu.facts.leftovers import Holder
+from gpuready.contract import need
+from gpuready.contract.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.gpus import check, companions, of_version
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, NodeState, Unknown
-from gpuready.state.persistenced import PERSISTENCED, persistence
+from gpuready.model.leftovers import Holder
+from gpuready.model.persistenced import PERSISTENCED, persistence
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker, NodeState, Unknown
 
 _COMPANION = re.compile(r"(nvidia-imex|libnvidia-nscq|libnvsdm)(-[0-9]+)?(:\w+)?")
 

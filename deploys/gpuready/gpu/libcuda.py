@@ -6,12 +6,12 @@ cuDeviceGetCount and their error numbers).
 
 import re
 
-from gpuready.core import need
-from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
+from gpuready.contract import need
+from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
 from gpuready.gpu.gpus import check
-from gpuready.spec.model import NodeSpec
-from gpuready.state.linker import DRIVER_DIRS, library_version
-from gpuready.state.model import Linker, NodeState
+from gpuready.model.linker import DRIVER_DIRS, library_version
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Linker, NodeState
 
 
 def driver_linker(spec: NodeSpec, state: NodeState) -> Linker:

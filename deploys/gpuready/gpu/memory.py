@@ -4,10 +4,10 @@ Sources: nvidia-smi(1); NVIDIA's GPU memory error management (row remapping, pag
 Azure HPC, DCGM and gpud for the limits at which a node is taken out of service.
 """
 
-from gpuready.gpu.facts.smi import Gpu
 from gpuready.gpu.gpus import RESET, Finding, check, each, on
 from gpuready.gpu.thresholds import limit
-from gpuready.spec.model import NodeSpec
+from gpuready.model.smi import Gpu
+from gpuready.model.spec import NodeSpec
 
 REPLACE = "drain the node and replace the GPU"
 

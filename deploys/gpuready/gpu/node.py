@@ -3,10 +3,10 @@
 Sources: dpkg(1) (a package that is unpacked and not configured), cloud-init's status.json and result.json.
 """
 
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 DRAINED = "/var/lib/gpuready/drained"
 _STATUS = "/run/cloud-init/status.json"

@@ -4,14 +4,14 @@ Sources: nvidia-smi(1), nvlink and topo; the health checks of Azure HPC, imbue a
 counted error); AWS's notes on NVLink 5 for the names of its counters.
 """
 
-from gpuready.core import need
-from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
-from gpuready.gpu.facts.links import Links, links, matrix
+from gpuready.contract import need
+from gpuready.contract.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.gpus import RESET, ROOTS, check
 from gpuready.gpu.nvswitch import switched
 from gpuready.gpu.thresholds import limit
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.links import Links, links, matrix
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 #: The link itself was lost, not only a packet: the job that used it stalled or failed.
 _GRAVE = ("Recovery Errors", "Link recovery failed events")

@@ -11,16 +11,16 @@ kubernetes-sigs/dra-driver-nvidia-gpu#1236 (2026-07: the node's IMEX for the DRA
 
 import re
 
-from gpuready.core import need
-from gpuready.core.check import EndCheck, Verdict, fail, gpu_count, passed, skip, unknown, warn
-from gpuready.core.component import NotComparable
-from gpuready.cuda import bus
-from gpuready.cuda.host import nvlink5
-from gpuready.gpu.facts.smi import Gpu
+from gpuready.contract import need
+from gpuready.contract.check import EndCheck, Verdict, fail, gpu_count, passed, skip, unknown, warn
+from gpuready.contract.component import NotComparable
+from gpuready.gpu import bus
+from gpuready.gpu.compat_host import nvlink5
 from gpuready.gpu.gpus import ROOTS, check, companions, listed, of_version
 from gpuready.gpu.thresholds import FABRIC_COMPLETE
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.model.smi import Gpu
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 IMEX = "nvidia-imex.service"
 _PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:\w+)?")

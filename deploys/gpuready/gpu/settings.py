@@ -4,12 +4,12 @@ Sources: nvidia-smi(1) (an idle link has a lower generation, so only its maximum
 checks of Azure HPC, DCGM and gpud.
 """
 
-from gpuready.core.check import Verdict, passed, skip, warn
-from gpuready.gpu.facts.smi import Gpu
+from gpuready.contract.check import Verdict, passed, skip, warn
 from gpuready.gpu.gpus import RESET, Finding, check, each, listed, on
 from gpuready.gpu.thresholds import limit
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.smi import Gpu
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _pcie(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:

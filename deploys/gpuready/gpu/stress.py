@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
+from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
 from gpuready.gpu.stress_figures import (
     FORMATS,
     Floor,
@@ -30,8 +30,8 @@ from gpuready.gpu.stress_figures import (
     why_not,
 )
 from gpuready.gpu.thresholds import load
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 NO_TORCH = (
     "neither verify.torch nor verify.image is set, so no PyTorch can load the GPUs: set one, or add "

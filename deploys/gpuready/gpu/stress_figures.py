@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from gpuready.core.documents import DocumentError, read_json
-from gpuready.core.errors import brief
+from gpuready.base.documents import DocumentError, read_json
+from gpuready.base.errors import brief
 from gpuready.gpu.thresholds import load
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")

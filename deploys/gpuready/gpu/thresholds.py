@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuready.spec.verify import Thresholds
+from gpuready.model.verify import Thresholds
 
 DATA = Path(__file__).parent / "data"
 #: What nvidia-smi prints as state and status of a GPU whose fabric is complete (nvmlGpuFabricState_t, nvmlReturn_t).

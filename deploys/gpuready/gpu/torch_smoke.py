@@ -7,14 +7,14 @@ documentation of torch.cuda and torch.distributed; NCCL's release notes (ncclRem
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core import need
-from gpuready.core.check import Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.documents import read_json
-from gpuready.core.errors import brief
+from gpuready.base.documents import read_json
+from gpuready.base.errors import brief
+from gpuready.contract import need
+from gpuready.contract.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.gpu.gpus import check
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _NOT_NAMED = "the spec names no PyTorch environment (verify.torch)"
 _PRODUCT, _REDUCED = 64.0**3 * 4, 1.0

@@ -5,15 +5,15 @@ The quoted messages are Triton's own (libcuda_dirs, see triton.py). The containe
 
 import re
 
-from gpuready.core import need
-from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.facts import Answer
+from gpuready.base.facts import Answer
+from gpuready.contract import need
+from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu import triton
 from gpuready.gpu.libcuda import driver_linker, odd, result_of
 from gpuready.gpu.triton import Sight
-from gpuready.spec.model import NodeSpec
-from gpuready.state.linker import library_version
-from gpuready.state.model import Linker, NodeState
+from gpuready.model.linker import library_version
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Linker, NodeState
 
 _LINKS = "Triton 2.x and the first 3.x releases link with -lcuda, but there is no libcuda.so beside it"
 

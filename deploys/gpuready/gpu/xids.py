@@ -1,12 +1,12 @@
 """Checks of Xids and SXids since the driver was loaded, by what they ask for (gpu/data/xids.yaml)."""
 
-from gpuready.core import need
-from gpuready.core.check import EndCheck, Verdict, fail, passed, skip, warn
-from gpuready.gpu.facts.kernel_log import Event, KernelLog
+from gpuready.contract import need
+from gpuready.contract.check import EndCheck, Verdict, fail, passed, skip, warn
 from gpuready.gpu.gpus import check
 from gpuready.gpu.thresholds import Action, xid_action
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.model.kernel_log import Event, KernelLog
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 _RECOVERY = 154
 _SYSLOG = 1 << 34

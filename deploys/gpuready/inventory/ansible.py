@@ -6,7 +6,7 @@ a host that silently lacks its settings is worse than no run. Sources: as in :mo
 
 import difflib
 
-from gpuready.core.errors import SpecError, Where
+from gpuready.base.errors import SpecError, Where
 from gpuready.inventory.connection import PASSWORDS
 from gpuready.inventory.groups import Graph, Group
 from gpuready.inventory.host_names import (
@@ -18,7 +18,7 @@ from gpuready.inventory.host_names import (
     range_meant,
     split_port,
 )
-from gpuready.spec.source_values import Located, Private, Shown
+from gpuready.inventory.source_values import Located, Private, Shown
 
 MAX_ASSIGNED = 5_000_000
 _SECTIONS = ("hosts", "vars", "children")

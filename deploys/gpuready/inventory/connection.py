@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from gpuready.core.errors import SpecError
+from gpuready.base.errors import SpecError
 from gpuready.inventory.host_names import NAME_ALLOWED, is_host
+from gpuready.inventory.secrets import Secret, is_reference, resolve
+from gpuready.inventory.source_values import Located, OddInt, Private, Refused, refuse, refuse_templates
 from gpuready.inventory.ssh_options import USER, ConfigFiles, check_jump, setting
-from gpuready.spec.secrets import Secret, is_reference, resolve
-from gpuready.spec.source_values import Located, OddInt, Private, Refused, refuse, refuse_templates
 
 T = TypeVar("T")
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from gpuready.core.errors import SpecError, UsageError, Where
+from gpuready.base.errors import SpecError, UsageError, Where
+from gpuready.inventory.source_values import Located, located, merge, plain
 from gpuready.inventory.yaml_positions import load_text
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.schema_help import is_text_at
-from gpuready.spec.source_values import Located, located, merge, plain
+from gpuready.model.schema_help import is_text_at
+from gpuready.model.spec import NodeSpec
 
 _EXAMPLE = "-e hardware.gpus=8, or -e 'runtimes={docker: {shm_size: 8g}}'"
 

@@ -9,8 +9,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from gpuready.core.errors import SpecError, Where
-from gpuready.spec.source_values import Located, Shown, merge
+from gpuready.base.errors import SpecError, Where
+from gpuready.inventory.source_values import Located, Shown, merge
 
 Vars = dict[object, Located]
 #: What to do about an inventory without hosts.

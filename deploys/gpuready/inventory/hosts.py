@@ -18,16 +18,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from gpuready.core.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
+from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
+from gpuready.inventory.build import SECRET, build
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
+from gpuready.inventory.source_values import VAULT, Located, label, merge, refuse_templates, value_at
 from gpuready.inventory.sources import is_path, read_by_ansible, read_source
 from gpuready.inventory.ssh_options import ConfigFiles
 from gpuready.inventory.vars_dirs import Layers, directory_of, is_store
-from gpuready.spec.build import SECRET, build
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.source_values import VAULT, Located, label, merge, refuse_templates, value_at
+from gpuready.model.spec import NodeSpec
 
 __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load"]
 

@@ -12,12 +12,12 @@ import shlex
 import warnings
 from collections.abc import Iterator
 
-from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.base.errors import InventoryError, SpecError, Where
 from gpuready.inventory.ansible import Source
 from gpuready.inventory.groups import ADD_HOSTS, Graph, Group
 from gpuready.inventory.host_names import is_host
+from gpuready.inventory.source_values import Located, Refused, label
 from gpuready.inventory.yaml_positions import MAX_DEPTH, MAX_VALUES
-from gpuready.spec.source_values import Located, Refused, label
 
 #: A group's name ends at a blank, a colon or a bracket; only ``#`` starts a comment after it.
 _SECTION = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")

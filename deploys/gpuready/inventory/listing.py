@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.core.documents import read_json
+from gpuready.base.documents import read_json
 from gpuready.inventory.hosts import HostEntry
-from gpuready.spec.source_values import Located, plain
+from gpuready.inventory.source_values import Located, plain
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuready.core.errors import InventoryError, Where
+from gpuready.base.errors import InventoryError, Where
 from gpuready.inventory.groups import Graph
 from gpuready.inventory.host_names import is_host
 

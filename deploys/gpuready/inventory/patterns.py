@@ -12,8 +12,8 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from gpuready.core.errors import GpureadyError, InventoryError, UsageError
-from gpuready.core.host_list import hostlist
+from gpuready.base.errors import GpureadyError, InventoryError, UsageError
+from gpuready.base.host_list import hostlist
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.groups import ADD_HOSTS, Graph
 from gpuready.inventory.host_names import glob, is_address_pattern, split_port

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gpuready.core.errors import InventoryError
+from gpuready.base.errors import InventoryError
 from gpuready.inventory.yaml_positions import MAX_BYTES, decode, is_json
 
 #: Seconds that a program may take.

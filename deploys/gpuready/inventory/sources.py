@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.base.errors import InventoryError, SpecError, Where
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.ansible import AnsibleSource, ExportSource, YamlSource
 from gpuready.inventory.connection import LOCAL
@@ -21,10 +21,10 @@ from gpuready.inventory.groups import ADD_HOSTS, Graph
 from gpuready.inventory.host_names import NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, range_meant, split_port
 from gpuready.inventory.ini import IniSource, begins_with_host, has_section, is_ini
 from gpuready.inventory.programs import ansible_output, script_output
+from gpuready.inventory.source_values import Located, Shown
 from gpuready.inventory.ssh_options import USER
 from gpuready.inventory.terraform import TerraformSource, is_terraform
 from gpuready.inventory.yaml_positions import MAX_BYTES, decode, is_json, load_text, read_text
-from gpuready.spec.source_values import Located, Shown
 
 #: The source that is read from stdin; without group_vars/ and host_vars/.
 STDIN = "-"

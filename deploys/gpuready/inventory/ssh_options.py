@@ -13,11 +13,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpuready.core.errors import GpureadyError
+from gpuready.base.errors import GpureadyError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.host_names import is_host, split_port
+from gpuready.inventory.source_values import Refused
 from gpuready.inventory.yaml_positions import read_text
-from gpuready.spec.source_values import Refused
 
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9]{0,63})(?:\s*=\s*|\s+)(\S.*)", re.ASCII)

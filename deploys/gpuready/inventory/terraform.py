@@ -11,10 +11,10 @@ Format"; the providers' documentation of the resources.
 import re
 from collections.abc import Iterator
 
-from gpuready.core.errors import InventoryError
+from gpuready.base.errors import InventoryError
 from gpuready.inventory.ansible import Source, YamlSource
 from gpuready.inventory.host_names import is_host
-from gpuready.spec.source_values import Located, value_at
+from gpuready.inventory.source_values import Located, value_at
 
 OUTPUT = "gpuready_inventory"
 _OUTPUT_ALLOWED = "a mapping of groups, such as {all = {hosts = {...}}}, or a list of hosts"

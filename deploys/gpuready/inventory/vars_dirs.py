@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpuready.core.errors import InventoryError, SpecError, Where
+from gpuready.base.errors import InventoryError, SpecError, Where
 from gpuready.inventory.groups import Graph, Group, Vars
+from gpuready.inventory.source_values import VAULT, Located, Shown
 from gpuready.inventory.yaml_positions import load_text, read_text
-from gpuready.spec.source_values import VAULT, Located, Shown
 
 _EXTENSIONS = ("", ".yml", ".yaml", ".json")
 #: So many files and groups are compared for a hint: an incomplete hint is better than a slow one.

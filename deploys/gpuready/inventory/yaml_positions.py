@@ -16,9 +16,9 @@ from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 from yaml.resolver import Resolver
 
-from gpuready.core.errors import InventoryError, SpecError, Where
-from gpuready.core.files import read_file, reason
-from gpuready.spec.source_values import VAULT, Located, Shown, label, surprising
+from gpuready.base.errors import InventoryError, SpecError, Where
+from gpuready.base.files import read_file, reason
+from gpuready.inventory.source_values import VAULT, Located, Shown, label, surprising
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 64

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuready.core.check import STATUSES, Level
-from gpuready.core.component import Disruption
+from gpuready.contract.check import STATUSES, Level
+from gpuready.contract.component import Disruption
 from gpuready.report.exitcode import MEANING
 from gpuready.report.run import OUTCOMES
 

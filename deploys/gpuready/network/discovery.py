@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, IPv6Network, ip_interface, ip_network
 from typing import Literal
 
+from gpuready.model.network import Network
+from gpuready.model.spec import Nccl
+from gpuready.model.state import NodeState
 from gpuready.network.ports import Address, Gid, Port, ports, stacked
-from gpuready.spec.model import Nccl
-from gpuready.state.model import NodeState
-from gpuready.state.network import Network
 
 #: Why a port is not used. ``unwanted``: it belongs to another network. Every other reason needs attention.
 Why = Literal["unwanted", "down", "iwarp", "none", "several", "unknown"]

@@ -7,9 +7,9 @@ name; else by order. Ports of other networks and iWARP ports take no part. Inter
 from collections import Counter
 from dataclasses import dataclass
 
+from gpuready.model.state import Docker, NodeState
 from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.tcp import Wire, Wires
-from gpuready.state.model import Docker, NodeState
 
 Candidate = Chosen | Refused
 

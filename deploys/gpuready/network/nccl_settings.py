@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from gpuready.model.network import Network
+from gpuready.model.spec import Nccl, NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.discovery import Choices, Chosen, choose
 from gpuready.network.gid import taken
 from gpuready.network.ports import ports
 from gpuready.network.tcp import Wire, Wires, choose_wires, plugin_notes, settings_for
-from gpuready.spec.model import Nccl, NodeSpec
-from gpuready.state.model import NodeState
-from gpuready.state.network import Network
 
 Range = IPv4Network | IPv6Network
 _MOST_DEVICES = 32

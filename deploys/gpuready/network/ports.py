@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import NodeState
 
 Address = IPv4Address | IPv6Address
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
 
-from gpuready.core.errors import brief
+from gpuready.base.errors import brief
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.spec import Nccl
+from gpuready.model.state import NodeState
 from gpuready.network.ports import ports
-from gpuready.spec.model import Nccl
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
 
 Interface = IPv4Interface | IPv6Interface
 

@@ -5,19 +5,19 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
+from gpuready.base import resources
+from gpuready.base.facts import Answer
+from gpuready.base.records import Records
 from gpuready.binaries import cuinit
 from gpuready.components.containerd.component import pod_slice, sandbox_image
 from gpuready.components.gate.component import SCRIPT as GATE
 from gpuready.components.monitoring.component import scrape
-from gpuready.core import resources
-from gpuready.core.facts import Answer
-from gpuready.core.records import Records
+from gpuready.model.active import IMAGE, LIMITS, TRACE, answers, longest
+from gpuready.model.images import named
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 from gpuready.operations.transport import run_script
 from gpuready.operations.watchdog import holding
-from gpuready.spec.images import named
-from gpuready.spec.model import NodeSpec
-from gpuready.state.active import IMAGE, LIMITS, TRACE, answers, longest
-from gpuready.state.model import NodeState, Unknown
 from gpuready.tools.compat.trace_facts import debug_log
 from gpuready.tools.status.record import PATH
 

@@ -11,10 +11,10 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
-from gpuready.core.compare import Plan
-from gpuready.core.component import Change, Component, Disruption
-from gpuready.core.errors import ConvergeError, GpureadyError
-from gpuready.core.permission import permission, permissions, users
+from gpuready.base.errors import ConvergeError, GpureadyError
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Change, Component, Disruption
+from gpuready.contract.permission import permission, permissions, users
 from gpuready.operations import drain
 from gpuready.operations.node_state import (
     ALLOWED,

@@ -22,7 +22,7 @@ from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
 
-from gpuready.core.errors import GpureadyError, UnreachableError
+from gpuready.base.errors import GpureadyError, UnreachableError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.host_names import split_port

@@ -11,10 +11,10 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
+from gpuready.base.errors import ConvergeError, GpureadyError
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.components.ledger.component import Ledger
-from gpuready.core.check import concerning, run_checks
-from gpuready.core.errors import ConvergeError, GpureadyError
+from gpuready.contract.check import concerning, run_checks
 from gpuready.inventory.hosts import load
 from gpuready.node import BACK, NODE
 from gpuready.operations.active import run_active

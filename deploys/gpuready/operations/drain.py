@@ -18,11 +18,11 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready.core.errors import GpureadyError, brief
-from gpuready.core.step import Script, Step
+from gpuready.base.errors import GpureadyError, brief
+from gpuready.base.step import Script, Step
+from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
+from gpuready.model.spec import Kubectl as KubectlOptions
 from gpuready.operations.step import Pending, StepCommand, show
-from gpuready.spec.model import DrainByKubectl, DrainCommands, Maintenance
-from gpuready.spec.model import Kubectl as KubectlOptions
 
 #: Seconds that work may take to leave the node.
 LIMIT = 1800

@@ -9,13 +9,13 @@ from collections.abc import Set
 
 from pyinfra.api.host import Host
 
+from gpuready.base import resources
+from gpuready.base.records import ProbeError, Records
 from gpuready.components.wheels.component import Wheels, asked
 from gpuready.components.wheels.state import environment
-from gpuready.core import resources
-from gpuready.core.records import ProbeError, Records
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.operations.transport import run_script
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 #: Seconds for each environment: templates/wheels/look.sh.j2 waits up to 70 + 40; the rest is reserve.
 TIMEOUT = 120

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from paramiko import PKey, Transport
 
-from gpuready.core.errors import InventoryError
-from gpuready.core.files import read_file, reason, replace_file
+from gpuready.base.errors import InventoryError
+from gpuready.base.files import read_file, reason, replace_file
 from gpuready.operations import hostcert
 
 _MOST = 100_000_000

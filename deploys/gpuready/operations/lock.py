@@ -13,8 +13,8 @@ import time
 import gevent
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
-from gpuready.core.errors import ConvergeError, UnreachableError, brief
+from gpuready.base import resources
+from gpuready.base.errors import ConvergeError, UnreachableError, brief
 from gpuready.operations.transport import Session
 
 _SESSION = "gpuready.lock"

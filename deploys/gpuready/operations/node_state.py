@@ -6,22 +6,22 @@ They do so until something may have changed the node.
 from pyinfra.api.host import Host
 from pyinfra.api.state import StateStage
 
-from gpuready.core.compare import Plan
-from gpuready.core.component import Component
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Component
+from gpuready.model import probe
+from gpuready.model.parse import parse
+from gpuready.model.readiness import unsettled
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.operations.step import show
 from gpuready.operations.transport import run_script
 from gpuready.operations.watchdog import LONG, holding, stand_aside
-from gpuready.spec.model import NodeSpec
-from gpuready.state import probe
-from gpuready.state.model import NodeState
-from gpuready.state.parse import parse
-from gpuready.state.readiness import unsettled
 
 #: The keys of a host's data for its spec, the selected components (None: all) and the permitted disruption.
 SPEC = "gpuready_spec"
 SELECTED = "gpuready_selected"
 ALLOWED = "gpuready_allowed"
-#: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.state.probe.TIMEOUT`.
+#: The key for the time limit of the probe, in seconds. Default: :data:`gpuready.model.probe.TIMEOUT`.
 PROBE_TIMEOUT = "gpuready_probe_timeout"
 _KEY, _SETTLED, _PLAN = "gpuready.state", "gpuready.settled", "gpuready.plan"
 #: The key for the number of pyinfra's operations on the host after which its state is current; -1: after none.

@@ -6,7 +6,7 @@ from typing import Any
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
-from gpuready.core.errors import GpureadyError
+from gpuready.base.errors import GpureadyError
 from gpuready.report.mask import mask_text
 from gpuready.report.run import ComponentRun
 from gpuready.report.text import printable

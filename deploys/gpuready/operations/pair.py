@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
-from gpuready.core.errors import GpureadyError
-from gpuready.core.records import ProbeError, Records
+from gpuready.base import resources
+from gpuready.base.errors import GpureadyError
+from gpuready.base.records import ProbeError, Records
+from gpuready.model.verify import Thresholds
 from gpuready.network.links import End
 from gpuready.operations.transport import Session, count_exec
-from gpuready.spec.verify import Thresholds
 from gpuready.tools.fabric.commands import Command, Test, commands
 from gpuready.tools.fabric.counters import read
 from gpuready.tools.fabric.verdict import Answer, Finding, found

@@ -18,17 +18,17 @@ from pyinfra.api.operation import operation
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
-from gpuready.core import ignored_containers
-from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
-from gpuready.core.step import PENDING_EXIT, Script, Step
+from gpuready.base.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.base.step import PENDING_EXIT, Script, Step
+from gpuready.contract import ignored_containers
 from gpuready.inventory.connection import LOCAL
+from gpuready.model.spec import NodeSpec
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
 from gpuready.operations.node_state import SPEC, forget, forget_outdated, node_state
 from gpuready.operations.outcome import Failed, Reboot, outcomes, rebooted
 from gpuready.operations.step import Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
-from gpuready.spec.model import NodeSpec
 
 #: Seconds between two attempts to connect, for one attempt, and for services to start once the node answers.
 _PAUSE, _LOOK, _SERVICES = 2, 45, 180

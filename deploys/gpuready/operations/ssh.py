@@ -31,7 +31,7 @@ from pyinfra.api.host import Host
 from pyinfra.connectors import ssh as ssh_connector
 from pyinfra.connectors.sshuserclient import client as sshuserclient
 
-from gpuready.core.errors import brief
+from gpuready.base.errors import brief
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 
 #: Seconds between two keepalive requests to sshd, and seconds that sshd may take to answer one.

@@ -16,9 +16,9 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
-from gpuready.core.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
-from gpuready.core.step import PENDING_EXIT, Reply, Step
+from gpuready.base import resources
+from gpuready.base.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
+from gpuready.base.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
 from gpuready.operations.ssh import connect
 from gpuready.operations.transport import ConnectionLost, hang_up, run_script

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from pyinfra.api.host import Host
 
-from gpuready.core import resources
-from gpuready.core.ignored_containers import words
-from gpuready.core.records import Records
+from gpuready.base import resources
+from gpuready.base.records import Records
+from gpuready.contract.ignored_containers import words
 from gpuready.gpu.diag import LIMITS, Diagnosis, diagnosis
 from gpuready.gpu.stress import NO_TORCH, Node, node
+from gpuready.model.spec import NodeSpec
 from gpuready.operations.active import ASK
 from gpuready.operations.step import show
 from gpuready.operations.transport import Session, count_exec
-from gpuready.spec.model import NodeSpec
 
 #: Seconds in addition to the load: to start torch, to allocate, to compare, and to wait for a GPU that hangs.
 _BESIDE = 300

@@ -11,8 +11,8 @@ from gevent.event import AsyncResult
 from gevent.pool import Group
 from pyinfra.api.host import Host
 
-from gpuready.core.errors import GpureadyError
-from gpuready.core.records import ProbeError
+from gpuready.base.errors import GpureadyError
+from gpuready.base.records import ProbeError
 from gpuready.operations.pair import FIRST_PORT, answer, begin, port_of
 from gpuready.operations.transport import OPENING, Session
 from gpuready.tools.fabric.training import Part

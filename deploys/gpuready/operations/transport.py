@@ -24,11 +24,11 @@ from paramiko import Channel, ChannelException, SSHException
 from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 
-from gpuready.core import resources
-from gpuready.core.errors import GpureadyError, UnreachableError, brief
+from gpuready.base import resources
+from gpuready.base.errors import GpureadyError, UnreachableError, brief
+from gpuready.inventory.secrets import Secret
 from gpuready.operations.observer import tell
 from gpuready.operations.ssh import BoundedTransport, transport_of
-from gpuready.spec.secrets import Secret
 
 EXECS = "gpuready.execs"
 #: In a host's data: the Secret that sudo asks for.

@@ -9,9 +9,9 @@ import re
 import gevent
 from pyinfra.api.host import Host
 
-from gpuready.core.errors import ConvergeError
-from gpuready.core.files import open_file, reason, status
-from gpuready.core.step import Reply, Step
+from gpuready.base.errors import ConvergeError
+from gpuready.base.files import open_file, reason, status
+from gpuready.base.step import Reply, Step
 from gpuready.operations.transport import ConnectionLost, Session, count_exec
 
 _CHUNK = 1 << 18

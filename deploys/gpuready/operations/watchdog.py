@@ -18,7 +18,7 @@ import gevent
 from gevent.event import Event
 from gevent.lock import Semaphore
 
-from gpuready.core.records import ProbeError
+from gpuready.base.records import ProbeError
 
 #: Seconds of CPU time for one block of work.
 LIMIT = 2.0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.report import blocks, compat_report
 from gpuready.report.exitcode import counts
 from gpuready.report.mask import mask_text

@@ -4,13 +4,13 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from gpuready.core.check import Judged, Verdict
-from gpuready.core.component import Disruption, Value
-from gpuready.core.errors import GpureadyError
+from gpuready.base.errors import GpureadyError
+from gpuready.contract.check import Judged, Verdict
+from gpuready.contract.component import Disruption, Value
+from gpuready.model.state import Unknown
 from gpuready.report.mask import mask_value
 from gpuready.report.run import ComponentRun, HostRun, Run
 from gpuready.report.text import grouped, one_line
-from gpuready.state.model import Unknown
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 TOLD = ("fail", "unknown", "warn")

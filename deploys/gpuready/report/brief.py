@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.report.blocks import of_any_host
 from gpuready.report.ending import host_style, host_word
 from gpuready.report.exitcode import counts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.gpu.stress import WORDS
 from gpuready.gpu.stress_figures import margin
 from gpuready.report import blocks

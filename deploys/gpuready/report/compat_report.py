@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.cuda.predict import MINOR_LIMITS
 from gpuready.report.page import page
 from gpuready.report.text import Painter, columns, count, grouped

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuready.core.check import Judged
+    from gpuready.contract.check import Judged
     from gpuready.report.run import HostRun, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)

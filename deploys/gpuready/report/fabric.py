@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.page import labelled

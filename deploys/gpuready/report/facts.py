@@ -1,8 +1,8 @@
 """What ``gpuready probe`` shows to people: a node in a few lines. Scripts take the state in the JSON."""
 
+from gpuready.model.state import Docker, NodeState, Unknown
 from gpuready.report.run import HostRun
 from gpuready.report.text import Painter, count
-from gpuready.state.model import Docker, NodeState, Unknown
 
 
 def lines_of(host: HostRun, paint: Painter) -> list[str]:

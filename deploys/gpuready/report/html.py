@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gpuready.core.check import Judged
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import Judged
 from gpuready.report import blocks, compat_report
 from gpuready.report.ending import ending, host_counts, host_style, host_word
 from gpuready.report.exitcode import meaning
@@ -162,7 +162,7 @@ def _template() -> jinja2.Template:
     import jinja2
     from markupsafe import Markup
 
-    from gpuready.core.resources import root
+    from gpuready.base.resources import root
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(root()),
@@ -181,7 +181,7 @@ def _template() -> jinja2.Template:
 def _asset(name: str) -> Any:
     from markupsafe import Markup
 
-    from gpuready.core.resources import root
+    from gpuready.base.resources import root
 
     return Markup((root() / "report" / name).read_text(encoding="utf-8"))
 

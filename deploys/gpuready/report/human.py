@@ -5,8 +5,8 @@ What many hosts share is shown once. Passed checks are only counted. Every colou
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gpuready.core.check import DECIDE, UNDECIDED, Verdict
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import DECIDE, UNDECIDED, Verdict
 from gpuready.inventory.hosts import CHOOSE, THIS_MACHINE
 from gpuready.report import compat_report, fabric, facts, nccl, status
 from gpuready.report.attached import attached_lines

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
 from gpuready.report.human import note_lines, skipped_lines

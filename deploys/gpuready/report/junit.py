@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core.check import Verdict
+from gpuready.contract.check import Verdict
 from gpuready.report.blocks import keys, status_text
 from gpuready.report.compat_report import told
 from gpuready.report.exitcode import counts

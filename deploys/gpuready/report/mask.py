@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpuready.state.model import NodeState
+    from gpuready.model.state import NodeState
 
 MASK = "***"
 Match = re.Match[str]
@@ -197,7 +197,7 @@ def mask_value(key: str, value: Any) -> Any:
 
 def mask_state(state: NodeState) -> dict[str, Any]:
     """A state as JSON, masked and marked so; it plans and verifies, and apply refuses it."""
-    from gpuready.core.ledger import KEPT
+    from gpuready.base.facts import KEPT
 
     shown: dict[str, Any] = mask(state.model_dump())
     # With the rest of a file known, a password can be guessed from the file's hash: those of masked contents stand in.

@@ -4,7 +4,7 @@ import json
 import shlex
 from dataclasses import dataclass
 
-from gpuready.core.host_list import hostlist
+from gpuready.base.host_list import hostlist
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen
 from gpuready.network.nccl_settings import Settings

@@ -10,16 +10,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuready.core.check import Check, Judged, Level, Verdict
-from gpuready.core.compare import Comparison
-from gpuready.core.component import Change, Disruption, Value
-from gpuready.core.errors import GpureadyError
-from gpuready.core.versions import numbers
+from gpuready.base.errors import GpureadyError
+from gpuready.base.versions import numbers
+from gpuready.contract.check import Check, Judged, Level, Verdict
+from gpuready.contract.compare import Comparison
+from gpuready.contract.component import Change, Disruption, Value
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.predict import Prediction
 from gpuready.cuda.tables import Gpu
 from gpuready.gpu.stress_figures import Figure, Product
 from gpuready.gpu.stress_figures import Gpu as Loaded
+from gpuready.model.state import Unknown
 from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.links import End, Unpaired
 from gpuready.network.nccl_settings import Settings
@@ -28,7 +29,6 @@ from gpuready.network.tcp import Wire
 from gpuready.report import result
 from gpuready.report.nccl import NcclAnswer
 from gpuready.report.run import SCHEMA, ComponentRun, HostRun, Run
-from gpuready.state.model import Unknown
 from gpuready.tools.compat.answer import Answer
 from gpuready.tools.compat.fixes import Fix
 from gpuready.tools.compat.trace import Trace

@@ -13,19 +13,19 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
 from gpuready import __version__
-from gpuready.core.check import STATUSES, Judged, Level
-from gpuready.core.component import Change as Difference
-from gpuready.core.component import Disruption
-from gpuready.core.errors import GpureadyError
-from gpuready.core.versions import driver
+from gpuready.base.errors import GpureadyError
+from gpuready.base.versions import driver
+from gpuready.contract.check import STATUSES, Judged, Level
+from gpuready.contract.component import Change as Difference
+from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
 from gpuready.inventory.listing import Listed
+from gpuready.model.state import NodeState, Unknown
 from gpuready.network.discovery import Chosen
 from gpuready.report.exitcode import ORDER
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
 from gpuready.report.nccl import NcclAnswer
 from gpuready.report.run import OUTCOMES, SCHEMA, VERBS, ComponentRun, HostRun, Run
-from gpuready.state.model import NodeState, Unknown
 from gpuready.tools.attach.status import Attached
 from gpuready.tools.compat.answer import Answer as Prediction
 from gpuready.tools.compat.trace import SOURCES

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpuready.core.errors import GpureadyError, InventoryError
+from gpuready.base.errors import GpureadyError, InventoryError
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
-    from gpuready.core.check import Judged, Level
-    from gpuready.core.compare import Comparison
+    from gpuready.contract.check import Judged, Level
+    from gpuready.contract.compare import Comparison
     from gpuready.gpu.stress_figures import Gpu
     from gpuready.inventory.hosts import Skipped
     from gpuready.inventory.listing import Listed
+    from gpuready.model.spec import NodeSpec
+    from gpuready.model.state import NodeState
     from gpuready.report.nccl import NcclAnswer
-    from gpuready.spec.model import NodeSpec
-    from gpuready.state.model import NodeState
     from gpuready.tools.attach.status import Attached
     from gpuready.tools.compat.answer import Answer
     from gpuready.tools.fabric.run import FabricRun
@@ -95,7 +95,7 @@ class HostRun:
     @property
     def probed(self) -> bool:
         """Whether the node was read. A restored run has no states, but what was made of them."""
-        from gpuready.core.check import UNDECIDED
+        from gpuready.contract.check import UNDECIDED
 
         made = (self.nccl, self.docker_args, self.status)
         found = self.components or self.checks or self.answers or any(each is not None for each in made)
@@ -133,7 +133,7 @@ class HostRun:
 
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
         """The probe's first answer: what the node is, and whose its parts are."""
-        from gpuready.core import owners
+        from gpuready.contract import owners
 
         self.state = state
         self.notes += owners.notes(spec, state)
@@ -206,7 +206,7 @@ class Run:
         """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
         idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
         if self.verb == "apply" and idle and not self.interrupted:
-            from gpuready.core.check import DECIDE, UNDECIDED
+            from gpuready.contract.check import DECIDE, UNDECIDED
 
             self.error = self.error or InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE)
 

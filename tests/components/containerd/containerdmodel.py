@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from gpuready.core.documents import toml_values
+from gpuready.base.documents import toml_values
 
 CONFIG = "/etc/containerd/config.toml"
 _DEFAULTS = Path(__file__).parents[2] / "data" / "containerd"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.facts import KEPT
 from gpuready.components.containerd.component import Containerd, ContainerdInstall
 from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
-from gpuready.core.compare import compare
-from gpuready.core.ledger import KEPT
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Cri, NodeState, Unknown
+from gpuready.contract.compare import compare
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
 from tests.components.closing import applied_to, converged, taken_back, with_text
 from tests.components.containerd import containerdmodel

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.records import Records
 from gpuready.components.containerd import keys
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.state import cri, effective
-from gpuready.core.records import Records
-from gpuready.state.model import Cri, Unknown
+from gpuready.model.state import Cri, Unknown
 from tests.components.containerd import containerdmodel
 from tests.components.containerd.containerdmodel import dump
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from gpuready.base.facts import KEPT
 from gpuready.components.crio.component import Crio
 from gpuready.components.crio.files import DROP_IN
-from gpuready.core.compare import Comparison, compare
-from gpuready.core.ledger import KEPT
+from gpuready.contract.compare import Comparison, compare
 from tests.components.cases import node_of
 
 OURS = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n'

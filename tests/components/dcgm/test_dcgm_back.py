@@ -3,7 +3,7 @@
 import pytest
 
 from gpuready.components.dcgm.component import RECORD, Dcgm, DcgmRemove
-from gpuready.core.compare import compare
+from gpuready.contract.compare import compare
 from tests.components.cases import node_of
 from tests.components.closing import close
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from gpuready.base import resources
 from gpuready.components.driver.component import UNATTENDED
-from gpuready.core import resources
-from gpuready.gpu.facts.boots import Boots, Module
-from gpuready.state.model import Driver, NodeState, Package, Unknown
+from gpuready.model.boots import Boots, Module
+from gpuready.model.state import Driver, NodeState, Package, Unknown
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 UNREADABLE = Unknown(unknown="it could not be read")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.errors import ConvergeError
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Reply, Step
 from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, InstallPackages, Load, Simulate
 from gpuready.components.driver.install import UMAD
 from gpuready.components.repository.component import SOURCE, Repository
-from gpuready.core import ledger
-from gpuready.core.compare import compare
-from gpuready.core.errors import ConvergeError
-from gpuready.core.ledger import KEPT
-from gpuready.core.step import Reply, Step
+from gpuready.contract import ledger
+from gpuready.contract.compare import compare
 from tests.components.cases import node_of
 from tests.lab import scale
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.errors import ConvergeError
 from gpuready.components.driver import install as driverinstall
 from gpuready.components.driver.recipes import Wanted, available, choose, judge, names
-from gpuready.core.component import NotComparable
-from gpuready.core.errors import ConvergeError
-from gpuready.gpu.facts.boots import Module
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import OS, Driver, NodeState, Package
+from gpuready.contract.component import NotComparable
+from gpuready.model.boots import Module
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import OS, Driver, NodeState, Package
 from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning
 from tests.verdicts import root_files
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from gpuready.components.gate.component import SCRIPT, wanted
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips
 
 ON: dict[str, Any] = {"gate": True, "hardware": {"gpus": 2}}

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
+from gpuready.base import resources
 from gpuready.catalogue import BY_ID
 from gpuready.components.gate.component import SCRIPT, Gate, wanted
-from gpuready.core import resources
-from gpuready.core.check import run_checks
-from gpuready.core.compare import compare
+from gpuready.contract.check import run_checks
+from gpuready.contract.compare import compare
 from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from tests.components.cases import node_of
 from tests.gpu import gpu_verdicts
 from tests.lab import scale

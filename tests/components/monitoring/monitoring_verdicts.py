@@ -3,8 +3,8 @@
 from typing import Any
 
 from gpuready.components.monitoring.component import LINKS, SOCKET, wanted
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import File, NodeState, Unknown
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import File, NodeState, Unknown
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 UNASKED = Unknown(unknown="not asked, because nvidia-smi gave no answer")

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuready.components.monitoring.component import scrape
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 
 
 def spec(**monitoring: object) -> NodeSpec:

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
 from tests.system.faults import until

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import NodeState
 from tests.network.gid_tables import sysfs
 from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips, warns
 

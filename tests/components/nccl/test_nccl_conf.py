@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.base.step import Reply, Script
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.component import Nccl
-from gpuready.core.compare import compare
-from gpuready.core.component import Change
-from gpuready.core.ledger import Put, Putback, Restore, WriteFiles
-from gpuready.core.step import Reply, Script
+from gpuready.contract.compare import compare
+from gpuready.contract.component import Change
+from gpuready.contract.ledger import Put, Putback, Restore, WriteFiles
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network import hca
 from gpuready.network.ports import Port
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 from tests.verdicts import root_file
 
 TEXTS = st.text(st.sampled_from("AB=# '\"\n\r\tx\udcff"), max_size=40) | st.text(max_size=40)

@@ -5,8 +5,8 @@ from typing import Any
 
 from gpuready.components.rdma.conf import OPERATOR
 from gpuready.components.rdma.state import CONF
-from gpuready.state.model import Driver, File, NodeState
-from gpuready.state.network import NetDevice, Network
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import Driver, File, NodeState
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 

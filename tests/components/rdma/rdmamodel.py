@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpuready.base.step import Step
 from gpuready.components.rdma.component import SetOption, SetPackages, SwitchMode
 from gpuready.components.rdma.state import CONF, GRUB
-from gpuready.core.step import Step
-from gpuready.state.model import NodeState, Package, Unknown
+from gpuready.model.state import NodeState, Package, Unknown
 
 
 def after(state: NodeState, steps: Sequence[Step]) -> NodeState:

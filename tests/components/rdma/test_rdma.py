@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.components.rdma.conf import by_files, by_next_boot, by_options, mode, settings
-from gpuready.state.model import NodeState
-from gpuready.state.parse import RDMA_MARKS, parse
-from gpuready.state.probe import script
+from gpuready.model.parse import RDMA_MARKS, parse
+from gpuready.model.probe import script
+from gpuready.model.state import NodeState
 from tests.components.rdma.rdma_verdicts import port
-from tests.core.test_checks import one
-from tests.state.probe_answers import lines, recorded
+from tests.contract.test_checks import one
+from tests.model.probe_answers import lines, recorded
 from tests.verdicts import root_files
 
 #: kstrtobool() of the kernel looks at the first character, and at the second of on and off.

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Step
 from gpuready.components.rdma.component import CAME, GRUBBY, OURS, Rdma, SetOption, SetPackages, SwitchMode
 from gpuready.components.rdma.state import CONF, GRUB
-from gpuready.core import ledger
-from gpuready.core.compare import compare
-from gpuready.core.component import Disruption
-from gpuready.core.step import Step
+from gpuready.contract.compare import compare
+from gpuready.contract.component import Disruption
 from tests.components.cases import node_of
 
 APPLIED: dict[str, Any] = {
@@ -20,7 +20,7 @@ APPLIED: dict[str, Any] = {
 }
 FILES = {
     CONF: "options ib_core netns_mode=0\n",
-    f"{ledger.KEPT}{CONF}.absent": "",
+    f"{KEPT}{CONF}.absent": "",
     OURS: "ib_core.netns_mode=0\n",
     CAME: "asked:perftest\nlibibverbs1\nperftest\n",
 }
@@ -61,7 +61,7 @@ def test_beside_a_container_the_running_mode_waits_for_a_reboot() -> None:
 def test_settings_of_others_count_after_remove() -> None:
     mine = {**FILES, "/etc/modprobe.d/hpc.conf": "options ib_core netns_mode=0\n"}
     assert "rdma.running" not in back(mine)[0]
-    line = {**FILES, GRUB: "x", f"{ledger.KEPT}{GRUB}.absent": ""}
+    line = {**FILES, GRUB: "x", f"{KEPT}{GRUB}.absent": ""}
     assert back(line, boot_options=["ib_core.netns_mode=0"])[0]["rdma.running"] == ("exclusive", "shared")
     assert "rdma.running" not in back(FILES, cmdline="ib_core.netns_mode=0")[0]
 

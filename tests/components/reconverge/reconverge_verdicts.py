@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from gpuready.components.reconverge.component import LINK, RESULT, wanted
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from tests.verdicts import Row, fails, passes, root_files, skips, warns
 
 BASE = {"systemd": True, "boot_id": "b1", "driver": {"module_version": "580.1.2"}, "have": ["apt-get"]}

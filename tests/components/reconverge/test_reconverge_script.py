@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.core import resources
+from gpuready.base import resources
 from tests.lab import scale
 from tests.system.faults import until
 

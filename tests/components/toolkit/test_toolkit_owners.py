@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpuready.components.toolkit.component import Toolkit
-from gpuready.core.compare import compare
+from gpuready.contract.compare import compare
 from tests.components.cases import node_of
 
 OPERATOR = "/usr/local/nvidia/toolkit"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base import resources
+from gpuready.base.records import Records
+from gpuready.base.records import unmarked as records
 from gpuready.components.wheels.state import environment
-from gpuready.core import resources
-from gpuready.core.records import Records
-from gpuready.core.records import unmarked as records
 from tests.lab import scale
 from tests.lab.processes import wait_gone
 from tests.operations.gpu_node import NO_NAMESPACES

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.base import resources
+from gpuready.base.errors import GpureadyError
 from gpuready.catalogue import BY_ID
 from gpuready.components.wheels import archive, component, fit
 from gpuready.components.wheels.archive import Needs, WheelError
 from gpuready.components.wheels.component import RemoveWheel, Wheels
 from gpuready.components.wheels.record import Record, path, records
 from gpuready.components.wheels.state import Environment, environment, installed_hash, on_record
-from gpuready.core import resources
-from gpuready.core.compare import compare
-from gpuready.core.component import Disruption
-from gpuready.core.errors import GpureadyError
+from gpuready.contract.compare import compare
+from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import load
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.parse import parse
+from gpuready.model.parse import parse
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 from tests.components.wheels import wheel_verdicts
 from tests.components.wheels.wheelfiles import shared_object, wheel
-from tests.state.probe_answers import lines
+from tests.model.probe_answers import lines
 from tests.verdicts import root_file
 
 SHA = "a" * 64

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from gpuready.components.wheels.record import Record, path
-from gpuready.state.model import Driver, NodeState, Unknown
-from tests.state.probe_answers import recorded
+from gpuready.model.state import Driver, NodeState, Unknown
+from tests.model.probe_answers import recorded
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 
 FILE = "tests/data/wheels/torch-2.2.1-cp310-cp310-linux_x86_64.whl"

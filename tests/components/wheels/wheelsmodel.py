@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from gpuready.base.step import Step
 from gpuready.components.wheels.component import CopyWheel, InstallWheel, RemoveWheel
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
-from gpuready.core.step import Step
-from gpuready.state.model import File, NodeState
+from gpuready.model.state import File, NodeState
 
 
 def after(state: NodeState, steps: Sequence[Step]) -> NodeState:

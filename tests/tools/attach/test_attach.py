@@ -9,9 +9,9 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from gpuready.base.errors import ConvergeError, RefusedError
+from gpuready.base.records import ProbeError
 from gpuready.components.nccl.spec import Nccl
-from gpuready.core.errors import ConvergeError, RefusedError
-from gpuready.core.records import ProbeError
 from gpuready.report.human import human
 from gpuready.report.result import document, result_schema
 from gpuready.report.run import HostRun, Run

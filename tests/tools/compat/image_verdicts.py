@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuready.core.facts import Answer
-from gpuready.state.model import Driver, NodeState, Tool
+from gpuready.base.facts import Answer
+from gpuready.model.state import Driver, NodeState, Tool
 from tests.tools.compat.imagefiles import library, pieces, record
 from tests.verdicts import Row, fails, is_unknown, passes, skips
 

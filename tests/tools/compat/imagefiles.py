@@ -13,7 +13,7 @@ from typing import Any
 
 import zstandard
 
-from gpuready.core.facts import Answer
+from gpuready.base.facts import Answer
 
 NOTE = '{"format":1,"CUDA version":"12.9","driver":[535,550,560,565,570,575],"device":[1,2,7,8,9,10,11,12,13,14]}'
 SECTION = b".note.cuda.fwd_compatibility"

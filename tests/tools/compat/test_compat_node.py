@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base.facts import Answer, Unknown
+from gpuready.base.versions import numbers
 from gpuready.catalogue import BY_ID
-from gpuready.core.check import Verdict, run_checks
-from gpuready.core.facts import Answer, Unknown
-from gpuready.core.versions import numbers
+from gpuready.contract.check import Verdict, run_checks
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image, ImageFacts
 from gpuready.cuda.predict import predict
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 from gpuready.tools.compat.node_image import node_image
 from gpuready.tools.compat.note import read_note
 from tests.command import Exits

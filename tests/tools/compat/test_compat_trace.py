@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuready.core.facts import Answer, File, Unknown
+from gpuready.base.facts import Answer, File, Unknown
+from gpuready.components.toolkit_config.state import CONFIG
 from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
+from gpuready.model.state import NodeState
 from gpuready.report.annotations import notes
 from gpuready.report.compat_report import told
 from gpuready.report.ending import host_word
@@ -21,8 +23,6 @@ from gpuready.report.restored import restored
 from gpuready.report.result import document
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import CONFIG
 from gpuready.tools.compat.answer import Answer as Predicted
 from gpuready.tools.compat.trace import Trace
 from gpuready.tools.compat.trace_facts import cli_lines, container, debug_log

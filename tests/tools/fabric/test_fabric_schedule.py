@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.core.errors import UsageError
+from gpuready.base.errors import UsageError
 from gpuready.tools.fabric.schedule import Pairing, Round, pairing
 
 HOSTS = st.lists(st.text("abcdef0123456789-", min_size=1, max_size=6), unique=True, max_size=40)

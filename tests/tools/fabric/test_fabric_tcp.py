@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from gpuready.model.spec import NodeSpec
+from gpuready.model.verify import Thresholds
 from gpuready.network.links import End, tcp_links
 from gpuready.network.tcp import Wire, Wires
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.verify import Thresholds
 from gpuready.tools.fabric.checks import judge_host
 from gpuready.tools.fabric.commands import GROUPS, TESTS, WITH_RDMA, WITHOUT_RDMA, commands
 from gpuready.tools.fabric.counters import Snapshot

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.core import resources
-from gpuready.spec.model import NodeSpec
+from gpuready.base import resources
+from gpuready.model.spec import NodeSpec
 from gpuready.tools.fabric.checks import judge_host
 from gpuready.tools.fabric.counters import Snapshot
 from gpuready.tools.fabric.run import FabricRun, Wanted

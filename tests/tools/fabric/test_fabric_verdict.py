@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpuready.model.spec import NodeSpec
+from gpuready.model.verify import Thresholds
 from gpuready.network.links import End
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.verify import Thresholds
 from gpuready.tools.fabric.commands import ALL_REDUCE_BYTES, ALL_REDUCES, PINGS, TESTS, commands, program
 from gpuready.tools.fabric.counters import Snapshot
 from gpuready.tools.fabric.verdict import Answer, Finding, found

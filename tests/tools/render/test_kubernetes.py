@@ -17,8 +17,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import NodeState
 from gpuready.tools.render.kubernetes import GPUS
 from tests.command import Exits, Said, write_states
 from tests.network.gid_tables import sysfs

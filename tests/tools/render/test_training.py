@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpuready.state.model import NodeState
+from gpuready.model.state import NodeState
 from tests.command import Exits, write_states
 from tests.shellcheck import shellcheck
 from tests.tools.render.schemas import thing

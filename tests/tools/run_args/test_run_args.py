@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, Driver, File, NodeState, Unknown
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker, Driver, File, NodeState, Unknown
 from gpuready.tools.run_args.arguments import NoGpusError, arguments
 from tests.command import Exits
 from tests.tools.render.schemas import TEXT, several, thing

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from gpuready import __version__
-from gpuready.core import resources
-from gpuready.core.compare import Comparison
-from gpuready.core.component import Change
+from gpuready.base import resources
+from gpuready.contract.compare import Comparison
+from gpuready.contract.component import Change
+from gpuready.model.parse import parse
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Driver, File, NodeState
 from gpuready.node import NODE as COMPONENTS
 from gpuready.report.exitcode import exit_code
 from gpuready.report.html import html
@@ -22,16 +25,13 @@ from gpuready.report.restored import restored
 from gpuready.report.result import document
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import printable
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Driver, File, NodeState
-from gpuready.state.parse import parse
 from gpuready.tools.status.record import PATH, Outcome, Record, last_record, outcome, record, spec_hash
 from gpuready.tools.status.status import Status, status_of
 from tests.command import VALIDATOR, Exits
+from tests.model.probe_answers import lines
 from tests.operations.test_active import QUIET
 from tests.report.test_report_runs import NO_ROUTE
 from tests.report.test_report_runs import host as host_run
-from tests.state.probe_answers import lines
 
 BOOT = "3f6a9c1e-0000-4000-8000-000000000001"
 CLOCK = 1795223688

@@ -6,16 +6,16 @@ Looked up on 2026-11-23.
 
 import re
 
+from gpuready.base.versions import dotted, leading
 from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
-from gpuready.core import need, owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.versions import dotted, leading
+from gpuready.contract import need, owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.cuda import tables
-from gpuready.spec.model import NodeSpec
-from gpuready.state import docker_daemon
-from gpuready.state.cdi_unit import UNIT, target
-from gpuready.state.model import Cri, NodeState, Unknown
+from gpuready.model import docker_daemon
+from gpuready.model.cdi_unit import UNIT, target
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Cri, NodeState, Unknown
 
 #: Versions of the toolkit whose unit may do nothing, and why.
 _IDLE = {

@@ -8,17 +8,18 @@ the current one, or outlive it.
 Sources: deployments/systemd of the NVIDIA container toolkit, its documentation of CDI, the CDI specification.
 """
 
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Script, Step, Steps
 from gpuready.components.cdi import spec_files
 from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
-from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.cdi_unit import ENVIRONMENT, UNIT, refreshed, target, without_gids
-from gpuready.state.linker import other_library
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_packages import installed_by_us
+from gpuready.components.toolkit.state import installed_by_us
+from gpuready.contract import ledger
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.model.cdi_unit import ENVIRONMENT, UNIT, refreshed, target, without_gids
+from gpuready.model.linker import other_library
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 #: The toolkit's package that writes specs. ``remove`` uninstalls it if gpuready installed it.
 _GOES = "nvidia-container-toolkit-base"
@@ -84,7 +85,7 @@ class Cdi(Component):
         goes = {key.partition(".files.")[2] for key, value in found.items() if value is None}
         stay = [s for s in specs(state) if s.kind == KIND and s.path not in goes and _fits(s, state)]
         back = [key for key, value in found.items() if value == "original" and not key.endswith(ENVIRONMENT)]
-        if _GOES in installed_by_us(state) or stay or back:
+        if _GOES in installed_by_us(state.files) or stay or back:
             return found
         return {key: value for key, value in found.items() if value is not None or key.endswith(ENVIRONMENT)}
 
@@ -99,7 +100,7 @@ class Cdi(Component):
             old = ", ".join(without_gids_field(spec, state))
             found.append(f"{old} does not know additionalGids of CDI 0.7 and would refuse the spec")
         if any(c.key == "cdi.shadows" for c in diff):
-            found.append(f"specs that nvidia-ctk wrote elsewhere are moved to {ledger.KEPT}")
+            found.append(f"specs that nvidia-ctk wrote elsewhere are moved to {KEPT}")
         return tuple(found)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:

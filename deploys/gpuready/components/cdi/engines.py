@@ -5,10 +5,10 @@ Sources: the version of container-device-interface in the go.mod (Docker: vendor
 field. podman 4.3.1 and 5.4.2 were tried. Docker: moby/moby#47706, too. Looked up on 2026-11-24.
 """
 
-from gpuready.core.versions import leading
-from gpuready.spec.model import NodeSpec
-from gpuready.state import docker_daemon
-from gpuready.state.model import Cri, Docker, NodeState
+from gpuready.base.versions import leading
+from gpuready.model import docker_daemon
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Cri, Docker, NodeState
 
 _PODMAN, _DOCKER, _CONTAINERD = (5, 1), (26, 1), (1, 7, 16)
 

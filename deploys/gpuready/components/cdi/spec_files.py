@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.core.documents import DocumentError, read_json, read_yaml
-from gpuready.state.model import NodeState, Unknown
+from gpuready.base.documents import DocumentError, read_json, read_yaml
+from gpuready.model.state import NodeState, Unknown
 
 #: In the order of their priority: the last one wins.
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")

@@ -6,11 +6,11 @@ They never use ``ctr``, which ignores the configuration of runtimes. Sources: CR
 from gpuready.components.containerd import files
 from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerd.files import UNIT
-from gpuready.core import need, owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.smoke import gpus_seen, not_run
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import need, owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.smoke import gpus_seen, not_run
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -9,18 +9,19 @@ is process.
 Sources: containerd's docs/cri/config.md and docs/PLUGINS.md, dumps of 1.6, 1.7 and 2.1, nvidia-docker issue 1788.
 """
 
+from gpuready.base import nvidia_ctk
+from gpuready.base.errors import ConvergeError
+from gpuready.base.step import Script, Step, Steps
 from gpuready.components.containerd import files, keys, refusals, removal
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import Effective, effective
-from gpuready.core import ignored_containers, nvidia_ctk, owned_keys
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import all_containers
-from gpuready.state.model import Docker as Engine
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_config import RUNTIME_PATH
+from gpuready.components.toolkit_config.state import RUNTIME_PATH
+from gpuready.contract import ignored_containers, owned_keys
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.containers import all_containers
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker as Engine
+from gpuready.model.state import NodeState, Unknown
 
 RUNNING = "containerd.running"
 TAKEN_OVER = "the configuration as it is"

@@ -11,11 +11,12 @@ from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 from typing import Any
 
+from gpuready.base import toml_document
+from gpuready.base.toml_document import Path, TomlError
 from gpuready.components.containerd.state import Effective, effective, section
-from gpuready.core import ledger, need, toml_document
-from gpuready.core.component import NotComparable, Value, Values
-from gpuready.core.toml_document import Path, TomlError
-from gpuready.state.model import NodeState
+from gpuready.contract import ledger, need
+from gpuready.contract.component import NotComparable, Value, Values
+from gpuready.model.state import NodeState
 
 CONFIG = "/etc/containerd/config.toml"
 UNIT = "containerd.service"

@@ -9,13 +9,13 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base import nvidia_ctk, toml_document
 from gpuready.components.containerd.files import leaves
 from gpuready.components.containerd.state import SECTIONS, Effective
-from gpuready.core import nvidia_ctk, toml_document
-from gpuready.core.component import Value, Values
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Cri
-from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
+from gpuready.components.toolkit_config.state import RUNTIME, RUNTIME_PATH
+from gpuready.contract.component import Value, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Cri
 
 _SAME = {RUNTIME: RUNTIME_PATH}
 _RUNC = "io.containerd.runc."

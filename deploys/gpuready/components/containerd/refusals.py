@@ -8,13 +8,14 @@ k0s and MicroK8s.
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base import toml_document
 from gpuready.components.containerd import files
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import IMAGES, SECTIONS, Effective
-from gpuready.core import need, owners, toml_document
-from gpuready.core.component import NotComparable, refuse_irregular
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.contract import need, owners
+from gpuready.contract.component import NotComparable, refuse_irregular
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 #: What containerd 1.7 says to a file of a newer version; 1.6 reads it, and ignores sections that it does not know.
 _REFUSED = "is not supported, the max version is `2`"

@@ -7,13 +7,14 @@ a whole, also as the default, because without its type and program no pod can st
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base import toml_document
+from gpuready.base.toml_document import Path
 from gpuready.components.containerd import files, keys
 from gpuready.components.containerd.state import Effective
-from gpuready.core import owned_keys, toml_document
-from gpuready.core.component import Change, NotComparable, Value, Values
-from gpuready.core.toml_document import Path
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import RUNTIME_PATH
+from gpuready.components.toolkit_config.state import RUNTIME_PATH
+from gpuready.contract import owned_keys
+from gpuready.contract.component import Change, NotComparable, Value, Values
+from gpuready.model.state import NodeState
 
 OURS = "/var/lib/gpuready/containerd.ours"
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import WithJsonSchema
 
-from gpuready.core.fields import Allowed
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed
+from gpuready.base.section import Section
 
 ContainerdUnit = Annotated[
     Literal["containerd"],

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.core.documents import DocumentError, read_json, toml_values
-from gpuready.core.facts import Cri, Unknown
-from gpuready.core.records import Records
+from gpuready.base.documents import DocumentError, read_json, toml_values
+from gpuready.base.facts import Cri, Unknown
+from gpuready.base.records import Records
 
 #: Version of a configuration file -> the plugin section that holds the runtimes.
 SECTIONS = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}

@@ -1,11 +1,11 @@
 """Checks of CRI-O that its own answers do not cover: is there a runtime for nvidia-container-runtime to call?"""
 
 from gpuready.components.crio.component import Crio, low_level
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, passed, skip, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import CONFIG
+from gpuready.components.toolkit_config.state import CONFIG
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, passed, skip, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _low_level(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -12,10 +12,16 @@ Sources: nvidia-container-toolkit's pkg/config/engine/crio, cri-o's pkg/config/r
 
 import re
 
+from gpuready.base import nvidia_ctk, toml_document
+from gpuready.base.errors import ConvergeError
+from gpuready.base.step import Script, Step, Steps
+from gpuready.base.toml_document import TomlError
 from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
-from gpuready.core import ledger, need, nvidia_ctk, toml_document
-from gpuready.core.component import (
+from gpuready.components.toolkit_config import state as toolkit_config
+from gpuready.components.toolkit_config.state import RUNTIME_PATH
+from gpuready.contract import ledger, need
+from gpuready.contract.component import (
     Applies,
     Change,
     Component,
@@ -25,13 +31,8 @@ from gpuready.core.component import (
     Values,
     refuse_irregular,
 )
-from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Script, Step, Steps
-from gpuready.core.toml_document import TomlError
-from gpuready.spec.model import NodeSpec
-from gpuready.state import toolkit_config
-from gpuready.state.model import File, NodeState, Unknown
-from gpuready.state.toolkit_config import RUNTIME_PATH
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import File, NodeState, Unknown
 
 UNIT = "crio.service"
 RUNNING = "crio.running"

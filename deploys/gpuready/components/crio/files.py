@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.core import toml_document
-from gpuready.core.component import NotComparable
-from gpuready.core.toml_document import Path, TomlError
-from gpuready.state.model import NodeState
+from gpuready.base import toml_document
+from gpuready.base.toml_document import Path, TomlError
+from gpuready.contract.component import NotComparable
+from gpuready.model.state import NodeState
 
 MAIN = "/etc/crio/crio.conf"
 FOLDER = "/etc/crio/crio.conf.d/"

@@ -1,6 +1,6 @@
 """The spec of CRI-O."""
 
-from gpuready.core.section import Section
+from gpuready.base.section import Section
 
 
 class CrioSpec(Section):

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuready.core.documents import toml_values
-from gpuready.core.facts import Cri, Unknown
-from gpuready.core.records import Records
+from gpuready.base.documents import toml_values
+from gpuready.base.facts import Cri, Unknown
+from gpuready.base.records import Records
 
 
 def crio(r: Records) -> Cri | Unknown | None:

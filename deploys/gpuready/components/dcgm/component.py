@@ -8,18 +8,19 @@ Sources: NVIDIA's DCGM documentation, "Install DCGM"; config-files/systemd/nvidi
 components/install_dcgm.sh in Azure/azhpc-images, which installs the plugins of CUDA 12 for a V100.
 """
 
-from gpuready.core import ignored_containers, ledger, need
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.core.versions import numbers
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Script, Step, Steps
+from gpuready.base.versions import numbers
+from gpuready.contract import ignored_containers, need
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.cuda import tables
-from gpuready.cuda.host import gpus_of
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.gpu.compat_host import gpus_of
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 SERVICE = "nvidia-dcgm.service"
 #: What was there before: ``dcgm.enabled`` and ``dcgm.active``, if the service was; and the packages that came.
-RECORD = f"{ledger.KEPT}/dcgm.installed"
+RECORD = f"{KEPT}/dcgm.installed"
 _PREFIX, _PLUGINS = "datacenter-gpu-manager", "datacenter-gpu-manager-4-cuda"
 _ENABLED, _ACTIVE, _INSTALLED = "dcgm.enabled", "dcgm.active", "installed"
 _NO_SOURCE = (

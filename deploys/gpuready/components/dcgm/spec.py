@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gpuready.core.fields import Allowed
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed
+from gpuready.base.section import Section
 
 DiagLevel = Annotated[int, Field(ge=1, le=4), Allowed("1 (seconds), 2 (minutes), 3 (half an hour) or 4 (hours)")]
 

@@ -9,13 +9,13 @@ keeps it awake.
 Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system commands, nvidia-container-toolkit issue 48.
 """
 
-from gpuready.core import owners
-from gpuready.core.component import Applies, Change, Component, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.linker import other_library
-from gpuready.state.model import NodeState
-from gpuready.state.persistenced import PERSISTENCED, persistence
+from gpuready.base.step import Script, Step, Steps
+from gpuready.contract import owners
+from gpuready.contract.component import Applies, Change, Component, Value, Values
+from gpuready.model.linker import other_library
+from gpuready.model.persistenced import PERSISTENCED, persistence
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 

@@ -1,10 +1,10 @@
 """Checks of Docker by its own answers: its runtimes, and a new container under nvidia. Source: ``docker info``."""
 
-from gpuready.core import need, owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
-from gpuready.core.smoke import gpus_seen, not_run
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.contract import need, owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.contract.smoke import gpus_seen, not_run
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 
 def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:

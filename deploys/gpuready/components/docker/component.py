@@ -10,21 +10,22 @@ and 26.1.
 
 import json
 
+from gpuready.base import json_document
+from gpuready.base.json_document import DaemonJsonError, Document
+from gpuready.base.step import Steps
 from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
-from gpuready.core import ignored_containers, json_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Values, refuse_irregular
-from gpuready.core.json_document import DaemonJsonError, Document
-from gpuready.core.step import Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.sizes import to_bytes
-from gpuready.state import docker_daemon
-from gpuready.state.containers import all_containers, gpu_containers
-from gpuready.state.docker_daemon import CDI_SINCE, CONFIG
-from gpuready.state.model import Docker as Engine
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_config import RUNTIME
+from gpuready.components.toolkit_config.state import RUNTIME
+from gpuready.contract import ignored_containers
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values, refuse_irregular
+from gpuready.model import docker_daemon
+from gpuready.model.containers import all_containers, gpu_containers
+from gpuready.model.docker_daemon import CDI_SINCE, CONFIG
+from gpuready.model.sizes import to_bytes
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker as Engine
+from gpuready.model.state import NodeState, Unknown
 
 _OLD_ALIAS = "io.containerd.runtime.v1.linux"
 _FILE, _RUNS = "docker.", "docker.running."

@@ -5,9 +5,9 @@ Sources: dockerd's reference, and docker.service of Debian and of docker.com. Lo
 
 from collections.abc import Iterator
 
-from gpuready.core.json_document import Document
-from gpuready.state.docker_daemon import command, engine_version
-from gpuready.state.model import NodeState
+from gpuready.base.json_document import Document
+from gpuready.model.docker_daemon import command, engine_version
+from gpuready.model.state import NodeState
 
 
 def flags(state: NodeState) -> dict[str, str]:

@@ -9,15 +9,17 @@ default; default-shm-size is 64 MiB by default.
 import json
 from typing import Any
 
-from gpuready.core import json_document, ledger
-from gpuready.core.component import NotComparable, Value, Values, refuse_irregular
-from gpuready.core.documents import read_json
-from gpuready.core.json_document import DaemonJsonError, Document
-from gpuready.spec.sizes import to_bytes
-from gpuready.state.docker_daemon import CDI_BY_ITSELF, CONFIG, engine_version, read
-from gpuready.state.model import Docker as Engine
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_config import RUNTIME, RUNTIME_PATH
+from gpuready.base import json_document
+from gpuready.base.documents import read_json
+from gpuready.base.facts import KEPT
+from gpuready.base.json_document import DaemonJsonError, Document
+from gpuready.components.toolkit_config.state import RUNTIME, RUNTIME_PATH
+from gpuready.contract import ledger
+from gpuready.contract.component import NotComparable, Value, Values, refuse_irregular
+from gpuready.model.docker_daemon import CDI_BY_ITSELF, CONFIG, engine_version, read
+from gpuready.model.sizes import to_bytes
+from gpuready.model.state import Docker as Engine
+from gpuready.model.state import NodeState, Unknown
 
 #: What gpuready wrote into daemon.json: key -> value, as JSON. All else there is the user's.
 OURS = "/var/lib/gpuready/docker.ours"
@@ -201,12 +203,12 @@ def _legible(state: NodeState) -> bool:
     if kept is None:
         if any(given(now, key) == value for key, value in _record(state, OURS).items()):
             raise NotComparable(
-                f"{CONFIG} contains gpuready's keys (listed in {OURS}), and its original is not in {ledger.KEPT}; "
+                f"{CONFIG} contains gpuready's keys (listed in {OURS}), and its original is not in {KEPT}; "
                 "remove them by hand, then delete that record"
             )
         return False
     try:
         json_document.read(kept.original or b"")
     except DaemonJsonError as e:
-        raise NotComparable(f"the original of {CONFIG} in {ledger.KEPT}: {e}; fix it by hand") from None
+        raise NotComparable(f"the original of {CONFIG} in {KEPT}: {e}; fix it by hand") from None
     return True

@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import Field
 
-from gpuready.core.documents import read_json
-from gpuready.core.facts import Facts, Unknown
-from gpuready.core.records import Records
+from gpuready.base.documents import read_json
+from gpuready.base.facts import Facts, Unknown
+from gpuready.base.records import Records
 
 
 class Container(Facts):

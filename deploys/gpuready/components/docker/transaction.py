@@ -9,18 +9,19 @@ import json
 from collections.abc import Generator
 from typing import Literal
 
+from gpuready.base import json_document, nvidia_ctk
+from gpuready.base.errors import ConvergeError
+from gpuready.base.json_document import DaemonJsonError, Document
+from gpuready.base.step import Reply, Script, Step
 from gpuready.components.docker import daemon
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
-from gpuready.core import json_document, ledger, nvidia_ctk
-from gpuready.core.component import Value, Values
-from gpuready.core.errors import ConvergeError
-from gpuready.core.json_document import DaemonJsonError, Document
-from gpuready.core.step import Reply, Script, Step
-from gpuready.state.docker_daemon import CONFIG
-from gpuready.state.model import Docker as Engine
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import RUNTIME
+from gpuready.components.toolkit_config.state import RUNTIME
+from gpuready.contract import ledger
+from gpuready.contract.component import Value, Values
+from gpuready.model.docker_daemon import CONFIG
+from gpuready.model.state import Docker as Engine
+from gpuready.model.state import NodeState
 
 _Named = dict[tuple[str, ...], object]
 

@@ -9,14 +9,15 @@ Sources: debian/control and postinst of docker.io; Docker's documentation, "Inst
 
 import re
 
-from gpuready.core import ignored_containers, ledger, need
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Script, Step, Steps
+from gpuready.contract import ignored_containers, need
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 #: The packages that were installed with it, one per line (templates/docker_package/install.sh.j2).
-CAME = f"{ledger.KEPT}/engine.installed"
+CAME = f"{KEPT}/engine.installed"
 _KEY, _INSTALLED = "engine.docker", "installed"
 _DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
 _SOURCE = re.compile(r"^[ \t]*[^# \t\n].*download\.docker\.com", re.M)

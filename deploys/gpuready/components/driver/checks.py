@@ -8,14 +8,27 @@ update-initramfs(8); cuda/data/branches.yaml for security fixes.
 
 import re
 
+from gpuready.base.versions import driver, leading
 from gpuready.components.driver import next_boot, packages
-from gpuready.core import need
-from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
-from gpuready.core.versions import driver, leading
-from gpuready.cuda import bus, tables
-from gpuready.spec.model import NodeSpec
-from gpuready.state.linker import library_version
-from gpuready.state.model import NodeState, Package, Unknown
+from gpuready.contract import need
+from gpuready.contract.check import (
+    Check,
+    EndCheck,
+    Level,
+    Verdict,
+    fail,
+    gpu_count,
+    has_gpu,
+    passed,
+    skip,
+    unknown,
+    warn,
+)
+from gpuready.cuda import tables
+from gpuready.gpu import bus
+from gpuready.model.linker import library_version
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Package, Unknown
 
 _RUNFILE = "NVIDIA's .run installer"
 

@@ -12,18 +12,20 @@ apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules.
 import re
 from collections.abc import Generator, Iterable, Mapping
 
+from gpuready.base import resources
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.driver import install, packages, recipes
-from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Reply, Script, Step, Steps
+from gpuready.contract import ignored_containers, ledger, need
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.cuda import tables
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Package
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Package
 
 #: apt reads it after the file of unattended-upgrades, and adds its list to the one there.
 UNATTENDED = "/etc/apt/apt.conf.d/99gpuready-driver"
 #: One line per package, "NAME hold" or "NAME free": its state before gpuready's first change (driver/record.sh.j2).
-BEFORE = f"{ledger.KEPT}/driver.original"
+BEFORE = f"{KEPT}/driver.original"
 FILES = (UNATTENDED, *install.FILES)
 _KEPT_OUT = "driver.unattended-upgrades"
 

@@ -10,16 +10,17 @@ Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), modules-loa
 import re
 from collections.abc import Mapping
 
+from gpuready.base import resources
+from gpuready.base.versions import driver, numbers
 from gpuready.components.driver import next_boot
 from gpuready.components.driver import packages as driver_packages
 from gpuready.components.driver.recipes import Wanted
-from gpuready.core import ledger, resources
-from gpuready.core.component import Change, Disruption, NotComparable, Value
-from gpuready.core.versions import driver, numbers
+from gpuready.contract import ledger
+from gpuready.contract.component import Change, Disruption, NotComparable, Value
 from gpuready.cuda import tables
-from gpuready.cuda.host import devices_of, nvlink5
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Package
+from gpuready.gpu.compat_host import devices_of, nvlink5
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Package
 
 PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
 NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"

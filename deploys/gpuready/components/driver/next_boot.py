@@ -6,7 +6,7 @@ an entry's name ends with its kernel), modprobe.d(5), systemd's kernel-command-l
 
 import re
 
-from gpuready.state.model import NodeState
+from gpuready.model.state import NodeState
 
 _LINUX = re.compile(r"linux(?:16|efi)?\s+\S*/vmlinuz-(\S+)")
 _CHOSEN = re.compile(r"(?:saved|next)_entry=(.+)")

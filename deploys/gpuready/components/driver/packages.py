@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.core.component import NotComparable
-from gpuready.state.model import NodeState, Package
+from gpuready.contract.component import NotComparable
+from gpuready.model.state import NodeState, Package
 
 _NAMES = re.compile(
     r"(lib(nvidia|cuda|nvcuvid|nvoptix|nvsdm|egl-nvidia|gl1?-nvidia|gles-nvidia|glx-nvidia|xnvctrl)"

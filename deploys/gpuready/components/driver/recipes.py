@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuready.base.errors import ConvergeError
 from gpuready.components.driver import packages as driver_packages
-from gpuready.core.errors import ConvergeError
-from gpuready.state.model import Package
+from gpuready.model.state import Package
 
 #: Package -> its versions, newest first.
 Available = dict[str, list[str]]

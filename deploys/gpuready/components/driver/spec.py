@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.core.fields import Allowed
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed
+from gpuready.base.section import Section
 
 DriverVersion = Annotated[
     str,

@@ -1,10 +1,10 @@
 """The check of the gate: what the program on the node tells a scheduler now."""
 
 from gpuready.components.gate.component import SCRIPT
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _DRIVER = ("driver.loaded", "driver.match", "libcuda.ldcache")
 _GPUS = ("gpu.answers", "gpu.count", "gpu.xid", "gpu.sxid", "gpu.fabric")

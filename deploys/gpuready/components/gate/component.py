@@ -5,21 +5,22 @@ with a time limit, under the names that ``verify`` uses. It changes nothing: Slu
 exit code (``gpuready render slurm``, ``gpuready render node-problem-detector``).
 
 A GPU that is gone from the bus leaves no trace, so the script contains the number of GPUs: from the spec, else the
-largest number that the bus showed gpuready on this node (cuda/bus.py). What the fabric of the GPUs needs is from there,
+largest number that the bus showed gpuready on this node (gpu/bus.py). What the fabric of the GPUs needs is from there,
 too.
 Sources: slurm.conf(5) and Slurm's guide to prologs; node-problem-detector's custom plugin monitor; nvidia-smi(1).
 """
 
 import re
 
-from gpuready.core import ledger, owners, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.core.step import Step, Steps
-from gpuready.cuda import bus
+from gpuready.base import resources
+from gpuready.base.step import Step, Steps
+from gpuready.contract import ledger, owners
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.gpu import bus
 from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
-from gpuready.spec.model import NodeSpec
-from gpuready.state import cdi_unit
-from gpuready.state.model import NodeState
+from gpuready.model import cdi_unit
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 SCRIPT = "/usr/local/sbin/gpuready-verify"
 #: Seconds for all checks. An idle node with nvidia-persistenced needs less than 2.

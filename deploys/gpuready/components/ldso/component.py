@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import join
 
-from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.core.versions import leading
-from gpuready.spec.model import NodeSpec
-from gpuready.state.linker import DRIVER_DIRS, library_version
-from gpuready.state.model import Linker, NodeState, Unknown
+from gpuready.base import resources
+from gpuready.base.step import Script, Step, Steps
+from gpuready.base.versions import leading
+from gpuready.contract import ledger
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.model.linker import DRIVER_DIRS, library_version
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Linker, NodeState, Unknown
 
 MAIN, CONF = "/etc/ld.so.conf", "/etc/ld.so.conf.d/gpuready-nvidia.conf"
 _FORBIDDEN = {"stubs", "compat"}

@@ -1,9 +1,9 @@
 """gpuready's records of what was there before. They are removed last."""
 
-from gpuready.core.component import Change, Component, Value
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.base.step import Script, Step, Steps
+from gpuready.contract.component import Change, Component, Value
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 class Ledger(Component):

@@ -9,11 +9,11 @@ commit 65f6f468.
 
 import re
 
-from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, Values
-from gpuready.core.step import Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.base.step import Step, Steps
+from gpuready.contract import ledger
+from gpuready.contract.component import Applies, Change, Component, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 CONTAINERD = "/etc/containerd/config.d/99-nvidia.toml"
 CRIO = "/etc/crio/conf.d/99-nvidia.toml"

@@ -6,11 +6,11 @@ Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (defau
 import re
 
 from gpuready.components.memlock.component import wanted
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state import docker_daemon
-from gpuready.state.model import NodeState
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.model import docker_daemon
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _login(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -10,11 +10,12 @@ Sources: pam_limits(8), limits.conf(5), systemd.exec(5), prlimit(1), capabilitie
 nvidia-container-toolkit issue 2037.
 """
 
-from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unit
+from gpuready.base import resources
+from gpuready.base.step import Script, Step, Steps
+from gpuready.contract import ignored_containers, ledger, need
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unit
 
 #: Its name sorts last, so that it takes precedence over other files.
 LIMITS = "/etc/security/limits.d/zz-gpuready-memlock.conf"

@@ -6,10 +6,10 @@ Sources: systemctl(1) show, the text format of Prometheus.
 import re
 
 from gpuready.components.monitoring.component import INTERVAL, SOCKET, TIMER, WRITER, listens
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _OFF = "monitoring.rdma_exporter: off"
 

@@ -9,12 +9,13 @@ Sources: Documentation/ABI/stable/sysfs-class-infiniband, systemd.socket(5), sys
 
 import re
 
+from gpuready.base import resources
+from gpuready.base.step import Script, Step, Steps
 from gpuready.components.monitoring.spec import address
-from gpuready.core import ignored_containers, ledger, need, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import ignored_containers, ledger, need
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 NAME = "gpuready-rdma-exporter"
 SCRIPT = f"/usr/local/lib/{NAME}"

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpuready.core.fields import Allowed, Off, Path
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed, Off, Path
+from gpuready.base.section import Section
 
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})")
 

@@ -8,15 +8,15 @@ them.
 Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/network for how ports are chosen.
 """
 
+from gpuready.base.step import Step, Steps
 from gpuready.components.nccl import conf
 from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.spec import COMPUTED
-from gpuready.core import ledger
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
-from gpuready.core.step import Step, Steps
+from gpuready.contract import ledger
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import settings
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 _OURS = "nccl.ours."
 #: The values that mean "not set" for NCCL from 2.21 on.

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from gpuready.core.fields import Allowed, number_as_text
-from gpuready.core.section import Section
-from gpuready.core.versions import numbers
+from gpuready.base.fields import Allowed, number_as_text
+from gpuready.base.section import Section
+from gpuready.base.versions import numbers
 
 #: From this version on, NCCL finds the GID itself and accepts a range of addresses.
 AUTO_GID = (2, 21)

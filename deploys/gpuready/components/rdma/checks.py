@@ -10,15 +10,15 @@ Looked up on 2026-11-24.
 
 import re
 
+from gpuready.base.versions import leading
 from gpuready.components.rdma.component import managed, running
 from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, settings
 from gpuready.components.rdma.state import CONF
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
-from gpuready.core.versions import leading
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.ports import Port, ports
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 _MOVE = "gpuready rdma attach, or by hand: rdma dev set DEVICE netns NAME (ip netns), for each new container"
 

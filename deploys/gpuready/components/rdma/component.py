@@ -11,20 +11,22 @@ Sources: ib_core's device.c (rdma_compatdev_set), rdma-system(8), modprobe.d(5),
 grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-dev-plugin, google/dranet.
 """
 
+from gpuready.base import resources
+from gpuready.base.facts import KEPT
+from gpuready.base.step import Script, Step, Steps
 from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
-from gpuready.core import ignored_containers, ledger, resources
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.containers import all_containers
-from gpuready.state.model import NodeState, Unknown
+from gpuready.contract import ignored_containers, ledger
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.containers import all_containers
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 FILES = (CONF, GRUB, DRACUT)
 #: Records: gpuready set the mode; the option before grubby changed it; the packages that gpuready installed.
 OURS = "/var/lib/gpuready/rdma.mode"
 GRUBBY = "/var/lib/gpuready/rdma.grubby"
-CAME = f"{ledger.KEPT}/rdma.installed"
+CAME = f"{KEPT}/rdma.installed"
 _STALE, _FRESH = "older than the option", "current"
 _INSTALLED = "installed"
 _RUNNING, _PACKAGE = "rdma.running", "rdma.package."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from posixpath import basename
 
 from gpuready.components.rdma.state import CONF
-from gpuready.state.model import NodeState
+from gpuready.model.state import NodeState
 
 #: What the SR-IOV network operator writes (its pkg/consts/constants.go).
 OPERATOR = "/etc/modprobe.d/sriov_network_operator_modules_config.conf"

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpuready.core.fields import Allowed
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed
+from gpuready.base.section import Section
 
 #: Prefixes of the allowed package names; the probe, which is the same for all hosts, lists only these.
 FAMILIES = ("rdma", "librdma", "ib", "libib", "infiniband", "perftest", "mstflint", "opensm", "qperf", "ucx", "libucx")

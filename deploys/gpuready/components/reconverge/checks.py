@@ -3,10 +3,10 @@
 from typing import Any
 
 from gpuready.components.reconverge.component import RESULT, SCRIPT, UNIT, begins, last_run, missed
-from gpuready.core import owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _last(spec: NodeSpec, state: NodeState) -> Verdict:

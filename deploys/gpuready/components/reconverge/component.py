@@ -9,13 +9,14 @@ Sources: apt.conf(5) (DPkg::Post-Invoke), dnf-post-transaction-actions(8), libdn
 
 from typing import Any
 
-from gpuready.core import ledger, owners, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.core.documents import read_json
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state import cdi_unit
-from gpuready.state.model import NodeState
+from gpuready.base import resources
+from gpuready.base.documents import read_json
+from gpuready.base.step import Script, Step, Steps
+from gpuready.contract import ledger, owners
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.model import cdi_unit
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 NAME = "gpuready-reconverge"
 SCRIPT = f"/usr/local/lib/{NAME}"

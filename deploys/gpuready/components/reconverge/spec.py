@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from gpuready.core.fields import Off
-from gpuready.core.section import Section
+from gpuready.base.fields import Off
+from gpuready.base.section import Section
 
 
 class Reconverge(Section):

@@ -2,10 +2,10 @@
 
 import re
 
-from gpuready.core import need, owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract import need, owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -8,16 +8,17 @@ Sources: sources.list(5), apt.conf(5), the toolkit's installation guide and its 
 import base64
 from collections.abc import Generator
 
+from gpuready.base import resources
+from gpuready.base.errors import ConvergeError
+from gpuready.base.files import read_file, reason
+from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
-from gpuready.core import ledger, resources
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.core.errors import ConvergeError
-from gpuready.core.files import read_file, reason
-from gpuready.core.step import Reply, Script, Step, Steps
-from gpuready.spec.model import REACH_REPOSITORY, NodeSpec
-from gpuready.spec.secrets import is_reference, resolve
-from gpuready.state.model import File, NodeState
+from gpuready.contract import ledger
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.inventory.secrets import is_reference, resolve
+from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
+from gpuready.model.state import File, NodeState
 
 SOURCE = "/etc/apt/sources.list.d/gpuready-nvidia-container-toolkit.sources"
 KEYRING = "/etc/apt/keyrings/gpuready-nvidia-container-toolkit.asc"

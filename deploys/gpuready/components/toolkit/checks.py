@@ -5,20 +5,19 @@ Sources: ``nvidia-ctk --version``, NVIDIA's security bulletins for the floor.
 
 import re
 
-from gpuready.core import need, owners
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, warn
-from gpuready.core.versions import leading, numbers
-from gpuready.spec.model import TOOLKIT_FLOOR, NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.base.versions import leading, numbers
+from gpuready.components.toolkit.state import OPERATOR_CTK
+from gpuready.contract import need, owners
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
+from gpuready.model.spec import TOOLKIT_FLOOR, NodeSpec
+from gpuready.model.state import NodeState
 
 
 def _version(spec: NodeSpec, state: NodeState) -> Verdict:
     tools, whose = need.value(state.tools), owners.observed("toolkit", spec, state)
-    tool = tools.get("nvidia-ctk") or (tools.get(owners.OPERATOR_CTK) if whose else None)
+    tool = tools.get("nvidia-ctk") or (tools.get(OPERATOR_CTK) if whose else None)
     if tool is None:
-        return fail(
-            "there is no nvidia-ctk on root's PATH" + (f" or at {owners.OPERATOR_CTK}; {whose}" if whose else "")
-        )
+        return fail("there is no nvidia-ctk on root's PATH" + (f" or at {OPERATOR_CTK}; {whose}" if whose else ""))
     found = re.search(r"(?<!\d)(\d+\.\d+\.\d+)", tool.version_line)
     if not found or (not whose and found[1] != spec.toolkit.version):
         wanted = "" if whose else f", the spec {spec.toolkit.version}"
@@ -29,7 +28,7 @@ def _version(spec: NodeSpec, state: NodeState) -> Verdict:
 def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
     package = need.value(state.packages).get("nvidia-container-toolkit")
     whose = owners.observed("toolkit", spec, state)
-    operators = state.commands.get(owners.OPERATOR_CTK) if whose else None
+    operators = state.commands.get(OPERATOR_CTK) if whose else None
     version = operators.version_line if operators else package.version if package else ""
     parts = leading(version, 3)
     if not parts:

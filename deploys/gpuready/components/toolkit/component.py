@@ -10,13 +10,14 @@ conflict with nvidia-docker2. They are never purged: daemon.json is a conffile o
 directory).
 """
 
-from gpuready.core import ignored_containers, toml_document
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import REACH_REPOSITORY, NodeSpec
-from gpuready.state import toolkit_config
-from gpuready.state.model import NodeState, Unknown
-from gpuready.state.toolkit_packages import BEFORE, PACKAGES, before
+from gpuready.base import toml_document
+from gpuready.base.step import Script, Step, Steps
+from gpuready.components.toolkit.state import BEFORE, PACKAGES, before
+from gpuready.components.toolkit_config import state as toolkit_config
+from gpuready.contract import ignored_containers
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 #: Its predecessors, which do not work beside it.
 LEGACY = ("nvidia-docker2", "nvidia-container-runtime", "nvidia-container-runtime-hook")
@@ -59,7 +60,7 @@ class Toolkit(Component):
         if BEFORE not in state.files:
             return {}
         found: dict[str, Value] = {}
-        was = before(state)
+        was = before(state.files)
         for name in PACKAGES:
             if name not in was:
                 found[f"toolkit.{name}"] = None
@@ -71,7 +72,7 @@ class Toolkit(Component):
             return (_PURGE,)
         if not _taken(diff):
             return ()
-        old = before(state).items()
+        old = before(state.files).items()
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:

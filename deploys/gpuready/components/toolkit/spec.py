@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.core.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
-from gpuready.core.section import Section
-from gpuready.core.versions import numbers
+from gpuready.base.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
+from gpuready.base.section import Section
+from gpuready.base.versions import numbers
 
 TOOLKIT_VERSION = "1.20.1"
 """The NVIDIA Container Toolkit that this release of gpuready installs by default (2026-09-16)."""

@@ -5,13 +5,13 @@ Sources: the toolkit's api/config/v1, NVIDIA's security bulletins (CVE-2025-2326
 
 from typing import Any
 
-from gpuready.core import toml_document
-from gpuready.core.check import Check, EndCheck, Level, Verdict, fail, passed, skip, warn
-from gpuready.core.toml_document import TomlError
-from gpuready.spec.model import NodeSpec
-from gpuready.state import toolkit_config
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import COMPAT, CONFIG, Document
+from gpuready.base import toml_document
+from gpuready.base.toml_document import TomlError
+from gpuready.components.toolkit_config import state as toolkit_config
+from gpuready.components.toolkit_config.state import COMPAT, CONFIG, Document
+from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, passed, skip, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _ESCAPES: dict[str, tuple[Any, str]] = {
     "features.allow-cuda-compat-libs-from-container": (

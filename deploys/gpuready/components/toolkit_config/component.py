@@ -10,15 +10,16 @@ Sources: api/config/v1 and cmd/nvidia-ctk/config of the NVIDIA container toolkit
 import base64
 import hashlib
 
-from gpuready.core import ledger, owned_keys, toml_document
-from gpuready.core.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
-from gpuready.core.errors import ConvergeError
-from gpuready.core.step import Script, Step, Steps
-from gpuready.core.toml_document import TomlError
-from gpuready.spec.model import NodeSpec
-from gpuready.state import toolkit_config
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES
+from gpuready.base import toml_document
+from gpuready.base.errors import ConvergeError
+from gpuready.base.step import Script, Step, Steps
+from gpuready.base.toml_document import TomlError
+from gpuready.components.toolkit_config import state as toolkit_config
+from gpuready.components.toolkit_config.state import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES
+from gpuready.contract import ledger, owned_keys
+from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 #: The record of what gpuready wrote into config.toml.
 OURS = "/var/lib/gpuready/config.ours"

@@ -21,9 +21,9 @@ from typing import IO
 
 from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
 
-from gpuready.core.component import NotComparable
-from gpuready.core.files import open_file, reason, status
-from gpuready.core.versions import Version, numbers
+from gpuready.base.files import open_file, reason, status
+from gpuready.base.versions import Version, numbers
+from gpuready.contract.component import NotComparable
 
 _CHUNK = 1 << 22
 _LARGEST_TEXT = 1 << 24

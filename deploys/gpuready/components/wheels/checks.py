@@ -9,15 +9,15 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base.documents import read_json
+from gpuready.base.errors import brief
+from gpuready.base.facts import Answer, Unknown
 from gpuready.components.wheels.spec import TorchWheel
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.core.documents import read_json
-from gpuready.core.errors import brief
-from gpuready.core.facts import Answer, Unknown
-from gpuready.cuda.host import gpus_of
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.gpu.compat_host import gpus_of
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 _ARCHITECTURE = re.compile(r"(sm|compute)_([0-9]{1,2})([0-9])[af]?")
 _ORDER = ("fail", "unknown", "warn", "pass")

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuready.base.step import Script, Step, Steps
 from gpuready.components.wheels import fit, record
 from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
-from gpuready.core.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.core.step import Script, Step, Steps
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState, Unknown
+from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState, Unknown
 
 if TYPE_CHECKING:
     from gpuready.components.wheels.archive import Needs, Wheel

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from gpuready.base.versions import Version, dotted, leading, numbers
 from gpuready.components.wheels.state import Environment
-from gpuready.core.versions import Version, dotted, leading, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image
-from gpuready.cuda.host import gpus_of
 from gpuready.cuda.predict import predict
-from gpuready.state.model import NodeState
+from gpuready.gpu.compat_host import gpus_of
+from gpuready.model.state import NodeState
 
 if TYPE_CHECKING:
     from gpuready.components.wheels.archive import Needs, Wheel

@@ -8,8 +8,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from gpuready.core.documents import read_json
-from gpuready.state.model import NodeState
+from gpuready.base.documents import read_json
+from gpuready.model.state import NodeState
 
 FOLDER = "/var/lib/gpuready"
 #: Where copied wheels wait for their installation.

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from gpuready.core.fields import Allowed, LocalFile
-from gpuready.core.section import Section
+from gpuready.base.fields import Allowed, LocalFile
+from gpuready.base.section import Section
 
 
 def _wheel(value: str) -> str:

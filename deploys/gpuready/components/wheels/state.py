@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from gpuready.core.documents import read_json
-from gpuready.core.facts import Facts
+from gpuready.base.documents import read_json
+from gpuready.base.facts import Facts
 
 
 class Installed(Facts):

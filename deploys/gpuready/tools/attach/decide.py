@@ -1,7 +1,7 @@
 """Plan how a device and its interface move into a container, or refuse. Pure."""
 
-from gpuready.core.component import Change
-from gpuready.core.errors import RefusedError
+from gpuready.base.errors import RefusedError
+from gpuready.contract.component import Change
 from gpuready.tools.attach import notes, place, refusals
 from gpuready.tools.attach.facts import Found, Look, Space
 from gpuready.tools.attach.move_plan import HOST, Asked, AttachArgs, MovePlan, configured, differing

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gpuready.core.component import Change
-from gpuready.core.errors import RefusedError
+from gpuready.base.errors import RefusedError
+from gpuready.contract.component import Change
 from gpuready.tools.attach import notes
 from gpuready.tools.attach.facts import Look
 from gpuready.tools.attach.move_plan import HOST, Asked, DetachArgs, MovePlan, configured, differing

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpuready.core.documents import read_json
-from gpuready.core.errors import ConvergeError
-from gpuready.core.records import Records
+from gpuready.base.documents import read_json
+from gpuready.base.errors import ConvergeError
+from gpuready.base.records import Records
 from gpuready.tools.attach.netdev import Interface, interface
 from gpuready.tools.attach.record import Record, label
 from gpuready.tools.attach.record import path as record_path

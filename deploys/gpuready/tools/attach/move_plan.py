@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gpuready.core.component import Change
-from gpuready.core.step import Script
+from gpuready.base.step import Script
+from gpuready.contract.component import Change
 from gpuready.tools.attach.netdev import Interface
 
 HOST = "host"

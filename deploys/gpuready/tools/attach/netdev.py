@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from gpuready.core.facts import Facts
+from gpuready.base.facts import Facts
 
 #: Per-interface settings that decide whether RoCE works on an interface, as FAMILY.KEY below /proc/sys/net.
 SYSCTLS = (

@@ -3,7 +3,7 @@
 This is read from the node. The record only helps to recognise an interface that was renamed.
 """
 
-from gpuready.core.errors import RefusedError
+from gpuready.base.errors import RefusedError
 from gpuready.tools.attach.facts import Found, Look, Space
 from gpuready.tools.attach.move_plan import HOST
 from gpuready.tools.attach.netdev import Interface

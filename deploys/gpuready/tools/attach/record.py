@@ -3,7 +3,7 @@
 Each is one file in :data:`FOLDER`, written before the first move: after an interrupted run, detach still works.
 """
 
-from gpuready.core.facts import Facts
+from gpuready.base.facts import Facts
 from gpuready.tools.attach.netdev import Interface
 
 FOLDER = "/var/lib/gpuready/attached"

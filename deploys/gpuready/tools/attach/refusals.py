@@ -7,7 +7,7 @@ ib_device_set_netns_put in drivers/infiniband/core/device.c).
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core.errors import RefusedError
+from gpuready.base.errors import RefusedError
 from gpuready.tools.attach import notes
 from gpuready.tools.attach.facts import Found, Look, Space
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuready.components.nccl.spec import Nccl
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.state import NodeState
 from gpuready.network.discovery import Chosen, choose
-from gpuready.state.model import NodeState
-from gpuready.state.network import NetDevice, Network
 from gpuready.tools.attach.facts import Look, Space
 from gpuready.tools.attach.place import same, same_here
 from gpuready.tools.attach.record import Record

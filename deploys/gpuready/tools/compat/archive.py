@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from gpuready.core.documents import read_json
-from gpuready.core.files import open_file
-from gpuready.core.versions import Version
+from gpuready.base.documents import read_json
+from gpuready.base.files import open_file
+from gpuready.base.versions import Version
 from gpuready.cuda.facts import ImageFacts
 from gpuready.tools.compat.image import facts_of
 from gpuready.tools.compat.layers import Bounded, Counted, ImageError, read_layers, unpacked

@@ -3,14 +3,14 @@
 Sources: :mod:`gpuready.tools.compat` (NVIDIA's CUDA Compatibility guide, the container toolkit's code).
 """
 
-from gpuready.core import need
-from gpuready.core.check import Check, Level, Verdict, fail, passed, skip, unknown
-from gpuready.core.versions import numbers
+from gpuready.base.versions import numbers
+from gpuready.contract import need
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.cuda.facts import ImageFacts
-from gpuready.cuda.host import hosts_of
-from gpuready.spec.images import ImageSpec, named
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.gpu.compat_host import hosts_of
+from gpuready.model.images import ImageSpec, named
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.tools.compat.answer import answers
 
 

@@ -6,7 +6,7 @@ Order: first the driver, which helps all images, then a setting, then the image.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gpuready.core.versions import Version, dotted, driver, numbers
+from gpuready.base.versions import Version, dotted, driver, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Host, Image
 from gpuready.cuda.predict import Prediction, predict

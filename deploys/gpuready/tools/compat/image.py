@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from gpuready.core.versions import Version, dotted, numbers
+from gpuready.base.versions import Version, dotted, numbers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, Image, ImageFacts
 from gpuready.cuda.require import of_image

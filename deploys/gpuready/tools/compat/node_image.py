@@ -5,10 +5,10 @@ import binascii
 import tempfile
 from typing import BinaryIO, cast
 
-from gpuready.core.documents import read_json
-from gpuready.core.errors import brief
-from gpuready.core.facts import Answer, Unknown
-from gpuready.core.versions import Version
+from gpuready.base.documents import read_json
+from gpuready.base.errors import brief
+from gpuready.base.facts import Answer, Unknown
+from gpuready.base.versions import Version
 from gpuready.cuda.facts import ImageFacts
 from gpuready.tools.compat.archive import environment
 from gpuready.tools.compat.image import COMPAT, facts_of

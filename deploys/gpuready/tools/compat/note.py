@@ -6,7 +6,7 @@ toolkit.
 
 from typing import Any, BinaryIO
 
-from gpuready.core.documents import read_json
+from gpuready.base.documents import read_json
 from gpuready.cuda.facts import Note
 
 SECTION = ".note.cuda.fwd_compatibility"

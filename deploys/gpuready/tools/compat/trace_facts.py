@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuready.core.documents import read_json
-from gpuready.core.facts import Answer, Unknown
-from gpuready.core.toml_document import TomlError, read
-from gpuready.state.model import NodeState
-from gpuready.state.toolkit_config import CONFIG, given
+from gpuready.base.documents import read_json
+from gpuready.base.facts import Answer, Unknown
+from gpuready.base.toml_document import TomlError, read
+from gpuready.components.toolkit_config.state import CONFIG, given
+from gpuready.model.state import NodeState
 
 _LEGACY_HOOKS = ("nvidia-container-runtime-hook", "nvidia-container-toolkit")
 _STAGES = ("prestart", "createRuntime", "createContainer", "startContainer")

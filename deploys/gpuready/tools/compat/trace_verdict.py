@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuready.core.errors import brief
-from gpuready.core.facts import Answer, Unknown
-from gpuready.core.versions import driver
+from gpuready.base.errors import brief
+from gpuready.base.facts import Answer, Unknown
+from gpuready.base.versions import driver
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
-from gpuready.state.linker import library_version
+from gpuready.model.linker import library_version
 from gpuready.tools.compat.trace import Trace
 from gpuready.tools.compat.trace_facts import Container, container
 

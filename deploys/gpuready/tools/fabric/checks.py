@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from gpuready.core.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 if TYPE_CHECKING:  # the texts of the checks are in the catalogue of every verb
     from gpuready.tools.fabric.run import FabricRun

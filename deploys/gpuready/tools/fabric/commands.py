@@ -6,8 +6,8 @@ env:// rendezvous. The server's port is not here: the node chooses a free one.
 
 from dataclasses import dataclass
 
+from gpuready.model.spec import NodeSpec
 from gpuready.network.links import End
-from gpuready.spec.model import NodeSpec
 from gpuready.tools.fabric import tcp
 
 PINGS = 10

@@ -8,7 +8,7 @@ in the middle).
 import re
 from dataclasses import dataclass
 
-from gpuready.core.errors import brief
+from gpuready.base.errors import brief
 
 _NUMBER = r"[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
 _PING = re.compile(r"^ping data: rdma-ping-(\d+):", re.M)

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 
+from gpuready.base.errors import GpureadyError
 from gpuready.components.nccl import conf
-from gpuready.core.errors import GpureadyError
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 
 #: PyTorch's own default, and the first port of net.ipv4.ip_local_port_range.
 MASTER_PORT, EPHEMERAL = 29500, 32768

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuready.core.errors import UsageError
+from gpuready.base.errors import UsageError
 
 Pair = tuple[str, str]
 Round = tuple[Pair, ...]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.core.errors import brief
+from gpuready.base.errors import brief
 from gpuready.network.links import End
 from gpuready.tools.fabric.figures import last_line
 

@@ -12,16 +12,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuready.core.check import has_gpu
-from gpuready.core.documents import DocumentError, read_json
-from gpuready.core.errors import brief
-from gpuready.core.host_list import hostlist
+from gpuready.base.documents import DocumentError, read_json
+from gpuready.base.errors import brief
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import has_gpu
 from gpuready.gpu.stress_figures import least
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network import torch
 from gpuready.network.links import End, wire_end
 from gpuready.network.nccl_settings import Settings, cluster
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
 from gpuready.tools.fabric import figures
 from gpuready.tools.fabric.commands import TESTS, Command, program
 from gpuready.tools.fabric.counters import Moved

@@ -8,8 +8,8 @@ sources of perftest and rping, and from NCCL's networking troubleshooting.
 import re
 from dataclasses import dataclass, field, replace
 
+from gpuready.model.verify import Thresholds
 from gpuready.network.links import End
-from gpuready.spec.verify import Thresholds
 from gpuready.tools.fabric import commands, figures, tcp
 from gpuready.tools.fabric.commands import Test
 from gpuready.tools.fabric.counters import Moved, Proof, Snapshot, judge, judge_netdev

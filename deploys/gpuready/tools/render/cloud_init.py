@@ -10,9 +10,9 @@ import re
 
 import yaml
 
-from gpuready.core import resources
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.secrets import is_reference
+from gpuready.base import resources
+from gpuready.inventory.secrets import is_reference
+from gpuready.model.spec import NodeSpec
 
 #: The requirements that name their content, with a hash that pip or git checks. A bare name does not: no package index
 #: has gpuready, so whoever registers the name there would run code as root. ci/gitlab.yml has the same pattern.

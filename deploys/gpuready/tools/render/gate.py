@@ -10,8 +10,8 @@ docs/custom_plugin_monitor.md and pkg/custompluginmonitor.
 
 from typing import Any
 
+from gpuready.base import resources
 from gpuready.components.gate.component import LIMIT, SCRIPT
-from gpuready.core import resources
 
 _CONDITION = "GPUNotReady"
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuready.core import resources
-from gpuready.spec.model import NodeSpec
-from gpuready.state.toolkit_packages import PACKAGES
+from gpuready.base import resources
+from gpuready.components.toolkit.state import PACKAGES
+from gpuready.model.spec import NodeSpec
 from gpuready.tools.run_args.arguments import shared_memory
 
 #: Where Batch installs the driver on the VM, and where it is in the container.

@@ -10,7 +10,7 @@ since v25.10.0). Looked up on 2026-11-24.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpuready.spec.model import NodeSpec
+from gpuready.model.spec import NodeSpec
 
 CHART = "v26.7.0"
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import yaml
 
+from gpuready.model.images import named
+from gpuready.model.sizes import to_bytes
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.network.discovery import Chosen
 from gpuready.network.nccl_settings import Settings, settings
 from gpuready.network.ports import ports
-from gpuready.spec.images import named
-from gpuready.spec.model import NodeSpec
-from gpuready.spec.sizes import to_bytes
-from gpuready.state.model import NodeState
 from gpuready.tools.fabric.launch import NcclError, unwritten
 from gpuready.tools.run_args.arguments import LEAST_SHM_GIB
 

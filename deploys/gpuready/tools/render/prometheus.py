@@ -5,8 +5,8 @@ The ports are dcgm-exporter's and node_exporter's defaults.
 
 from collections.abc import Sequence
 
+from gpuready.base import resources
 from gpuready.components.monitoring.spec import address
-from gpuready.core import resources
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 

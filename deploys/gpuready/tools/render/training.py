@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from gpuready.core import resources
+from gpuready.base import resources
 from gpuready.network import torch
 from gpuready.tools.fabric.launch import MASTER_PORT, assignment
 from gpuready.tools.render.kubernetes import Workload, multus, pod_spec

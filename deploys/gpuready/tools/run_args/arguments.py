@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuready.base.errors import GpureadyError
 from gpuready.components.cdi.spec_files import KIND, specs
 from gpuready.components.memlock import component
-from gpuready.core.errors import GpureadyError
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import Docker, NodeState, Unknown
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker, NodeState, Unknown
 
 #: PyTorch's workers need more than Docker's 64 MiB: one GiB for each GPU, and at least this.
 LEAST_SHM_GIB = 4

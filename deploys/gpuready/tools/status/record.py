@@ -15,12 +15,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, StringConstraints, ValidationError
 
-from gpuready.core.compare import Comparison
-from gpuready.core.documents import read_json
-from gpuready.core.errors import brief
-from gpuready.core.facts import Facts
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.base.documents import read_json
+from gpuready.base.errors import brief
+from gpuready.base.facts import Facts
+from gpuready.contract.compare import Comparison
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 PATH = "/var/lib/gpuready/last-apply.json"
 #: Characters of a record, and of a text in it.

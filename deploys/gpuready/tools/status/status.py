@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpuready.core.compare import Comparison
-from gpuready.core.errors import brief
-from gpuready.core.facts import Facts
-from gpuready.core.versions import numbers
-from gpuready.spec.model import NodeSpec
-from gpuready.state.model import NodeState
+from gpuready.base.errors import brief
+from gpuready.base.facts import Facts
+from gpuready.base.versions import numbers
+from gpuready.contract.compare import Comparison
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.tools.status.record import Record, last_record, seconds, spec_hash
 
 

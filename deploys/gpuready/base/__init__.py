@@ -1,0 +1,1 @@
+"""What knows no node: errors, documents, versions, files, and the form of a step."""

@@ -1,0 +1,1 @@
+"""What components, checks and their callers agree on: components, comparison, checks, permission, rollout."""

@@ -1,0 +1,90 @@
+"""Decide which disruption is permitted now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
+
+Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Change, Component, Disruption
+from gpuready.contract.ignored_containers import counted
+from gpuready.model.spec import NodeSpec
+
+
+@dataclass(frozen=True)
+class Permission:
+    """The permitted part of a difference and its disruption. ``pending``: what the rest waits for."""
+
+    diff: tuple[Change, ...] = ()
+    disruption: Disruption = Disruption.none
+    pending: str = ""
+
+    @property
+    def disruptive(self) -> bool:
+        """Whether the permitted part may affect running work."""
+        return self.disruption >= Disruption.recreate
+
+    def drains(self, spec: NodeSpec) -> bool:
+        """Tell whether the node must be drained first."""
+        return self.disruptive and _policy(self.disruption, spec) == "drained"
+
+
+def permission(item: Component, plan: Plan, allowed: Disruption, blocked: Sequence[str] = ()) -> Permission:
+    """Decide on one component. ``blocked``: pending components that it needs. ``allowed``: --allow-disruption."""
+    if blocked:
+        return Permission(pending=f"for {', '.join(blocked)}")
+    found = Permission()
+    for group in item.groups(plan[item].diff):
+        wider = found.diff + group
+        disruption = item.disruption(wider, plan.state)
+        hits = item.hits(wider, counted(plan.spec, plan.state))
+        if pending := _pending(disruption, hits, plan.spec, allowed):
+            return replace(found, pending=pending)
+        found = Permission(wider, disruption)
+    return found
+
+
+def permissions(plan: Plan, allowed: Disruption) -> dict[str, Permission]:
+    """Decide on all selected components with a difference; return the permissions by name, in order."""
+    found: dict[str, Permission] = {}
+    for item in plan.chosen:
+        if plan[item].diff and not plan[item].error:
+            pending = [name for name, given in found.items() if given.pending]
+            blocked = [name for name in pending if plan.original or name in item.requires] + users(item, plan)
+            found[item.name] = permission(item, plan, allowed, blocked)
+    return found
+
+
+def users(item: Component, plan: Plan) -> list[str]:
+    """For ``remove``: name the unselected components that still need ``item``."""
+    others = [other for other in plan.left_out if plan.original and item.name in other.requires]
+    return [f"{other.name} (not selected)" for other in others if plan[other].diff or plan[other].error]
+
+
+def _policy(disruption: Disruption, spec: NodeSpec) -> str:
+    """Return the setting in ``maintenance`` for a disruption: idle, never or drained."""
+    return spec.maintenance.reboot if disruption == Disruption.reboot else spec.maintenance.restart
+
+
+def _pending(disruption: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
+    """Return why this must wait and how to permit it; empty if it may be done now."""
+    if disruption == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
+        return f"for permission to reboot: set {needs}"
+    if disruption > allowed:
+        return (
+            f"for permission: class {disruption.name}, and --allow-disruption is {allowed.name}; "
+            f"use --allow-disruption {disruption.name}"
+        )
+    if disruption == Disruption.restart and spec.maintenance.restart == "never":
+        return "for permission: maintenance.restart is never; set it to idle or drained"
+    if hits and disruption >= Disruption.recreate and _policy(disruption, spec) != "drained":
+        return f"until idle: this change (class {disruption.name}) would affect {', '.join(hits)}; run again afterwards"
+    return ""
+
+
+def _reboot_needs(spec: NodeSpec, allowed: Disruption) -> str:
+    """Return which permissions for a reboot are missing. By default, both are."""
+    word = "maintenance: {reboot: idle} (or drained) in the spec" if spec.maintenance.reboot == "never" else ""
+    flag = "--allow-disruption reboot on the command line" if allowed < Disruption.reboot else ""
+    return " and ".join(part for part in (word, flag) if part)

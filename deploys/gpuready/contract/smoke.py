@@ -1,0 +1,30 @@
+"""Judge a new container that an engine started: did it run, and does it have the node's GPUs?"""
+
+import re
+
+from gpuready.base.errors import brief
+from gpuready.components.toolkit_config.state import RUNTIME
+from gpuready.contract.check import Verdict, fail, has_gpu, passed
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
+
+#: The last line that Docker prints after an error; it depends on the version.
+_HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
+
+
+def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
+    """Return the verdict on a container that did not run: the reason, and its whole output if that is longer."""
+    why = brief(_HELP.sub("", out)) or f"exit {rc}"
+    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
+
+
+def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
+    """Return the verdict on a container that ran: does it have the node's GPUs?"""
+    m = re.search(r"gpus=(\d+)", out)
+    seen = int(m[1]) if m else 0
+    if has_gpu(state) and not spec.hardware.without_gpus:
+        want = spec.hardware.expected_gpus or 1
+        if seen < want:
+            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
+        return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
+    return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")

@@ -1,1 +1,0 @@
-"""The state of a node: the probe, its parser and the model. Pure; nothing here opens a connection."""

@@ -1,0 +1,107 @@
+"""The way back of whole files: what is ours to take away, what somebody edited since, what a cut run left half done."""
+
+import pytest
+
+from gpuready.base.facts import KEPT
+from gpuready.components.docker.component import Docker
+from gpuready.components.ledger.component import Ledger
+from gpuready.components.toolkit.component import Toolkit
+from gpuready.contract import ledger
+from gpuready.contract.compare import Plan, compare
+from gpuready.contract.component import Component, Disruption, NotComparable
+from gpuready.contract.permission import users
+from gpuready.evaluate import compared
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
+from gpuready.node import BACK, NODE
+from gpuready.report.run import HostRun
+from tests.verdicts import root_file, root_files
+
+LIST = "/etc/apt/sources.list.d/old.list"
+
+
+def _state(files: dict[str, str], **more: object) -> NodeState:
+    return NodeState.model_validate({"files": root_files(files), **more})
+
+
+def _sha(text: str) -> str:
+    return root_file(text).sha256
+
+
+def test_remove_restores_a_changed_file() -> None:
+    state = _state({LIST: "ours", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours") + "\n"})
+    assert ledger.paths(state, "/etc/apt") == (LIST,)
+    assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
+    assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
+    assert ledger.left(state, [LIST]) == ()
+
+
+def test_remove_restores_a_deleted_file() -> None:
+    state = _state({f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": "absent\n"})
+    assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
+    assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "removed"}
+
+
+def test_remove_keeps_an_edited_file_and_says_so() -> None:
+    state = _state({LIST: "ours, edited", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours")})
+    assert ledger.whole("r", state, [LIST]) == {}
+    (note,) = ledger.left(state, [LIST])
+    assert LIST in note and f"/var/lib/gpuready/left{LIST}.original" in note
+
+
+def test_an_interrupted_run_is_continued() -> None:
+    """The file is back, what hangs on it may not be done: the record still says so, and makes a difference."""
+    put_back = _state({LIST: "theirs", f"{KEPT}{LIST}.original": "theirs", f"{KEPT}{LIST}.ours": _sha("ours")})
+    gone = _state({f"{KEPT}{LIST}.absent": "", f"{KEPT}{LIST}.ours": _sha("ours")})
+    for state in (put_back, gone):
+        (key, want), (_, found) = *ledger.whole("r", state, [LIST]).items(), *ledger.actual("r", state, [LIST]).items()
+        assert key == f"r.files.{LIST}" and found == "original, on record" != want
+    assert ledger.whole("r", _state({LIST: "theirs"}), [LIST]) == {}
+
+
+def test_remove_only_stops_where_another_component_needs_it() -> None:
+    state = _state({f"{KEPT}/packages.original": ""})
+    engine = {"version": "26.1.5", "runtimes": {"nvidia": "nvidia-container-runtime"}, "default_runtime": "runc"}
+    files = {
+        "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}',
+        f"{KEPT}/etc/docker/daemon.json.absent": "",
+        "/var/lib/gpuready/docker.ours": '{"runtimes.nvidia.path": "nvidia-container-runtime"}',
+    }
+    named = _state(files, docker=engine)
+    assert compare(Docker(), NodeSpec(), named, original=True).diff
+
+    def still(item: Component, state: NodeState, *, original: bool = True) -> list[str]:
+        order = (Docker(), Toolkit())
+        return users(item, Plan(order, NodeSpec(), state, frozenset({item.name}), original))
+
+    assert still(Toolkit(), named) == ["docker (not selected)"]
+    assert still(Toolkit(), named, original=False) == still(Toolkit(), _state({})) == []
+    assert still(Docker(), state) == []
+
+
+def test_records_are_what_is_left_in_the_end() -> None:
+    assert compare(Ledger(), NodeSpec(), _state({f"{KEPT}{LIST}.ours": "x"}), original=True).diff
+    assert not compare(Ledger(), NodeSpec(), _state({LIST: "x"}), original=True).applies
+
+
+@pytest.mark.fault("D4")
+def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
+    kept = {f"{KEPT}{LIST}.original": "the", f"{KEPT}{LIST}.sha256": _sha("theirs"), f"{KEPT}{LIST}.ours": _sha("ours")}
+    state = _state({LIST: "ours", **kept})
+    assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
+    with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
+        ledger.whole("r", state, [LIST])
+    for back, names in ((False, 1), (True, 0)):
+        run = HostRun("n1", state=state)
+        spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}})
+        compared(run, Plan(BACK if back else NODE, spec, state, original=back), Disruption.restart)
+        assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
+
+
+@pytest.mark.fault("D4")
+def test_both_versions_are_ours_after_an_interrupted_run() -> None:
+    for now in ("ours", "ours, next"):
+        cut = {f"{KEPT}{LIST}.ours": _sha("ours") + "\n", f"{KEPT}{LIST}.next": _sha("ours, next") + "\n"}
+        state = _state({LIST: now, f"{KEPT}{LIST}.original": "theirs", **cut})
+        assert ledger.whole("r", state, [LIST]) == {f"r.files.{LIST}": "original"}
+        assert ledger.left(state, [LIST]) == ()

@@ -1,0 +1,155 @@
+"""What may happen: the least of spec and command line; what waits says for what, and how to consent."""
+
+from typing import Any
+
+import pytest
+
+from gpuready.base.step import Step, Steps
+from gpuready.components.driver.component import Driver
+from gpuready.contract.compare import Plan, compare
+from gpuready.contract.component import Change, Component, Disruption
+from gpuready.contract.ledger import WriteFiles
+from gpuready.contract.permission import permission, permissions
+from gpuready.evaluate import look_back
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Container, Docker, NodeState, Package
+from gpuready.report.run import ComponentRun
+
+TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
+BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
+DIFF = (Change("x.file", 1, 2), Change("x.running", 1, 2))
+
+
+class Engine(Component):
+    """A component with a part that is reloaded, and one that takes more."""
+
+    name = "engine"
+    requires = ("toolkit",)
+    kind = Disruption.restart
+
+    def expected(self, spec: NodeSpec, state: NodeState) -> dict[str, int]:  # type: ignore[override]
+        return {c.key: 2 for c in DIFF}
+
+    def actual(self, spec: NodeSpec, state: NodeState) -> dict[str, int]:  # type: ignore[override]
+        return {c.key: 1 for c in DIFF}
+
+    def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
+        return self.kind if DIFF[1] in diff else Disruption.reload
+
+    def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
+        return tuple((change,) for change in diff)
+
+    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        assert isinstance(state.docker, Docker)
+        return tuple(f"{c.name} ({c.image})" for c in state.docker.containers) if DIFF[1] in diff else ()
+
+    def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        yield Step("x", WriteFiles(()))
+
+
+class Recreating(Engine):
+    kind = Disruption.recreate
+
+
+class Rebooting(Engine):
+    kind = Disruption.reboot
+
+
+def maintenance(**values: Any) -> NodeSpec:
+    return NodeSpec.model_validate({"maintenance": values})
+
+
+DRAINED = {"restart": "drained", "drain": "slurm"}
+REBOOT = {"reboot": "drained", "drain": "slurm"}
+ALL, SOME, LESS = DIFF, DIFF[:1], ()
+CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[Change, ...], str]] = {
+    "idle, and it is": (Engine(), {}, FREE, Disruption.restart, ALL, ""),
+    "idle, and it is not": (Engine(), {}, BUSY, Disruption.restart, SOME, "until idle: this change (class restart)"),
+    "never": (Engine(), {"restart": "never"}, FREE, Disruption.reboot, SOME, "maintenance.restart is never"),
+    "never is about restarts": (Recreating(), {"restart": "never"}, FREE, Disruption.restart, ALL, ""),
+    "never, and busy": (Recreating(), {"restart": "never"}, BUSY, Disruption.restart, SOME, "change (class recreate)"),
+    "drained moves work away": (Engine(), DRAINED, BUSY, Disruption.restart, ALL, ""),
+    "drained, and not allowed": (Engine(), DRAINED, BUSY, Disruption.recreate, SOME, "use --allow-disruption restart"),
+    "a reboot takes two words": (
+        Rebooting(), {}, FREE, Disruption.restart, SOME,
+        "set maintenance: {reboot: idle} (or drained) in the spec and --allow-disruption reboot on the command line",
+    ),
+    "a reboot takes the spec's word": (
+        Rebooting(), {}, FREE, Disruption.reboot, SOME, "reboot: set maintenance: {reboot: idle} (or drained) in",
+    ),
+    "a reboot takes the command line's word": (
+        Rebooting(), {"reboot": "idle"}, FREE, Disruption.restart, SOME, "reboot: set --allow-disruption reboot",
+    ),
+    "a reboot with both": (Rebooting(), {"reboot": "idle"}, FREE, Disruption.reboot, ALL, ""),
+    "a reboot, and busy": (
+        Rebooting(), {"reboot": "idle"}, BUSY, Disruption.reboot, SOME, "(class reboot) would affect train",
+    ),
+    "a reboot after draining": (Rebooting(), REBOOT, BUSY, Disruption.reboot, ALL, ""),
+    "restart: drained drains for no reboot": (
+        Rebooting(), {**DRAINED, "reboot": "idle"}, BUSY, Disruption.reboot, SOME, "change (class reboot) would",
+    ),
+    "allowed is the limit": (Engine(), {}, FREE, Disruption.none, LESS, "class reload, and --allow-disruption is none"),
+    "the image does not count": (
+        Engine(), {"ignore": ["registry:5000/team/pytorch"]}, BUSY, Disruption.restart, ALL, "",
+    ),
+    "this very tag does not count": (
+        Engine(), {"ignore": ["registry:5000/team/pytorch:2.9"]}, BUSY, Disruption.restart, ALL, "",
+    ),
+    "another tag counts": (
+        Engine(), {"ignore": ["registry:5000/team/pytorch:2.8"]}, BUSY, Disruption.restart, SOME, "would affect train",
+    ),
+    "the registry alone names no image": (Engine(), {"ignore": ["registry"]}, BUSY, Disruption.restart, SOME, "train"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_permission(name: str) -> None:
+    item, values, state, allowed, permitted, waits = CASES[name]
+    found = permission(item, Plan((item,), maintenance(**values), state), allowed)
+    assert found.diff == permitted
+    assert waits in found.pending and bool(waits) == bool(found.pending)
+    assert found.disruptive == (permitted == ALL)
+
+
+def test_what_comes_first_and_waits_holds_up_the_rest() -> None:
+    engine = Engine()
+    plan = Plan((engine,), NodeSpec(), FREE)
+    assert permission(engine, plan, Disruption.restart, ["toolkit"]).pending == "for toolkit"
+    toolkit = Recreating()
+    toolkit.name = "toolkit"  # type: ignore[misc]
+    found = permissions(Plan((toolkit, engine), NodeSpec(), BUSY), Disruption.restart)
+    assert [each.pending.partition(":")[0] for each in found.values()] == ["until idle", "for toolkit"]
+    assert not any(each.disruptive for each in found.values())
+
+
+def test_hits_leave_out_what_does_not_count() -> None:
+    assert compare(Engine(), NodeSpec(), BUSY).hits == ("train (registry:5000/team/pytorch:2.9)",)
+    assert compare(Engine(), maintenance(ignore=["registry:5000/team/pytorch"]), BUSY).hits == ()
+
+
+def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:
+    spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
+
+    def node(**held: bool) -> NodeState:
+        there = {name: Package(version="550.163.01-2", arch="amd64", held=held[name]) for name in held}
+        return NodeState(have=("apt-get",), packages=there)
+
+    item = ComponentRun(compare(Driver(), spec, node(libcuda1=False, libnvcuvid1=False)), pending="until idle")
+    look_back(Plan((Driver(),), spec, node(libcuda1=True, libnvcuvid1=False)), [item])
+    assert (item.changed, item.done) == (True, {"driver.libcuda1.held"})
+
+
+def test_what_differs_after_its_steps_says_what_to_do() -> None:
+    spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
+    state = NodeState(have=("apt-get",), packages={"libcuda1": Package(version="550.163.01-2", arch="amd64")})
+    item = ComponentRun(compare(Driver(), spec, state))
+    look_back(Plan((Driver(),), spec, state), [item])
+    assert item.error is not None and "driver still differs after its steps" in str(item.error)
+    assert item.error.remedy.startswith("run again; if it still differs, ")
+
+
+@pytest.mark.parametrize("kind", [Recreating(), Engine(), Rebooting()])
+def test_who_waits_is_told_to_run_again_whatever_the_way(kind: Engine) -> None:
+    """The same words stand in a plan, an apply and a remove."""
+    found = permission(kind, Plan((kind,), maintenance(reboot="idle"), BUSY), Disruption.reboot)
+    assert found.pending.endswith("; run again afterwards")
