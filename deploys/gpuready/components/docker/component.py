@@ -102,7 +102,8 @@ class Docker(Component):
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
         changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # the reload comes before the restart
-        if changed[0] if changed else state.docker.live_restore:
+        live = changed[0] if changed else state.docker.live_restore
+        if live and state.unit(self.unit).kill_mode == "process":  # else systemd ends the containers' shims, too
             return ()
         return all_containers(state)
 
