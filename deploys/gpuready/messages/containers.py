@@ -63,16 +63,20 @@ nvidia-container-cli: ldcache error: process /sbin/ldconfig failed with error co
   source  NVIDIA/libnvidia-container#177
   checks  docker.smoke
   cause   The toolkit runs the host's ldconfig inside the container, and that failed: another architecture or C library
-          in the image, a read-only root, or a rule that forbids the mounts.
+          in the image, a read-only root, or a rule that forbids the mounts. The latter also holds for a container in a
+          container, such as enroot in a slurmd pod.
   fix     try the same with a plain ubuntu image to see whether the image is the cause; set a debug log in
-          /etc/nvidia-container-runtime/config.toml to see why ldconfig failed
+          /etc/nvidia-container-runtime/config.toml to see why ldconfig failed; for enroot in a container take
+          --ldconfig=@... out of /etc/enroot/hooks.d/98-nvidia.sh
 nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9
   pattern ldcache error: process \S{0,60}ldconfig\S{0,10} terminated with signal
   source  NVIDIA/k8s-device-plugin#1400
   checks  cdi.spec docker.smoke
-  cause   The toolkit's ldconfig in the container was killed, mostly because the container's memory limit is too small
-          for it or the image has very many libraries. Only mode legacy runs it in this way.
-  fix     raise the container's memory limit; or use CDI: toolkit: {mode: cdi} in the spec, then gpuready apply
+  cause   The toolkit's ldconfig did not end, and was killed. Mostly the toolkit is older than the C library of the
+          host: its filter refuses a system call that newer ldconfig needs (clock_gettime), and ldconfig uses up its
+          memory. Else the container's memory limit is too small. Only mode legacy, and LXC, run it in this way.
+  fix     update the toolkit (releases since November 2025 allow the call): toolkit in the spec, then gpuready apply;
+          or use CDI: toolkit: {mode: cdi}; else raise the container's memory limit
 error executing hook /usr/bin/nvidia-cdi-hook (exit code: 1)
   pattern error executing hook \S{0,60}nvidia-(?:cdi-hook|ctk|container-runtime-hook)\S{0,3} \(exit code
   source  ublue-os/bluefin#3454
@@ -639,4 +643,62 @@ OpenBLAS blas_thread_init: pthread_create failed for thread 2 of 64: Resource te
           pids limit of the container or pod.
   fix     raise it (docker run --pids-limit=-1 --ulimit nproc=-1; in Kubernetes podPidsLimit of the kubelet), or start
           fewer threads: OPENBLAS_NUM_THREADS=8, OMP_NUM_THREADS=8
+Failed to Check if grpc server is working: ttrpc: closed (Kata Containers)
+  pattern failed to check if grpc server is working
+  source  NVIDIA/gpu-operator#1356
+  cause   Kata started the virtual machine of the pod, and its agent stopped or did not start. The reason is in the
+          console of that machine: wrong kernel or initrd, too little memory, or a GPU that does not start in it.
+  fix     set enable_debug = true for hypervisor, agent and runtime in Kata's configuration.toml; journalctl -t kata -t
+          containerd then shows the guest console; for GPUs use the runtime class kata-qemu-nvidia-gpu of the same Kata
+          release
+error locating runtime: no runtime binary found from candidate list: [docker-runc runc crun]
+  pattern no runtime binary found from candidate list
+  source  domesticatedviking/TextyMcSpeechy#47
+  checks  toolkit.config docker.runtime
+  cause   nvidia-container-runtime starts runc or crun, and none of them is installed on this machine. Often no
+          container engine is installed at all, or it runs elsewhere (Docker Desktop, snap).
+  fix     install an engine (docker-ce with containerd.io, or runc), and configure it: gpuready apply; or name the
+          runtime in runtimes = [...] below [nvidia-container-runtime] in /etc/nvidia-container-runtime/config.toml
+ERROR: init 250 result=11 (libnvidia-sandboxutils)
+  pattern \berror: (?:init|gpugetdevfileinfo) [0-9]{1,4} result=[0-9]{1,3}
+  general
+  source  siderolabs/extensions#940
+  checks  driver.loaded driver.packages
+  cause   The driver's library libnvidia-sandboxutils did not initialize. The toolkit and the device plugin then go on
+          without it, so the line alone is harmless. With result=9 the driver was not ready at that moment.
+  fix     look for the next error of the program. If it ends here or crashes, update the driver, or switch the library
+          off: NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils in
+          /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env
+failed to inject devices after CDI timeout of 100 seconds (Kata Containers)
+  pattern failed to inject devices after cdi timeout
+  source  kata-containers/kata-containers#10891
+  cause   The agent in the virtual machine waited for a CDI spec of the GPU, and none was written. The guest image has
+          no NVIDIA driver, the driver did not start there, or many GPUs need more time.
+  fix     use the NVIDIA guest image (runtime class kata-qemu-nvidia-gpu); the guest console shows whether the driver
+          starts; for many GPUs raise agent.cdi_timeout (kernel_params) and create_container_timeout
+Could not locate /dev/nvidia-modeset: /dev/nvidia-modeset: not found
+  pattern could not locate /dev/nvidia-modeset\b
+  general
+  source  NVIDIA/nvidia-container-toolkit#1982
+  checks  cdi.stale cdi.spec
+  cause   The CDI spec was written before the kernel module nvidia_modeset was loaded, or the node does not use it.
+          Only Vulkan, EGL and displays need this device; CUDA does not.
+  fix     for CUDA ignore it; else nvidia-modprobe -m, then nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml
+          again, and list nvidia_modeset in /etc/modules-load.d
+mount: drop permissions failed (enroot)
+  pattern \bmount: drop permissions failed
+  source  NVIDIA/enroot#261
+  cause   mount of util-linux does not start with the rights that enroot 4.1.0 gives it. enroot uses it for the
+          kernel's overlayfs (ENROOT_NATIVE_OVERLAYFS).
+  fix     update enroot; until then set ENROOT_NATIVE_OVERLAYFS to nothing in /etc/enroot/enroot.conf and install
+          fuse-overlayfs, or enroot create the image first
+Job for containerd.service failed because the control process exited with error code
+  pattern \bjob for containerd\.service failed
+  general
+  source  NVIDIA/aicr#1237
+  checks  containerd.config
+  cause   containerd does not start, mostly because it does not accept its configuration after a change. nvidia-ctk
+          runtime configure writes a file below /etc/containerd that this containerd may not understand.
+  fix     journalctl -u containerd -n 30 names the line; containerd config dump shows whether it reads the files; move
+          99-nvidia.toml (conf.d or config.d) away and restart containerd, then gpuready apply
 """)

@@ -217,6 +217,7 @@ CUDA error: unspecified launch failure (error 719)
           it; other Xids mean the GPU
 CUDA error: unknown error (error 999)
   pattern (?:cuda|failed call to cuinit:) (?:(?:runtime )?(?:error|failure)[ :('0-9)]{1,12})?unknown error
+  also    failed to initialize cuda: unknown error
   code    cuda 999
   source  docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)
   checks  driver.nodes libcuda.init gpu.xid driver.match
@@ -465,6 +466,8 @@ CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling cublasGemmEx
           nvidia-cublas-cuNN that this PyTorch asks for; /proc/PID/maps names the libcublas that is loaded
 Failed: Cuda error custom_all_reduce.cuh:455 'invalid argument' (vLLM)
   pattern cuda error [^ ]{0,100}custom_all_reduce\.cuh:[0-9]{1,5} 'invalid argument
+  also    invalid argument [^ ]{0,120}custom_all_reduce\.cuh
+  also    custom_all_reduce\.cuh:[0-9]{1,5}: cuda error: invalid argument
   source  vllm-project/vllm#42609
   cause   vLLM shares GPU memory between its processes by CUDA IPC, which does not work with the memory of
           expandable_segments:True.
@@ -552,6 +555,7 @@ Tensor parallel size (2) exceeds available GPUs (1) (vLLM)
           --tensor-parallel-size to the number that nvidia-smi -L shows in the container
 The number of required GPUs exceeds the total number of available GPUs in the placement group (vLLM with Ray)
   pattern number of required gpus exceeds the total number of available gpus in the
+  also    cannot provide a placement group requiring [0-9.]{1,8} gpus
   source  vllm-project/vllm#26028
   checks  gpu.count
   cause   vLLM needs tensor times pipeline parallel size GPUs, and Ray's cluster, or the placement group that vLLM was
@@ -621,9 +625,227 @@ nvrtc: error: invalid value for --gpu-architecture (-arch)
   pattern nvrtc: error: invalid value for --gpu-architecture
   source  isaac-sim/IsaacLab#5520
   checks  gpu.torch wheels.works
-  cause   The NVRTC that the program loads is older than this GPU: PyTorch, CuPy or LD_LIBRARY_PATH has an old CUDA.
-  fix     install a build for a CUDA that knows the GPU (Ada and Hopper: 11.8, Blackwell: 12.8, or newer); unset
-          LD_LIBRARY_PATH
+  cause   The NVRTC that the program loads does not know this GPU. It is too old (an old CUDA in PyTorch, CuPy or
+          LD_LIBRARY_PATH), or too new: CUDA 13 leaves out Maxwell, Pascal and Volta (GTX 10, P100, V100).
+  fix     install a build for a CUDA that knows the GPU (Ada and Hopper: 11.8, Blackwell: 12.8 or newer; Pascal and
+          Volta: CUDA 12, such as cupy-cuda12x); unset LD_LIBRARY_PATH
+llama-server GPU discovery watchdog timed out (Ollama)
+  pattern llama-server gpu discovery watchdog timed out
+  also    failure during (?:llama-server )?gpu discovery
+  also    failed to finish discovery before timeout
+  also    unable to refresh free memory, using old values
+  source  ollama/ollama#18144
+  checks  gpu.xid gpu.answers
+  cause   Ollama asks the GPUs for their memory in a process of its own, and that did not answer in time. A GPU or the
+          driver hangs, often after an Xid, or needs long to start without nvidia-persistenced.
+  fix     dmesg | grep -E 'NVRM|Xid', and pass that line to gpuready explain; time nvidia-smi: if it hangs, reset the
+          GPU or reboot, if it only takes seconds, start nvidia-persistenced; then restart ollama
+Your current NVIDIA GPU driver version is not supported. Required: driver version >= 580 (Mojo, MAX)
+  pattern current nvidia gpu driver version is not supported\. required: driver version
+  source  modular/mojo-gpu-puzzles#256
+  checks  driver.match
+  cause   The installed driver is older than this release of Mojo needs. A Jetson Orin has the driver of its JetPack
+          (540), which cannot be updated alone.
+  fix     install the driver that the message names, or an older release; on a Jetson Orin:
+          MODULAR_NVPTX_COMPILER_PATH=/usr/local/cuda-12.6/bin/ptxas
+DeepEP error: timeout (dispatch CPU) / DeepEP dispatch NVL receiver timeout
+  pattern \bdeepep error: timeout \((?:dispatch|combine) cpu\)
+  also    \bdeepep (?:dispatch|combine) [a-z() ]{1,50}timeout
+  source  deepseek-ai/DeepEP#707
+  checks  gpu.xid rdma.ports fabric.ports
+  cause   DeepEP waited in vain for the tokens of another node. Another rank ended or hangs, RDMA between the nodes does
+          not work, or DeepEP does not fit its NVSHMEM: with 3.5 or newer it hangs if it lacks its change #564.
+  fix     look for the first error in the logs of all ranks; pip list | grep -i nvshmem: with 3.5 or newer use a DeepEP
+          that has #564, or an older NVSHMEM; gpuready fabric -i INVENTORY tests each pair of ports
+[TRT-LLM] NVLinkOneSided not available: Invalid Argument
+  pattern nvlink(?:onesided|twosided) not available: invalid argument
+  source  NVIDIA/TensorRT-LLM#17060
+  cause   A fault of TensorRT-LLM with nvidia-ml-py 13: it asks for more NVLinks than the GPU has (GB200: 18), and takes
+          the answer for a missing NVLink. Later errors of DeepEP or NVSHMEM follow from it. The node is not the cause.
+  fix     use a TensorRT-LLM that has change #17060 (end of July 2026)
+DeepEP: Assertion error internode.cu 'false and "Unsupported RDMA ranks"'
+  pattern \bunsupported rdma ranks
+  also    num_ranks <= num_max_nvl_peers \* num_max_rdma_peers
+  source  deepseek-ai/DeepEP#90
+  cause   DeepEP's normal kernels are built for some numbers of nodes with 8 GPUs, such as 2, 4, 8 and 16, and for 20
+          at most. This group has another number. The nodes are not the cause.
+  fix     use a number of nodes that SWITCH_RDMA_RANKS in csrc/kernels/launch.cuh lists, or add yours there and build
+          DeepEP again; low-latency mode has no such list
+common_ops.abi3.so: undefined symbol: cuGreenCtxDestroy (older libcuda)
+  pattern undefined symbol: cugreenctx[a-z]
+  also    undefined symbol: cutensormapencode
+  source  sgl-project/sglang#8432
+  checks  image.compat libcuda.copies libcuda.init
+  cause   The program calls a function that this libcuda, which is part of the driver, does not have: cuGreenCtx needs
+          the driver of CUDA 12.4 (550), cuTensorMap that of 12.0 (525). A newer toolkit or PyTorch does not help.
+  fix     nvidia-smi shows the driver's version: upgrade the driver; for SGLang before that, sgl-kernel 0.3.6.post1 or
+          newer needs no cuGreenCtx at start
+[sgl_kernel] CRITICAL: Could not load any common_ops library! (SGLang)
+  pattern could not load any common_ops library
+  also    can not import sgl_kernel\. please check your installation
+  general
+  source  sgl-project/sglang#18203
+  checks  wheels.works gpu.torch
+  cause   sgl_kernel does not load. The reason is below 'Error details': a missing libnvrtc.so.12 or libcudart.so.12 (a
+          wheel for CUDA 12, and PyTorch for CUDA 13), or an undefined symbol (built for another PyTorch).
+  fix     python3 -c 'import sgl_kernel' prints it; install the PyTorch version that this SGLang asks for, and the build
+          of sgl_kernel for its CUDA (torch.version.cuda; CUDA 13: the cu130 wheels of sgl-project/whl)
+Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR (JAX, TensorFlow)
+  pattern could not create cudnn handle: cudnn_status_(?:internal_error|not_initialized|alloc_failed)
+  source  jax-ml/jax#28550
+  checks  wheels.works libcuda.init
+  cause   cuDNN does not start. Either the GPU has too little free memory (the next line shows it; JAX takes 75 % of the
+          memory before cuDNN starts), or libcudnn is of another version than JAX or TensorFlow was built for.
+  fix     nvidia-smi: end other processes; XLA_PYTHON_CLIENT_MEM_FRACTION=.6, for TensorFlow
+          TF_FORCE_GPU_ALLOW_GROWTH=true; unset LD_LIBRARY_PATH, and install the nvidia-cudnn-cuNN that the package asks
+          for
+A worker died or was killed while executing a task by an unexpected system error (Ray)
+  pattern a worker died or was killed while executing a task by an unexpected system error
+  also    worker unexpectedly exits with a connection error code
+  also    the actor is dead because its worker process has died
+  general
+  source  verl-project/verl#472
+  checks  gpu.xid
+  cause   A process of Ray ended without a message of its own: the kernel killed it for lack of memory, it crashed, or
+          somebody ran ray stop. The reason is in another log.
+  fix     dmesg -T | grep -iE 'killed process|segfault|xid' on that node, and the end of
+          /tmp/ray/session_latest/logs/worker-*PID.err; pass what is there to gpuready explain
+offloaded 0/25 layers to GPU (Ollama, llama.cpp)
+  pattern offloaded 0/[0-9]{1,4} layers to gpu
+  also    no usable gpu found, --gpu-layers option will be ignored
+  general
+  source  ollama/ollama#13320
+  checks  libcuda.init libcuda.container driver.nodes
+  cause   The model runs on the CPU. The program found no GPU when it started, found too little free GPU memory, or its
+          build has no CUDA library for this driver or GPU.
+  fix     the reason is near the program's start: OLLAMA_DEBUG=2 and journalctl -u ollama, lines of 'discovery' and
+          'inference compute' (llama.cpp: ggml_cuda_init); nvidia-smi must work in the container; then restart it
+CUDA error: operation not supported (error 801)
+  pattern cuda error: operation not supported(?! on )
+  code    cuda 801
+  source  Comfy-Org/ComfyUI#6843
+  checks  gpu.model
+  cause   The GPU, or the virtual GPU, cannot do what the program asks for. With ComfyUI mostly memory pools
+          (cudaMallocAsync), which old GPUs such as Maxwell, and some virtual GPUs, do not have.
+  fix     ComfyUI: --disable-cuda-malloc; PyTorch: take backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF
+          (PYTORCH_ALLOC_CONF); else CUDA_LAUNCH_BLOCKING=1 shows the call
+Could not find the bitsandbytes CUDA binary at PosixPath('.../libbitsandbytes_cuda124.so')
+  pattern could not find the bitsandbytes cuda binary
+  also    could not load bitsandbytes native library
+  also    cuda setup failed despite (?:gpu|cuda) being available
+  source  bitsandbytes-foundation/bitsandbytes#1559
+  checks  wheels.works gpu.torch
+  cause   bitsandbytes has no library for this CUDA version: its release does not know the CUDA of PyTorch,
+          BNB_CUDA_VERSION names another one, or it was installed from source and its library was not built.
+  fix     unset BNB_CUDA_VERSION; pip install -U bitsandbytes in place of a source tree; python3 -m bitsandbytes shows
+          what it looks for
+cannot import name 'LMCacheEngineMetadata' from 'lmcache.config' (vLLM with LMCache)
+  pattern cannot import name '?lmcache[a-z]{1,40}'? from '?lmcache\.
+  source  LMCache/LMCache#2853
+  cause   The connector in vLLM and the installed LMCache are of versions that do not fit each other.
+  fix     install the LMCache release that its documentation lists for this vLLM, or use an image that has both
+          (lmcache/vllm-openai); the driver needs no change
+GPU device discovery failed: device_discovery.cc:89 ReadFileContents Failed to open file (ONNX Runtime)
+  pattern gpu device discovery failed: device_discovery\.cc
+  also    device_discovery\.cc:[0-9]{1,4} readfilecontents failed to open file
+  general
+  source  microsoft/onnxruntime#26763
+  cause   A warning of ONNX Runtime: this card in /sys/class/drm is no PCI device, such as the console's framebuffer. It
+          does not keep CUDAExecutionProvider from working.
+  fix     nothing; if CUDAExecutionProvider is not among the available providers: pip uninstall onnxruntime, and install
+          onnxruntime-gpu
+Jax plugin configuration error: Exception when calling jax_plugins.xla_cuda12.initialize()
+  pattern jax plugin configuration error: exception when calling jax_plugins
+  also    operation cudaruntimegetversion\(&version\) failed
+  also    unable to use cuda because of the following issues with cuda components
+  also    cudart_stub\.cc:[0-9]{1,4}\] could not find cuda drivers on your machine
+  source  NixOS/nixpkgs#560004
+  checks  wheels.works libcuda.init libcuda.container
+  cause   JAX or TensorFlow cannot load CUDA's libraries and runs on the CPU. The wheels with the libraries are missing
+          or of another CUDA than the plugin, LD_LIBRARY_PATH has other ones, or there is no driver.
+  fix     nvidia-smi must work; then unset LD_LIBRARY_PATH and pip install -U 'jax[cuda13]' (or cuda12; TensorFlow:
+          'tensorflow[and-cuda]'), with only one of jax-cuda12-plugin and jax-cuda13-plugin installed
+CUDA compiler and CUDA toolkit headers are incompatible, please check your include paths
+  pattern cuda compiler and (?:cuda )?toolkit headers are incompatible
+  source  flashinfer-ai/flashinfer#3493
+  cause   nvcc and the headers that it includes are of two CUDA versions: wheels of two versions (nvidia-cuda-nvcc 13.3
+          with nvidia-cuda-runtime 13.0), or CUDA_HOME, PATH and conda name different toolkits.
+  fix     nvcc --version, echo $CUDA_HOME and pip list | grep nvidia-cuda must name one version, that of
+          torch.version.cuda; reinstall the others, and delete the cache of the program (~/.cache/flashinfer)
+RuntimeError: FlashInfer requires GPUs with sm75 or higher
+  pattern flashinfer requires (?:gpus with )?sm[0-9]{2}(?:\+| or higher)
+  also    failed to get device capability: sm [0-9.x]{2,6} requires cuda >=
+  source  vllm-project/vllm#50751
+  checks  gpu.model
+  cause   Mostly not the GPU: FlashInfer finds no architecture that it can compile for. Blackwell (sm_120) needs nvcc
+          12.9 or newer, and nvcc counts here, not the CUDA of PyTorch; or TORCH_CUDA_ARCH_LIST names older GPUs.
+  fix     nvcc --version; install CUDA toolkit 12.9 or newer (not the driver) and set CUDA_HOME; unset
+          TORCH_CUDA_ARCH_LIST; vLLM until then: VLLM_USE_FLASHINFER_SAMPLER=0
+flashinfer/sampling.cuh(623): error: class "cub::_V_300302_SM_890::BlockAdjacentDifference<...>" has no member
+  pattern flashinfer/[a-z0-9_./-]{1,80}\([0-9]{1,5}\): error: class .{0,2}cub::
+  source  flashinfer-ai/flashinfer#4763
+  cause   FlashInfer compiles for the GPU at its first use, and its own headers (CCCL) do not fit this nvcc: the CUDA
+          toolkit is too old, or has other headers in the way.
+  fix     nvcc --version; install the CUDA toolkit of torch.version.cuda (not the driver), set CUDA_HOME, and delete
+          ~/.cache/flashinfer; vLLM until then: VLLM_USE_FLASHINFER_SAMPLER=0
+mpi4py.MPI.Exception: MPI_ERR_UNKNOWN: unknown error (TensorRT-LLM)
+  pattern mpi4py\.mpi\.exception: mpi_err_(?:unknown|spawn)
+  source  ai-dynamo/dynamo#15060
+  cause   MPI cannot start the worker processes (MPI_Comm_spawn). Open MPI 5 uses PRRTE for that, which does not work in
+          some images (TensorRT-LLM 1.3.0rc27), nor always below Slurm.
+  fix     use an image with Open MPI 4 (mpirun --version; 1.3.0rc26 has it); in a Slurm job let Slurm start the
+          processes: srun --mpi=pmix trtllm-llmapi-launch PROGRAM; the driver needs no change
+Error Code 2: Internal Error (Assertion major >= 0 && major < 10 failed. ) (TensorRT)
+  pattern assertion major >= 0 && major < 10 failed
+  also    nvinfer1::smverhex2dig
+  source  lightvector/KataGo#1041
+  checks  gpu.model
+  cause   This TensorRT is older than the GPU and does not know its compute capability (Blackwell: 10 and 12).
+  fix     install TensorRT 10.8 or newer, with CUDA 12.8 or newer, and build the engine again; the driver is new enough
+          if nvidia-smi shows CUDA 12.8 or newer
+'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX' (TensorFlow)
+  pattern 'cumoduleloaddata\([^)]{1,40}\)' failed with 'cuda_error_invalid_ptx
+  source  tensorflow/tensorflow#99592
+  checks  gpu.model
+  cause   This TensorFlow has no code for the GPU, and its PTX does not compile for it: the GPU is newer than the build
+          (Blackwell, compute capability 12.0). CUDA_ERROR_INVALID_HANDLE follows. The driver is not the cause.
+  fix     use NVIDIA's image (nvcr.io/nvidia/tensorflow), or a TensorFlow whose release notes name this GPU
+TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0
+  pattern tensorflow was not built with cuda kernel binaries compatible with compute capability
+  general
+  source  tensorflow/tensorflow#89272
+  checks  gpu.model
+  cause   A warning: this TensorFlow has no code for the GPU and compiles its PTX at the first start, which takes up to
+          30 minutes. On Blackwell (12.0) that may fail, with CUDA_ERROR_INVALID_PTX.
+  fix     wait for the first start to end; on Blackwell use NVIDIA's image (nvcr.io/nvidia/tensorflow), or a TensorFlow
+          whose release notes name this GPU
+CUDA error: device kernel image is invalid (error 200)
+  pattern device kernel image is invalid
+  code    cuda 200
+  source  ollama/ollama#16449
+  checks  image.compat gpu.torch
+  cause   The driver cannot read the program's GPU code: it was built with a newer CUDA. Drivers before 550 cannot read
+          compressed code (Ollama, llama.cpp). Rarely the file is damaged.
+  fix     upgrade the driver (550 or newer, better 570), or use an older build of the program; gpuready compat
+          --image-cuda VERSION -i INVENTORY says what it needs
+Error 807: MPS server is not ready to accept new MPS client requests
+  pattern mps server is not ready to accept new mps client
+  also    mps client failed to connect to the mps control daemon
+  code    cuda 805, cuda 807
+  source  NVIDIA-AI-Blueprints/video-search-and-summarization#70
+  checks  libcuda.init gpu.xid
+  cause   The program is a client of MPS, because a control daemon runs on the node or CUDA_MPS_PIPE_DIRECTORY is set,
+          and the daemon's server does not run or ended.
+  fix     read server.log in CUDA_MPS_LOG_DIRECTORY, then restart nvidia-cuda-mps-control -d; containers need --ipc=host
+          and the pipe directory; to work without MPS: echo quit | nvidia-cuda-mps-control on the node, and unset
+          CUDA_MPS_PIPE_DIRECTORY
+zmq.error.ZMQError: Address already in use (vLLM)
+  pattern zmq\.error\.zmqerror: address already in use
+  source  gpustack/gpustack#6019
+  cause   Another process has the port that vLLM or SGLang chose: one that is left over, or a second one with the same
+          VLLM_PORT.
+  fix     ss -ltnp shows which process has the port (the line above may name it): end what is left over; unset
+          VLLM_PORT, or give each server its own range
 """,
     DEBUG=DEBUG,
 )

@@ -32,9 +32,11 @@ Failed to initialize NVML: Driver Not Loaded
   code    nvml 9
   source  NVIDIA/nvidia-container-toolkit#1269
   checks  driver.loaded driver.nouveau driver.secureboot
-  cause   The kernel module nvidia is not loaded on the host.
-  fix     run modprobe nvidia on the host and read the reason in dmesg; gpuready verify also names it: no module for
-          this kernel, Secure Boot, or nouveau
+  cause   The kernel module nvidia is not loaded on the host, or was not ready when this program or container started:
+          a service that starts early at boot, a pod that was created during an upgrade of the driver.
+  fix     if nvidia-smi works on the host, restart the service or delete the pod. Else run modprobe nvidia on the host
+          and read the reason in dmesg; gpuready verify also names it: no module for this kernel, Secure Boot, or
+          nouveau
 No devices were found (nvidia-smi)
   pattern \bno devices were found
   source  docs.nvidia.com/deploy/nvidia-smi (return value)
@@ -108,6 +110,8 @@ NVRM: unexpected WPR2 already up, cannot proceed with booting GSP
   fix     power the machine off and on (a warm reboot is not enough), then look at the first error of NVRM in dmesg
 nvidia/nv.c: error: implicit declaration of function 'del_timer_sync' (DKMS, akmods)
   pattern nvidia.{0,200}implicit declaration of function
+  also    building and installing nvidia-kmod \[failed\]
+  also    building rpms failed; see /var/cache/akmods/nvidia
   also    implicit declaration of function .{0,80}(?:del_timer_sync|vma_start_write|drm_|dma_)
   also    akmods(?:build)?: .{0,60}(?:failed|error)
   also    is needed by (?:akmod-nvidia|nvidia-kmod)
@@ -459,6 +463,8 @@ NVRM: osInitNvMapping: *** Cannot attach gpu
           riser and BIOS
 nvidia 0000:01:00.0: not ready 65535ms after resume; giving up
   pattern (?:nvidia|vfio-pci) [0-9a-f:.]{7,16}: not ready [0-9]{5,6}ms after [a-z0-9 >-]{2,20}; (?:giving up|waiting)
+  also    \bvfio-pci [0-9a-f:.]{7,16}: not ready (?:8191|4095)ms after resume; waiting
+  also    \bnvidia [0-9a-f:.]{7,16}: not ready (?:8191|4095)ms after resume; waiting
   also    (?:nvidia|vfio-pci) [0-9a-f:.]{7,16}: unable to change power state from d3(?:cold|hot) to d0, device inaccessible
   source  bryansteiner/gpu-passthrough-tutorial#39
   checks  gpu.count gpu.pcie
@@ -588,4 +594,97 @@ RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.
           address space, most often with many or large GPUs. In a data loader, the process was forked after CUDA began.
   fix     options nvidia_uvm uvm_disable_hmm=1 in /etc/modprobe.d, then rmmod nvidia_uvm and modprobe nvidia_uvm while
           no program uses a GPU, or reboot; dmesg names other reasons; in Python use the start method spawn
+ERROR: Failure creating directory '/lib/firmware/nvidia' : (No such file or directory)
+  pattern failure creating directory '/lib/firmware/nvidia'
+  source  NVIDIA/gpu-operator#2559
+  cause   The driver pod of the GPU Operator was created again, and the files of the pod before are still mounted at
+          /run/nvidia/driver, because that pod could not unmount them. The new driver installs into a stale tree.
+  fix     drain the node; umount -R /run/nvidia/driver, then delete the driver pod; or reboot the node. Newer releases
+          of k8s-driver-manager (driver.manager.version) unmount it themselves
+NVRM: s_vbiosPatchInterfaceData: too few interface entires found for FWSEC cmd 0x15
+  pattern s_vbiospatchinterfacedata: too few interface entires found for fwsec
+  also    failed to prepare interface data for fwsec cmd
+  also    s_vbiospatchinterfacedata: found pintfacehdr entry count: 0, expected
+  source  NVIDIA/open-gpu-kernel-modules#965
+  checks  gpu.pcie gpu.answers
+  cause   The driver read the GPU's VBIOS and found no table of interfaces in it, which it needs to start the GPU's
+          firmware (GSP). The image is damaged, or the machine reads wrong data from the GPU. It was posted from an
+          ARM board with a GeForce.
+  fix     power the machine off and on; try the newest driver and another slot or machine; if another machine shows it
+          too, the vendor must repair the GPU's VBIOS
+nvidia 0000:01:00.0: PM: pci_pm_suspend(): nv_pmops_suspend [nvidia] returns -5
+  pattern nv_pmops_(?:runtime_)?(?:suspend|freeze)(?:\+0x[0-9a-f]{1,4}/0x[0-9a-f]{1,4})? \[nvidia\] return(?:s|ed) -5
+  general
+  source  NVIDIA/open-gpu-kernel-modules#662
+  cause   The machine or the GPU should sleep, and the driver refused. Usual reasons: it could not save the GPU's
+          memory, or NVreg_PreserveVideoMemoryAllocations=1 is set and nvidia-suspend.service did not run before. The
+          lines of NVRM before this one name the reason.
+  fix     pass the NVRM lines to gpuready explain; systemctl enable nvidia-suspend nvidia-hibernate nvidia-resume; a
+          GPU server should not suspend at all: systemctl mask sleep.target suspend.target
+vfio 00000000-0000-0000-0000-000000000108: error getting device from group 106: Input/output error (vGPU)
+  pattern vfio [0-9a-f]{8}-[0-9a-f-]{27}: error getting device from group [0-9]{1,4}: input/output error
+  also    \[nvidia-vgpu-vfio\] [0-9a-f-]{36}: start failed
+  source  anomixer/proxmox-vgpu-installer#22
+  cause   The host's vGPU manager refused to start this vGPU, so QEMU cannot open it. The advice about devices bound
+          to vfio does not apply. Usual reasons: the GPU is not supported for vGPU, another vGPU of another size runs
+          on it, no memory is left, or two machines have the same UUID.
+  fix     journalctl -u nvidia-vgpu-mgr names the reason; nvidia-smi vgpu lists what runs; give each virtual machine
+          its own UUID and all vGPUs of one GPU the same size
+NVRM: Assertion failed: remoteWMBoxLocalAddr != ~0ULL @ kern_bus_gm200.c (P2P)
+  pattern assertion failed: remotewmboxlocaladdr != ~0ull
+  also    assertion failed: \(\(base & rm_page_mask\) == 0\) @ kern_bus
+  source  aikitoria/open-gpu-kernel-modules#7
+  checks  gpu.p2p gpu.pcie
+  cause   Two GPUs should copy to each other through BAR1, but one has no BAR1 that covers all its memory. The driver
+          then tries the older way (mailboxes), which this GPU does not have. This happens with drivers patched for
+          P2P on GeForce, if Resizable BAR is off (BAR1 256 MiB) or the GPU also drives a display.
+  fix     nvidia-smi -q -d MEMORY must show a BAR1 as large as the GPU's memory; if not, switch Above 4G Decoding and
+          Resizable BAR on in the BIOS; use a newer patched driver, or NCCL_P2P_DISABLE=1
+NVRM: Xid (PCI:000f:01:00): 169 and RmInitAdapter failed! (0x62:0x1a:2631) (GB10)
+  pattern xid \(pci:[0-9a-f:.]{7,16}\): 169\b.{1,160}rminitadapter failed
+  also    \b169 and rminitadapter failed! \(0x62:0x1a
+  source  Start9Labs/start-technologies#3693
+  checks  driver.loaded gpu.answers
+  cause   The GPU's SEC2 controller halts when the driver starts the GPU. On a GB10 the proprietary modules were the
+          cause: Blackwell and newer GPUs need the open ones, and newer drivers enforce that.
+  fix     modinfo -F license nvidia must say Dual MIT/GPL; if not, install the open flavor of the same version
+          (nvidia-driver-580-open) and reboot; in the spec: driver: {flavor: open}
+NVRM: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) returned from _memdescAllocInternal(pMemDesc)
+  pattern out of memory \[nv_err_no_memory\] \(0x0{0,6}51\) returned from _?memdescalloc
+  source  NVIDIA/open-gpu-kernel-modules#1358
+  checks  gpu.xid
+  cause   The driver got no memory of the machine. On GB10 (DGX Spark) programs and GPU share one memory: when it is
+          full, the whole machine may hang or reset without another message. One machine had it at each start with
+          kernel 7.0.0-1019-nvidia.
+  fix     on GB10: leave free memory (vLLM: lower --gpu-memory-utilization and --max-num-batched-tokens), end other
+          programs; if it began with a kernel update, boot the kernel before; elsewhere free -h and dmesg
+NVRM: free_os_event: failed to find OS event
+  pattern free_os_event: failed to find os event
+  general
+  source  NVIDIA/dcgm-exporter#736
+  checks  gpu.xid
+  cause   A program that waits for events of the GPU (a monitor such as DCGM) gave one back that the driver no longer
+          knows. Alone it is harmless; it was posted from a node whose monitoring works.
+  fix     nothing, if nvidia-smi answers and no Xid is in dmesg
+pcieport: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer
+  pattern severity=uncorrect(?:able|ed) \(non-fatal\), type=
+  also    aer: (?:multiple )?uncorrect(?:able|ed) \(non-fatal\) error
+  general
+  source  minisforum-docs/MS-02-Ultra#10
+  checks  gpu.pcie gpu.xid
+  cause   A PCIe device or port reported an error of one transfer; the link itself holds. "device recovery failed"
+          means that a driver behind that port cannot handle such errors. Repeated ones come from a bad link,
+          firmware, or (bit ACSViol) a transfer that ACS forbids.
+  fix     lspci -tv shows the devices behind the named port; if it is a GPU or an RDMA device: update BIOS and
+          firmware, reseat the card, check riser and cable; a single line without an Xid needs no action
+nvidia-modeset: ERROR: GPU:0: Failed to query display engine channel state: 0x0000ca7e:0:0:0x00000062
+  pattern nvidia-modeset: error: gpu:[0-9]{1,2}: failed to query display engine channel state
+  also    nvidia-modeset: error: gpu:[0-9]{1,2}: error while waiting for gpu progress
+  also    nvidia-modeset: error: gpu:[0-9]{1,2}: idling display engine timed out
+  general
+  source  NVIDIA/open-gpu-kernel-modules#1252
+  checks  gpu.xid gpu.answers
+  cause   The GPU no longer answers the display part of the driver; 0x62 at the end means that it must be reset. This
+          follows from an earlier fault.
+  fix     dmesg | grep -m1 Xid shows that fault; reboot, because unloading nvidia_drm may hang now
 """)

@@ -208,4 +208,33 @@ CtranIpc.cc: Cuda failure 400 'invalid resource handle' / Ctran initialization f
           other: they share no IMEX domain, or are in different racks that have the same CliqueId.
   fix     nvidia-smi -q: ClusterUUID and CliqueId must both be the same on all nodes; nvidia-imex-ctl -N must show them
           connected; give the containers an IMEX channel; until then MCCL_NVL_FABRIC_ENABLE=0
+Error adding entity group type NvLink (dcgm-exporter)
+  pattern error adding entity group type nvlink
+  source  NVIDIA/dcgm-exporter#473
+  checks  dcgm.config
+  cause   dcgm-exporter 4.0 to 4.2 could not add NVLinks to a group of DCGM, and stopped. Versions 3.3.9-3.6.1 and
+          older do not do this.
+  fix     update dcgm-exporter to 4.2.3-4.1.1 or newer
+dcgmi: Unable to set health watches. Return: API version mismatch
+  pattern unable to (?:set|get) [a-z ]{3,40}\. return: api version mismatch
+  also    error (?:getting|retrieving|watching|checking|setting) [a-z ]{1,40}: api version mismatch
+  also    error 'api version mismatch' while attempting to
+  also    version mismatch [0-9a-f]{5,8} != [0-9a-f]{5,8} for module [0-9]{1,2} subcommand
+  source  NVIDIA/DCGM#314
+  checks  dcgm.config
+  cause   Two parts of DCGM have different versions: the program (dcgmi, dcgm-exporter) and nv-hostengine, or libdcgm
+          and one of its modules (libdcgmmodule...so). Usually a container meets an older host engine, or an old copy
+          of a library is left on the node.
+  fix     dcgmi -v and nv-hostengine --version must agree; grep dcgm /proc/$(pidof nv-hostengine)/maps names the files
+          in use; remove the other copy, update all datacenter-gpu-manager packages, restart nvidia-dcgm
+nvidia-fabricmanager-start.sh: Unknown option: /usr/share/nvidia/nvswitch/fabricmanager.cfg
+  pattern unknown option: /usr/share/nvidia/nvswitch/fabricmanager\.cfg
+  also    please avoid running this script directly\. please either start or stop using the nvidia-fabricmanager systemd
+  source  NVIDIA/gpu-operator#1595
+  checks  driver.fabricmanager gpu.fabric
+  cause   From 570.158.01 on, nvidia-fabricmanager-start.sh takes named options, and the driver container calls it in
+          the old way. The fabric manager does not run, though the pod is Ready: CUDA fails with error 802.
+  fix     use a driver image built after July 2025 (a newer GPU operator or driver version); by hand:
+          nvidia-fabricmanager-start.sh --mode start --fm-config-file FILE --fm-pid-file FILE --nvlsm-config-file FILE
+          --nvlsm-pid-file FILE
 """)

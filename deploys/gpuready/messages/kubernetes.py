@@ -28,6 +28,7 @@ Allocate failed due to requested number of devices unavailable for nvidia.com/gp
           taint with kubectl taint nodes NODE nvidia.com/gpu-
 could not load NVML library: libnvidia-ml.so.1 (device plugin)
   pattern could not load nvml library
+  also    failed to construct resource managers: invalid device discovery strategy
   also    (?:factory\.go:[0-9]{1,4}\] )?incompatible (?:platform|strategy) detected
   source  NVIDIA/k8s-device-plugin#478
   checks  containerd.runtime crio.config docker.runtime driver.loaded
@@ -58,13 +59,14 @@ slurmd: fatal: can't stat gres.conf file /dev/nvidia0: No such file or directory
           loading; then restart slurmd; for nodes without GPUs, limit the line in gres.conf with NodeName=
 gres/gpu count reported lower than configured
   pattern gres/gpu count reported lower than configured
+  also    \bgres/gpu count repor\b
   also    gres/gpu: count changed on node
   source  awslabs/awsome-distributed-ai#195
   checks  gpu.count driver.loaded gpu.mig
   cause   slurmd sees fewer GPUs than slurm.conf says, and Slurm drains the node: a GPU is off the bus, the driver is
-          not loaded, MIG changed, or gres.conf is wrong.
-  fix     gpuready verify -i NODE counts the GPUs; after the repair: systemctl restart slurmd, scontrol update
-          NodeName=NODE State=RESUME
+          not loaded, MIG changed, gres.conf is wrong, or AutoDetect=nvml is set and this slurmd is built without NVML.
+  fix     gpuready verify -i NODE counts the GPUs, slurmd -G those of Slurm; without gpu_nvml.so list the devices in
+          gres.conf with File=; after the repair: systemctl restart slurmd, scontrol update NodeName=NODE State=RESUME
 Invalid generic resource (gres) specification (Slurm)
   pattern invalid generic resource \(gres\) specification
   source  NVIDIA/NeMo-Framework-Launcher#72
@@ -424,6 +426,7 @@ missing RDMA device spec for device 0000:16:00.0, RDMA device "rdma_cm" not foun
           selectors
 Control 64] Server encountered a fatal exception. Shutting down (nvidia-cuda-mps-control)
   pattern \bcontrol [0-9]{1,9}\] server encountered a fatal exception
+  also    nvidia-cuda-mps-server exited with status [1-9]
   also    \bcontrol [0-9]{1,9}\] server [0-9]{1,9} exited with status [1-9]
   source  NVIDIA/k8s-device-plugin#1094
   cause   The MPS daemon starts a server for the client, and the server ends at once. The client hangs, or gets CUDA
@@ -431,4 +434,67 @@ Control 64] Server encountered a fatal exception. Shutting down (nvidia-cuda-mps
           process in /proc.
   fix     read server.log in CUDA_MPS_LOG_DIRECTORY (in Kubernetes below /run/nvidia/mps); set hostPID: true in the pod
           of the mps-control-daemon; nvidia-smi must work in that pod
+device number not matched (HAMi, Volcano vGPU)
+  pattern \bdevice number not matched\b
+  source  Project-HAMi/volcano-vgpu-device-plugin#93
+  cause   Several pods that share GPUs were bound to this node at the same time. The kubelet asked for one of them, and
+          the device plugin took the devices of another.
+  fix     delete the pod with UnexpectedAdmissionError, so that it is scheduled again; with Volcano set
+          deviceshare.NodeLockEnable: true for the scheduler's plugin deviceshare
+QMP command failed: vfio 0000:65:00.0: device is already attached (Kata Containers)
+  pattern vfio [0-9a-f:.]{7,14}: device is already attached
+  source  NVIDIA/kubevirt-gpu-device-plugin#147
+  cause   The GPU was given to the virtual machine twice: kubevirt-gpu-device-plugin 1.4.0 passes /dev/vfio/N and also
+          /dev/vfio/devices/vfioN, which are the same GPU.
+  fix     GPU Operator: set sandboxDevicePlugin.version to v1.3.1, or to a release that names this fault as fixed; in a
+          VM of your own, list the GPU once
+plugin type="gke" failed (add): failed to find plugin "gke" in path [/opt/cni/bin]
+  pattern failed to find plugin "?gke"? in path
+  source  NVIDIA/nvidia-container-toolkit#1222
+  cause   The toolkit of the GPU Operator wrote containerd's configuration again, and put the default bin_dir in the
+          place of GKE's (/home/kubernetes/bin). This happens from GKE 1.33 on, which has containerd 2.
+  fix     in the ClusterPolicy set toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: file}]}; on the broken node
+          correct bin_dir and restart containerd, or replace the node
+Failed to pull image: unexpected status from HEAD request to https://REGISTRY: 403 Forbidden
+  pattern unexpected status (?:code )?from (?:head|get|post) request to [^ ]{1,400}: 403 forbidden
+  source  gpustack/gpustack#5456
+  cause   The registry, or the mirror in the address, answers, and refuses this image: the mirror does not serve it,
+          the name is wrong (such as docker.io/quay.io/...), it needs a login, or the address of the node is blocked.
+  fix     crictl pull the image on the node; correct the name, or the mirror in /etc/containerd/certs.d; for a private
+          image add imagePullSecrets; for nvcr.io without a login remove wrong credentials
+Error applying MIG configuration with hooks: error initializing NVML: ERROR_LIBRARY_NOT_FOUND
+  pattern applying mig configuration with hooks: error initializing nvml: error_library_not_found
+  source  NVIDIA/gpu-operator#2874
+  checks  driver.loaded
+  cause   The pod of the MIG manager was created while the driver was not loaded, such as during an upgrade of the
+          driver. It got no driver libraries then, and does not try again.
+  fix     kubectl delete the nvidia-mig-manager pod of this node, after the driver pod is ready; the label
+          nvidia.com/mig.config.state then becomes success; the same helps other pods of the GPU Operator
+Called nvml.SetMigMode(nvml.DEVICE_MIG_DISABLE) for device gpu-0, got activationStatus: Not Supported (DRA driver)
+  pattern nvml\.setmigmode\(nvml\.[a-z_]{5,30}\) for device [^ ]{1,80}, got activationstatus: not supported
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1092
+  checks  gpu.mig
+  cause   The feature gate DynamicMIG of NVIDIA's DRA driver is on, and this GPU does not support MIG (T4, L4, GeForce,
+          a vGPU). Older releases then publish no GPUs of this node.
+  fix     update the DRA driver: newer releases skip DynamicMIG on such nodes; or turn it off (helm: --set
+          featureGates.DynamicMIG=false)
+error getting memory info for device 0: Not Supported (GB10)
+  pattern error getting memory info for device [0-9]{1,3}: not supported
+  also    error getting device memory: not supported
+  also    nvml memory apis not supported for unified memory device
+  also    failed to get device memory info v[12][^a-z]{1,12}error[^a-z]{1,6}not supported
+  source  kubernetes-sigs/dra-driver-nvidia-gpu#1073
+  checks  gpu.model
+  cause   GB10 (DGX Spark) has no memory of its own, so NVML reports none. A program that insists on the number stops,
+          others take the machine's memory instead, and the line is only a warning.
+  fix     device plugin 0.17.4 (GPU operator 25.10) and newer ignore it; the DRA driver 25.12.0 stops: use a newer
+          one, or the device plugin on these nodes
+nslookup: can't resolve 'job-master-0': Name does not resolve / waiting for master (PyTorchJob)
+  pattern nslookup: can't resolve '[a-z0-9.-]{1,80}-(?:master|launcher|leader|head)-[0-9]{1,4}
+  also    name does not resolve waiting for master
+  source  modelscope/ms-swift#6368
+  cause   A worker's init container waits until the name of the master pod exists, that is until that pod has started.
+          In the first minutes this is normal. The line with '(null)' has no meaning.
+  fix     if it goes on: kubectl get pods shows the master pod, and kubectl describe pod why it is Pending; if it runs,
+          test DNS in a pod: nslookup kubernetes.default
 """)

@@ -49,9 +49,11 @@ ibv_reg_mr failed: Cannot allocate memory / Please set max locked memory (ulimit
   source  NVIDIA/nccl-tests#206
   checks  memlock.container memlock.login memlock.docker
   cause   RDMA locks its buffers and queues in memory, and the limit of locked memory (ulimit -l) is too low, often 8
-          MiB.
+          MiB. If it is unlimited on a DGX Spark with kernel 7.0, KHO (kexec handover) of that kernel is the cause: it
+          reserves GiB of memory that RDMA cannot lock.
   fix     gpuready apply (memlock) raises the limit for logins, containers and slurmd; then log in again and recreate
-          the container; for one container: --ulimit memlock=-1
+          the container; for one container: --ulimit memlock=-1; if ulimit -l says unlimited on a DGX Spark, boot with
+          kho=off, or with kernel 6.17
 NCCL WARN Call to ibv_open_device failed
   pattern ibv_open_device failed
   also    net/ib ?: unable to open device
@@ -567,6 +569,15 @@ orte_init failed: getting local rank failed --> Returned value No permission (-1
           PMIX_*): Triton's Python backend below mpirun, multiprocessing with spawn, subprocess. Open MPI refuses it.
   fix     start the child without the variables OMPI_* and PMIX_*, or do not import mpi4py and tensorrt_llm in it; for
           Triton's Python backend PMIX_MCA_gds=hash helped
+NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
+  pattern read failed in ncclibrocegetversionnum
+  also    check failed: ncclibrocegetversionnum
+  source  NVIDIA/nccl#1573
+  checks  nccl.gid
+  cause   NCCL before 2.26, and UCCL with the same code, stops at an empty entry of the NIC's GID table. In a container
+          with its own RoCE interface, the first entries are empty.
+  fix     use NCCL 2.26 or newer; until then fix the index: show_gids in the container lists it (RoCE v2, IPv4), then
+          NCCL_IB_GID_INDEX=INDEX (UCCL: UCCL_IB_GID_INDEX)
 """,
     LAST_ERROR=_LAST_ERROR,
 )

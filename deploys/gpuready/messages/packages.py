@@ -242,4 +242,37 @@ THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE ... torch (pip
           file, or a nightly build was replaced.
   fix     pip cache purge, then again with --no-cache-dir; with a proxy or mirror, empty its cache; for a nightly build
           wait, or take that of another day
+Unable to locate package nvidia-container (Jetson)
+  pattern unable to locate package nvidia-(?:container|jetpack|jetpack-runtime)(?![a-z0-9-])
+  source  jetsonhacks/install-docker#4
+  cause   nvidia-container and nvidia-jetpack are packages of JetPack, for Jetson only. The package sources of this
+          machine do not have NVIDIA's Jetson repository, or have it for another release.
+  fix     on a Jetson: /etc/apt/sources.list.d/nvidia-l4t-apt-source.list must name repo.download.nvidia.com/jetson and
+          the release of L4T; then apt-get update. On other machines install nvidia-container-toolkit
+tls: failed to verify certificate: x509: certificate signed by unknown authority
+  pattern x509: certificate signed by unknown authority
+  source  NVIDIA/gpu-operator#1519
+  cause   The server's certificate comes from an authority that this program does not trust: a private registry or
+          mirror, or a proxy that replaces certificates.
+  fix     add the authority's certificate to the node's store (/usr/local/share/ca-certificates and
+          update-ca-certificates; RHEL: /etc/pki/ca-trust/source/anchors and update-ca-trust) and restart the engine;
+          or ca = in /etc/containerd/certs.d/HOST/hosts.toml, /etc/docker/certs.d/HOST/ca.crt
+installed package nvidia-driver-common-3:610.43.02-1.fc44.x86_64 obsoletes libnvidia-ml (dnf)
+  pattern nvidia-driver-common-[0-9]\S{5,60} (?:from [a-z0-9_-]{3,40} )?(?:obsoletes|replaces) libnvidia-
+  also    requires libnvidia-(?:cfg|ml)\(x86-64\) >= \S{3,40} but no(?:ne of the)? providers can be installed
+  also    requires cuda-nvml\(x86-64\), but none of the providers can be installed
+  source  negativo17/nvidia-driver#201
+  checks  driver.packages driver.owner
+  cause   From 610 on, the packages of negativo17 and Terra for Fedora have libnvidia-ml and libnvidia-cfg inside
+          nvidia-driver-common. A package that still requires the old names (nvidia-xconfig, cuda-nvml-devel, another
+          repository's) stops the update.
+  fix     dnf upgrade --refresh, when the repository has rebuilt it; remove what a server does not need
+          (nvidia-xconfig); keep the driver and CUDA in one repository
+nvidia-kmod-common requires (nvidia-driver-selinux if selinux-policy-targeted) (dnf)
+  pattern requires \(nvidia-driver-selinux if selinux-policy-targeted\)
+  source  terrapkg/packages#14008
+  checks  driver.packages
+  cause   The new driver package requires nvidia-driver-selinux, and no enabled repository has it: the repository was
+          incomplete at that time.
+  fix     dnf upgrade --refresh, later again; until then dnf upgrade --exclude='*nvidia*' keeps the driver as it is
 """)

@@ -354,4 +354,114 @@ cuFile: error creating udev_device for block device dev_no: 0:53 (GPUDirect Stor
           overlay, tmpfs or a network file system. Otherwise the container does not see the udev data of the host.
   fix     findmnt -T FILE shows the file system; use a local disk with ext4 or XFS; in a container also mount
           /run/udev:/run/udev:ro; without that cuFile reads through the memory of the host (compat mode), or fails
+Failed to build mlnx-nvme DEB (DOCA-OFED)
+  pattern failed to build (?:mlnx[a-z_-]{2,24}|kernel-mft|knem|xpmem|iser|isert|srp)(?:-modules|-dkms)? (?:deb|rpm)
+  source  Mellanox/network-operator#1415
+  cause   The NIC driver (DOCA-OFED, MLNX_OFED) was compiled for this kernel, and that failed. Mostly this version of
+          the driver does not support so new a kernel; or the headers of the kernel are missing.
+  fix     the log that the message names shows the first error; take a version of the driver (network operator:
+          ofedDriver.version) whose release notes name this kernel, or boot a kernel that they name
+aborting due to error in nvshmemi_init_thread (NVSHMEM)
+  pattern aborting due to error in nvshmemi_init_thread
+  also    nvshmemx_api\.h:[0-9]{1,5}: non-zero status: [0-9]{1,4}: [a-z ]{3,40}, exiting
+  general
+  source  deepseek-ai/DeepEP#150
+  cause   NVSHMEM did not start on this rank. This text does not say why: the first line with 'non-zero status' names
+          the step that failed. If it is bootstrap, the ranks do not reach each other over TCP.
+  fix     run all ranks with NVSHMEM_DEBUG=INFO and pass the lines before this one to gpuready explain; for bootstrap:
+          export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=INTERFACE on all hosts, the same as NCCL_SOCKET_IFNAME
+UCP API version is incompatible: required >= 1.20, actual 1.18.0 (UCX)
+  pattern ucp (?:api )?version is incompatible
+  source  ai-dynamo/nixl#386
+  cause   The program (NIXL, MPI) was built for a newer UCX than the libucp.so that it loads, often that of the
+          distribution. It may run, but GPU memory, NVLink or EFA may fail, for example with NIXL_ERR_BACKEND.
+  fix     newer texts name the library (loaded from), else ldconfig -p | grep libucp; put the program's own UCX first in
+          LD_LIBRARY_PATH, remove the distribution's (libucx0), or build the program with the UCX that is installed
+nixlBackendError: NIXL_ERR_BACKEND
+  pattern nixl_err_backend\b
+  general
+  source  ai-dynamo/nixl#96
+  cause   NIXL's backend, mostly UCX, failed. This text does not say why. In createBackend, UCX often lacks support for
+          threads or has another version; in registerMem of GPU memory, it often lacks CUDA.
+  fix     pass the UCX lines before it to gpuready explain; if there are none, set UCX_LOG_LEVEL=info and
+          NIXL_LOG_LEVEL=DEBUG; an own UCX needs --enable-mt and --with-cuda (ucx_info -v); pip's nixl brings its own:
+          keep others out of LD_LIBRARY_PATH
+Memory region not registered by any active device(s) (Mooncake)
+  pattern memory region not registered by any active device
+  source  LMCache/LMCache#1993
+  checks  rdma.gdr rdma.ports
+  cause   Mooncake has to send or receive a buffer that no active RDMA device knows. Its registration failed earlier and
+          the program went on, or the devices were marked inactive after errors, or the program did not register it.
+  fix     look further up for 'Failed to register memory' or 'mark it inactive', and pass that line to gpuready explain;
+          if there is none, the program does not register this buffer: turn its zero-copy mode off, or report it
+CUDA DMA-BUF cannot be used without CUDA (perftest)
+  pattern cuda dma-buf cannot be used without cuda
+  source  linux-rdma/perftest#336
+  cause   ib_write_bw reads its options in order, and --use_cuda_dmabuf came before --use_cuda, or without it. The node
+          is not the cause.
+  fix     write --use_cuda=0 --use_cuda_dmabuf in this order
+Worker: Process failed for slice (retry_cnt: 0): local protection error (Mooncake)
+  pattern retry_cnt: [0-9]{1,4}\): local protection error
+  source  sgl-project/sglang#8324
+  checks  rdma.gdr
+  cause   The NIC may not read or write this node's own buffer: its registration failed or does not cover the address.
+          With GPU memory, GPUDirect RDMA often does not work, or PyTorch made the memory of expandable segments.
+  fix     look further up for 'Failed to register memory'; unset PYTORCH_CUDA_ALLOC_CONF (expandable_segments);
+          ib_write_bw --use_cuda=0 tests GPUDirect RDMA without the program; then use a newer mooncake-transfer-engine
+Process failed for slice / CQE ERROR status=12(transport retry counter exceeded) (Mooncake, UCCL)
+  pattern retry_cnt: [0-9]{1,4}\): transport retry counter exceeded
+  also    cqe error[^()]{0,60} status=12 ?\(transport retry counter exceeded\)
+  source  kvcache-ai/Mooncake#1450
+  checks  nccl.gid rdma.ports fabric.ports
+  cause   The NIC got no answer from the other one (local_nic, peer_nic): a GID that does not fit, such as a link-local
+          one on RoCE, ports on different rails that are not routed to each other, or the other process ended.
+  fix     gpuready fabric -i INVENTORY tests each pair of ports; set the GID index that gpuready nccl -i INVENTORY
+          prints (MC_GID_INDEX, UCCL_IB_GID_INDEX); name only ports that reach each other (SGLang:
+          --disaggregation-ib-device)
+nixlRemoteDisconnectError: NIXL_ERR_REMOTE_DISCONNECT
+  pattern nixl_err_remote_disconnect
+  source  wtdcode/vllm-backport#33
+  checks  rdma.ports
+  cause   The connection to the other engine broke: its process ended or was restarted, or the network failed. NIXL then
+          forgets that engine, and later transfers fail with NIXL_ERR_NOT_FOUND, even if it is healthy again.
+  fix     read the other engine's log and the UCX lines before this one, then restart both engines, prefill and decode
+UCX ERROR ibv_create_ah() / ibv_modify_qp(UMR QP 0x2c5c) failed to modify to RTR: No such device
+  pattern ibv_modify_qp\([^)]{1,40}\) failed to modify to rtr: no such device
+  also    ibv_create_ah\([^)]{1,200}\) for [a-z0-9 ]{2,30} connect on \S{3,40} failed: no such device
+  source  NVIDIA/nccl-tests#327
+  checks  rdma.netns nccl.gid
+  cause   The NIC cannot connect with the GID that UCX chose: its network interface is down, has no address, or is in
+          another network namespace than this container. sgid_index=0 is a link-local GID on RoCE.
+  fix     set UCX_IB_GID_INDEX to the index that gpuready nccl -i INVENTORY prints; in a pod, show_gids lists the
+          devices that have an interface there: name only these, such as UCX_NET_DEVICES=mlx5_1:1; if none has one, use
+          hostNetwork: true, or a secondary network with the RDMA CNI
+ibpanic: [1323906] main: stat of IB device 'mlx5_8' failed: No such file or directory (ibstat)
+  pattern ibpanic: \[[0-9]{1,9}\] main: stat of ib device \S{3,40} failed: no such file or directory
+  source  Azure/azhpc-images#213
+  checks  rdma.ports
+  cause   ibstat stops at a device that has no InfiniBand management port, such as a virtual function for Ethernet
+          (mlx5_an0 on Azure). The other devices are not affected.
+  fix     use ibstatus or rdma link, which show all devices, or name one: ibstat mlx5_0
+Assertion "(gdr_pin_buffer(g, d_ptr, size, 0, 0, &mh)) == (0)" failed at sanity.cpp (gdrcopy_sanity)
+  pattern \(gdr_pin_buffer\([^"]{1,120}" failed at
+  source  NVIDIA/gdrcopy#305
+  checks  rdma.gdr
+  cause   GDRCopy cannot pin GPU memory: the kernel module gdrdrv is older than the GPU driver or than the library in
+          this container, or the GPU has no GPUDirect RDMA (GeForce).
+  fix     dmesg | grep gdrdrv shows the call that failed; install the newest gdrdrv-dkms on the host, modprobe -r gdrdrv
+          and modprobe gdrdrv; use libgdrapi of the same release in the image
+bootstrap_net_init: No socket interface found (NVSHMEM)
+  pattern bootstrap_net_init(?::[0-9]{1,5})?: no socket interface found
+  source  ByteDance-Seed/Triton-distributed#122
+  cause   NVSHMEM finds no network interface to start over: NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME names none that is up, or
+          it has no address of the kind in NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY.
+  fix     ip -br addr lists the interfaces; export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=INTERFACE and, for IPv4,
+          NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=AF_INET on all hosts
+node_exporter: failed to read file "/sys/class/infiniband/mlx5_0/ports/1/counters/VL15_dropped": invalid argument
+  pattern infiniband/\S{3,30}/ports/[0-9]{1,2}/(?:counters/[a-z0-9_]{3,40}|rate)"?: invalid argument
+  source  prometheus/node_exporter#3265
+  cause   One RDMA device has no counters: a port that the firmware reserves, such as that of the ConnectX-7 for the
+          NVLink switches of a DGX or HGX, or Azure's mana_0. node_exporter then drops the InfiniBand metrics of all.
+  fix     the port needs no repair; a newer node_exporter may skip it (1.12 still reads devices that are excluded);
+          until then --no-collector.infiniband
 """)
