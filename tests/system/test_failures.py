@@ -249,7 +249,7 @@ def test_a_full_disk_is_named_and_nothing_changes(fresh: Hosts) -> None:
 
 _FROZEN_SMI = """
 import sys
-from gpuready.state import probe
+from gpuready.model import probe
 
 text = probe.script().replace("/proc/driver/nvidia/version", "/etc/hostname")
 probe.script = lambda: text
