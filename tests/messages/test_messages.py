@@ -10,8 +10,8 @@ import yaml
 
 from gpuready.catalogue import BY_ID
 from gpuready.gpu.thresholds import load
-from gpuready.messages import codes
-from gpuready.messages.entry import Message, read
+from gpuready.messages import codes, entry
+from gpuready.messages.entry import Message
 from gpuready.messages.find import MOST, TABLE, _parts, find, head, nearest, normal, plain
 from gpuready.messages.words import words
 from gpuready.model.schema import settings
@@ -176,8 +176,8 @@ def test_the_line_of_an_nvlink5_xid_says_more_than_its_number() -> None:
 def test_an_unknown_number_is_said() -> None:
     assert "not in the catalogue" in find("Xid 999")[0].cause
     assert "does not know" in find("CUDA error 567")[0].cause
-    for entry in load("xids")["actions"].values():
-        assert all("not in the catalogue" not in codes.message(f"xid {number}").cause for number in entry["xids"])
+    for action in load("xids")["actions"].values():
+        assert all("not in the catalogue" not in codes.message(f"xid {number}").cause for number in action["xids"])
 
 
 def test_a_code_does_not_say_the_same_thing_twice() -> None:
@@ -306,9 +306,13 @@ def test_every_check_has_its_words() -> None:
     assert not [id for id in BY_ID if not words(id)]
 
 
-def test_the_form_of_a_table() -> None:
-    fields = "  pattern x\n  also    y\n  also    z\n  general\n  source  s\n  checks  a.b c.d\n  fix     FIX\n"
-    found = read(f"A title\n{fields}  cause   one\n          two\n", FIX="do it")
-    assert found == (Message("A title", "x", "s", ("a.b", "c.d"), "one two", "do it", general=True, also=("y", "z")),)
+def test_the_form_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuready.messages.entry.DATA", tmp_path)
+    row = "[[message]]\ntitle = 't'\nalso = ['y', 'z']\ngeneral = true\nsource = 's'\nchecks = ['a.b', 'c.d']\n"
+    texts = 'cause = """\none\n  two"""\nfix = \'do it\'\n'
+    (tmp_path / "one.toml").write_text(f"{row}pattern = 'x'\n{texts}")
+    expected = Message("t", "x", "s", ("a.b", "c.d"), "one two", "do it", general=True, also=("y", "z"))
+    assert entry.load() == (expected,)
+    (tmp_path / "two.toml").write_text(f"{row}patern = 'x'\n{texts}")
     with pytest.raises(TypeError, match="patern"):
-        read("A title\n  patern  x\n")
+        entry.load()

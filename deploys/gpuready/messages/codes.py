@@ -11,9 +11,11 @@ import re
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from gpuready.messages.cuda import DEBUG
 from gpuready.messages.entry import Message
 
+_DEBUG = (
+    "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails; an Xid 13, 31 or 43 in dmesg belongs to it"
+)
 _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
 _NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
@@ -96,7 +98,7 @@ _CUDA_CAUSES = (
         "use a GPU without a display, or shorter pieces of GPU code",
         ("gpu.xid",),
     ),
-    _Cause(range(714, 719), "GPU code of the program crashed. The node is rarely the cause.", DEBUG, ("gpu.xid",)),
+    _Cause(range(714, 719), "GPU code of the program crashed. The node is rarely the cause.", _DEBUG, ("gpu.xid",)),
     _Cause(
         (801,),
         "This GPU, driver or platform does not support a function that the program uses. MIG and virtual GPUs lack some.",

@@ -1,6 +1,11 @@
-"""One message, and the form of the tables that hold them."""
+"""One message, and the files that hold all of them: data/*.toml."""
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpuready.base.documents import toml_values
+
+DATA = Path(__file__).parent / "data"
 
 
 class Message(NamedTuple):
@@ -8,11 +13,10 @@ class Message(NamedTuple):
 
     ``title``: the message, short; unique in the table. ``pattern``: a regular expression for text in lower case whose
     white space is single blanks and which has no backslashes (:func:`gpuready.messages.find.normal`). It has no
-    alternatives outside of parentheses, and gaps are bounded. An empty pattern is matched by ``code`` alone.
+    alternatives outside of parentheses, and gaps are bounded. An empty pattern is matched by ``codes`` alone.
     ``source``: where it was posted or is documented: owner/repo#number, or a page. ``checks``: ids of the checks that
-    judge the cause. ``code``: also found by this code, such as ``cuda 804``; several have ``, `` between them.
-    ``general``: a wrapper of other messages, shown only if none of those is found. ``also``: patterns of other texts
-    with the same cause and fix.
+    judge the cause. ``codes``: also found by these codes, such as ``cuda 804``. ``general``: a wrapper of other
+    messages, shown only if none of those is found. ``also``: patterns of other texts with the same cause and fix.
     """
 
     title: str
@@ -21,14 +25,9 @@ class Message(NamedTuple):
     checks: tuple[str, ...]
     cause: str
     fix: str
-    code: str = ""
+    codes: tuple[str, ...] = ()
     general: bool = False
     also: tuple[str, ...] = ()
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """All codes."""
-        return tuple(filter(None, self.code.split(", ")))
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -36,27 +35,13 @@ class Message(NamedTuple):
         return (self.pattern, *self.also)
 
 
-def read(table: str, **shared: str) -> tuple[Message, ...]:
-    """Return the messages of a table, which has the form that ``gpuready explain`` prints.
-
-    Each is a title, and below it the fields of :class:`Message`: two blanks, the name, and from column 11 on the text,
-    which may go on in the next line. ``also`` may be repeated. ``general`` has no text. ``shared``: texts by the word
-    that stands for them.
-    """
-    found: list[tuple[str, dict[str, list[str]]]] = []
-    name = ""
-    for row in table.strip().splitlines():
-        if not row.startswith(" "):
-            found.append((row, {}))
-            continue
-        name = row[:10].strip() or name
-        found[-1][1].setdefault(name, []).append(row[10:])
-    return tuple(_message(title, rows, shared) for title, rows in found)
+def load() -> tuple[Message, ...]:
+    """Return the messages of all files. An unknown field is a TypeError, a missing one a KeyError."""
+    paths = sorted(DATA.glob("*.toml"))
+    return tuple(_message(row) for path in paths for row in toml_values(path.read_text("utf-8"))["message"])
 
 
-def _message(title: str, rows: dict[str, list[str]], shared: dict[str, str]) -> Message:
-    also, general = tuple(rows.pop("also", ())), rows.pop("general", None) is not None
-    texts = {name: " ".join(parts) for name, parts in rows.items()}
-    checks = tuple(texts.pop("checks", "").split())
-    texts = {name: shared.get(text, text) for name, text in texts.items()}
-    return Message(title, checks=checks, general=general, also=also, **texts)
+def _message(row: dict[str, Any]) -> Message:
+    lists = {name: tuple(row.get(name, ())) for name in ("checks", "codes", "also")}
+    texts = {name: " ".join(row[name].split()) for name in ("cause", "fix")}
+    return Message(**{"pattern": "", **row, **lists, **texts})

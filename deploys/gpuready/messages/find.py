@@ -9,19 +9,10 @@ import functools
 import re
 from dataclasses import dataclass
 
-from gpuready.messages import codes, containers, cuda, driver, fabric, kubernetes, network, packages, rdma
-from gpuready.messages.entry import Message
+from gpuready.messages import codes
+from gpuready.messages.entry import Message, load
 
-TABLE: tuple[Message, ...] = (
-    *containers.MESSAGES,
-    *kubernetes.MESSAGES,
-    *driver.MESSAGES,
-    *packages.MESSAGES,
-    *cuda.MESSAGES,
-    *network.MESSAGES,
-    *fabric.MESSAGES,
-    *rdma.MESSAGES,
-)
+TABLE = load()
 """All messages. Those of codes that need no entry of their own are made by :mod:`gpuready.messages.codes`."""
 
 MOST = 1 << 20
