@@ -14,7 +14,8 @@ import click
 import pytest
 import yaml
 
-from docs import site
+from docs import manual, picture, site
+from docs.reference import reference
 from gpuready.base.errors import UsageError
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import VERBS, gpuready, run
@@ -22,7 +23,7 @@ from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
-REFERENCE = site.reference()
+REFERENCE = reference()
 PATH = re.compile(r"`((?:deploys|docs|inventories|templates|tests)/[\w./-]+\.(?:j2|json|md|py|sh|yaml))`")
 
 
@@ -81,7 +82,7 @@ def test_every_page_is_in_the_navigation() -> None:
     text = re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text("utf-8"))
     shown = places(yaml.safe_load(text)["nav"])
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    generated = {path for path in REFERENCE if "/checks/" not in path}  # docs/site.py adds those of the checks
+    generated = {path for path in REFERENCE if "/checks/" not in path}  # on_config adds those of the checks
     assert {place for place in shown if place not in site.repository_files()} == there | generated
     assert len(shown) == len(set(shown))
 
@@ -101,15 +102,15 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_picture_of_a_plan_is_current() -> None:
-    shown = site.words_of(site.PICTURE.read_text("utf-8"))
-    assert shown == re.sub(r"\s", "", site.plan()), "run .venv/bin/python -m docs.site"
-    assert "http" not in re.sub(r'xmlns="[^"]*"|<!--.*?-->', "", site.PICTURE.read_text("utf-8"))
+    shown = picture.words_of(picture.PICTURE.read_text("utf-8"))
+    assert shown == re.sub(r"\s", "", picture.plan()), "run ./dev docs"
+    assert "http" not in re.sub(r'xmlns="[^"]*"|<!--.*?-->', "", picture.PICTURE.read_text("utf-8"))
 
 
 def test_the_manual_page_is_current_and_well_formed() -> None:
     """Commands and options, as click's versions word a few things differently."""
-    text = site.MANUAL.read_text("utf-8")
-    assert _marked(text) == _marked(site.manual()), "run .venv/bin/python -m docs.site"
+    text = manual.MANUAL.read_text("utf-8")
+    assert _marked(text) == _marked(manual.manual()), "run ./dev docs"
     assert {f"gpuready {name}".replace("-", "\\-") for name in VERBS} <= set(
         re.findall(r"^\.SS (gpuready \S+)", text, re.M)
     )
@@ -120,8 +121,8 @@ def test_the_manual_page_is_current_and_well_formed() -> None:
         assert done.stderr == "" and "--allow-disruption" in re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
 
 
-def _marked(manual: str) -> list[str]:
-    return re.findall(r"^\.SS .*|(?<=^\.TP\n)\S+?[, ]", manual, re.M)
+def _marked(text: str) -> list[str]:
+    return re.findall(r"^\.SS .*|(?<=^\.TP\n)\S+?[, ]", text, re.M)
 
 
 # --- its commands
