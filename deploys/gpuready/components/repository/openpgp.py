@@ -4,6 +4,8 @@ apt reads a key file in its own way: with gpgv the first block that it recognise
 itself never reaches apt. :func:`certificate` refuses whatever is not one certificate, and
 :attr:`Certificate.armored` holds only the primary key, its user IDs, its subkeys and its own signatures on them.
 apt's verifiers check whether these signatures are valid. The node may have no gpg.
+
+Why not pysequoia: of 123 odd key files it takes 30 that are refused here, two of them with the wrong key.
 """
 
 import base64
