@@ -36,10 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """The engine patches the whole process, which stops the workers: a test starts it in a process of its own."""
+    """gevent patches the whole process, which stops the workers: a test starts it in a process of its own."""
     patched = getattr(sys.modules.get("gevent.monkey"), "is_module_patched", None)
     if patched is not None and patched("socket"):
-        pytest.exit(f"{report.nodeid} imports gpuready.engine into the tests' own process", returncode=3)
+        pytest.exit(f"{report.nodeid} imports gpuready.run.fleet into the tests' own process", returncode=3)
 
 
 @pytest.hookimpl(optionalhook=True)

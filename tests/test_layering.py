@@ -2,7 +2,7 @@
 
 Each layer stands on those before it, and imports nothing after it. A component is a folder, and knows no other one, but
 what it reads of a node and what can be asked of it (state.py, spec.py) are parts of the model. Who runs components and
-checks is handed them: ``node.py`` and ``catalogue.py`` are read by the engine, the doors and the command line alone.
+checks is handed them: ``node.py`` and ``catalogue.py`` are read by runs, the doors and the command line alone.
 """
 
 import ast
@@ -20,7 +20,7 @@ HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
 #: From the ground up. Facts: a component's spec.py and state.py.
 LAYERS = (
     "base", "binaries", "facts", "cuda", "model", "contract", "inventory", "network", "gpu", "components", "node",
-    "tools", "catalogue", "report", "messages", "operations", "engine", "cli",
+    "tools", "catalogue", "report", "messages", "operations", "run", "cli",
 )  # fmt: skip
 
 
@@ -61,11 +61,11 @@ def layer(name: str) -> str:
     parts = name.split(".")
     if parts[0] == "components" and parts[-1] in ("spec", "state"):
         return "facts"
-    if name in ("operations.door", "pyinfra"):  # what pyinfra itself is given to run
-        return "engine"
+    if name in ("operations.door", "pyinfra", "evaluate") or parts[0] == "verbs":
+        return "run"
     if name in ("", "__main__"):
         return "cli"
-    return "engine" if parts[0] == "evaluate" or parts[0].endswith("_engine") else parts[0]
+    return parts[0]
 
 
 def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:
@@ -106,7 +106,7 @@ def test_imports_make_no_circle() -> None:
         around = {each[:dot] for each in wanted for dot in range(len(each)) if each[dot] == "."} & set(MODULES)
         needs[name] = wanted | {package for package in around if not f"{name}.".startswith(f"{package}.")}
     order = list(graphlib.TopologicalSorter(needs).static_order())  # CycleError names the circle
-    assert order.index("base.errors") < order.index("engine")
+    assert order.index("base.errors") < order.index("run.fleet")
 
 
 def test_no_import_hides_in_a_function_to_break_a_circle() -> None:
@@ -115,14 +115,14 @@ def test_no_import_hides_in_a_function_to_break_a_circle() -> None:
     list(graphlib.TopologicalSorter(graph).static_order())
 
 
-def test_only_the_engine_and_the_operations_touch_pyinfra() -> None:
+def test_only_runs_and_operations_touch_pyinfra() -> None:
     users = {layer(name) for name in MODULES if {each.split(".")[0] for each in imported(name)} & set(HEAVY)}
-    assert users <= {"engine", "operations", "cli", "inventory"}, users
+    assert users <= {"run", "operations", "cli", "inventory"}, users
 
 
-def test_what_answers_at_once_loads_no_engine() -> None:
+def test_what_answers_at_once_loads_no_pyinfra() -> None:
     """0.45 s of every call of ``explain``, ``compat`` and of ``plan --state``."""
-    pure = [name for name in MODULES if layer(name) not in ("engine", "operations", "cli")] + ["evaluate"]
+    pure = [name for name in MODULES if layer(name) not in ("run", "operations", "cli")] + ["evaluate"]
     code = f"import importlib, sys\nfor name in {pure!r}: importlib.import_module(f'gpuready.{{name}}'.rstrip('.'))\n"
     code += f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

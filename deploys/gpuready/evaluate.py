@@ -1,4 +1,4 @@
-"""Compare and check one host against its spec, for the engine and for recorded states alike. Pure.
+"""Compare and check one host against its spec, for connected hosts and for recorded states alike. Pure.
 
 ``pause`` is called before each component and each check, so that the caller can serve other hosts in between.
 """

@@ -21,7 +21,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.operations import door
 from gpuready.operations.component import component
-from gpuready.operations.node_state import SPEC
+from gpuready.operations.context import Context, begin, has_begun
 from gpuready.operations.reboot import reboot as _reboot
 
 _BY_NAME = {item.name: item for item in NODE}
@@ -67,14 +67,16 @@ def _deploy(item: Component) -> Callable[[], None]:
 
 
 def _read_spec() -> None:
-    if isinstance(host.data.get(SPEC), NodeSpec):
+    if has_begun(host):
         return
     if not hasattr(host.data, "gpuready"):
         way = "give it a mapping (an empty one will do), or leave the host out with --limit"
         raise PyinfraError(f"{host.name} has no data gpuready: {way}")
-    given = located(host.data.gpuready, Where(f"host.data.gpuready of {host.name}"))
-    try:
-        spec = build(given, today=date.today(), allow_exec=True, check_ids=lambda: BY_ID)
-    except SpecErrors as e:
-        raise PyinfraError(str(e)) from None
-    setattr(host.data, SPEC, spec)
+    spec = host.data.gpuready
+    if not isinstance(spec, NodeSpec):
+        given = located(spec, Where(f"host.data.gpuready of {host.name}"))
+        try:
+            spec = build(given, today=date.today(), allow_exec=True, check_ids=lambda: BY_ID)
+        except SpecErrors as e:
+            raise PyinfraError(str(e)) from None
+    begin(host, Context(spec))

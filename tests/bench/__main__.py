@@ -21,11 +21,12 @@ from pathlib import Path
 from pyinfra.api.host import Host
 
 from gpuready.contract.component import Disruption
-from gpuready.engine import Engine, Options
 from gpuready.inventory.hosts import HostEntry, load
 from gpuready.model import probe
 from gpuready.operations.transport import ask
 from gpuready.report.run import Run
+from gpuready.run import converge
+from gpuready.run.fleet import Access, Fleet
 from tests.bench import startup
 from tests.lab import scale
 from tests.lab.host import LabError, command
@@ -79,15 +80,15 @@ def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
     return list(load([str(folder / "bench.yaml")]).chosen)
 
 
-def _floor(engine: Engine) -> Run:
+def _floor(fleet: Fleet) -> Run:
     """Connect and run ``true`` on every host: what nobody can go below."""
 
     def work(host: Host) -> None:
-        engine._connect(host)
+        fleet.connect(host)
         ask(host, "true", 15, "true")
-        engine._runs[host.name].outcome = "ok"
+        fleet.results[host.name].outcome = "ok"
 
-    return engine._timed(lambda: engine._each(work, engine._hosts(engine.entries)))
+    return fleet.work("true", lambda run: fleet.each(work))
 
 
 def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, int]:
@@ -135,13 +136,13 @@ def main() -> int:
         with _sshd(folder, server) as port:
             entries = _inventory(folder, port, count)
 
-            def engine(verb: str, only: frozenset[str] | None) -> Engine:
-                return Engine(entries, Options(verb, only, allowed=Disruption.none), lambda host, what: None)
+            def fleet(only: frozenset[str] | None = None) -> Fleet:
+                return Fleet(entries, Access(selected=only, allowed=Disruption.none), lambda host, what: None)
 
             kinds: list[tuple[str, Callable[[], Run]]] = [
-                ("connect + true", lambda: _floor(engine("plan", None))),
-                ("plan", lambda: engine("plan", None).plan()),
-                ("apply, nothing to do", lambda: engine("apply", ldso).apply()),
+                ("connect + true", lambda: _floor(fleet())),
+                ("plan", lambda: converge.plan(fleet())),
+                ("apply, nothing to do", lambda: converge.apply(fleet(ldso))),
             ]
             rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(4)][1:]
         alone = _probe(folder)

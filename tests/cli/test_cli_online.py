@@ -1,4 +1,4 @@
-"""The verbs around an engine that only plays back: asking before apply, options, interrupts, signals."""
+"""The verbs around nodes that only play back: asking before apply, options, interrupts, signals."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.contract.check import Judged, Level, passed, skip
-from gpuready.operations.observer import Event
+from gpuready.operations.context import Event
 from gpuready.report.run import ComponentRun, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale
@@ -24,7 +24,7 @@ from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, ch
 from tests.report.test_report_runs import run as run_of
 
 Play = Callable[[str], Run]
-#: What the engine observes: scripts of two hosts at the same time.
+#: What is observed: scripts of two hosts at the same time.
 EVENTS = (
     Event("lab1", "connect", 0.1),
     Event("lab1", "probe", 0.25, 20_000, 3_000),
@@ -34,28 +34,32 @@ EVENTS = (
 )
 
 
-class Engine(types.ModuleType):
-    """Stands for :mod:`gpuready.engine`: remembers what it was asked for, and gives what ``play`` says."""
+class Nodes:
+    """Stands for a fleet and what is done with it: remembers what it was asked, and gives what ``play`` says."""
 
     def __init__(self, play: Play) -> None:
-        super().__init__("gpuready.engine")
         self.asked: list[Any] = []
         self._play = play
 
-    class Options(types.SimpleNamespace):
-        """As the engine's, unchecked."""
-
-    def execute(self, entries: object, options: Any, progress: Callable[[str, str], None]) -> Run:
-        """One run."""
-        self.asked.append(options)
+    def fleet(self, entries: object, access: Any, progress: Callable[[str, str], None]) -> Any:
+        """As run.fleet.Fleet."""
         progress("lab1", "connect")
-        if options.observer is not None:
+        if access.observer is not None:
             for event in EVENTS:
-                options.observer(event)
-        return self._play(options.verb)
+                access.observer(event)
+        return access
+
+    def work(self, verb: str) -> Callable[..., Run]:
+        """As a function of run.converge."""
+
+        def done(fleet: Any, **options: Any) -> Run:
+            self.asked.append(types.SimpleNamespace(**{**vars(fleet), "verb": verb, **options}))
+            return self._play(self.asked[-1].verb)
+
+        return done
 
 
-Played = Callable[[Play], Engine]
+Played = Callable[[Play], Nodes]
 
 
 @pytest.fixture
@@ -65,13 +69,17 @@ def hosts(tmp_path: Path) -> str:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> Played:
-    """Install an engine."""
+    """Install nodes that play back."""
 
-    def install(play: Play) -> Engine:
-        engine = Engine(play)
-        monkeypatch.setitem(sys.modules, "gpuready.engine", engine)
-        monkeypatch.setattr("gpuready.engine", engine, raising=False)
-        return engine
+    def install(play: Play) -> Nodes:
+        nodes = Nodes(play)
+        fleet, converge = types.ModuleType("gpuready.run.fleet"), types.ModuleType("gpuready.run.converge")
+        vars(fleet).update(Access=types.SimpleNamespace, Fleet=nodes.fleet)
+        vars(converge).update({verb: nodes.work(verb) for verb in ("plan", "apply", "verify")})
+        for module in (fleet, converge):
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+            monkeypatch.setattr(module.__name__, module, raising=False)
+        return nodes
 
     return install
 
@@ -98,20 +106,20 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 
 def test_apply_shows_the_plan_and_goes_on_after_yes(hosts: str, played: Played, answer: Answer, exits: Exits) -> None:
-    engine = played(differing)
+    nodes = played(differing)
     answer(True)
     told = exits(0, "apply", "-i", hosts, "--allow-disruption", "reload")
-    assert [asked.verb for asked in engine.asked] == ["plan", "apply"]
-    assert engine.asked[1].allowed.name == "reload"
+    assert [asked.verb for asked in nodes.asked] == ["plan", "apply"]
+    assert nodes.asked[1].allowed.name == "reload"
     assert "docker: would change on lab1" in told.err
     assert "docker: changed on lab1" in told.out and "would change" not in told.out
 
 
 def test_apply_changes_nothing_after_no(hosts: str, played: Played, answer: Answer, exits: Exits) -> None:
-    engine = played(differing)
+    nodes = played(differing)
     answer(False)
     found = exits(7, "apply", "-i", hosts, "--output", "json").document
-    assert [asked.verb for asked in engine.asked] == ["plan"]
+    assert [asked.verb for asked in nodes.asked] == ["plan"]
     component = found["hosts"]["lab1"]["components"][0]
     assert (found["verb"], component["pending"], component["changed"]) == ("apply", True, False)
     assert component["waits"] == "you answered no"
@@ -139,10 +147,10 @@ def test_ctrl_c_at_the_question(hosts: str, played: Played, answer: Answer, exit
 
 
 def test_nothing_to_change_asks_nothing(hosts: str, played: Played, answer: Answer) -> None:
-    engine = played(lambda verb: run_of(verb, host("lab1", "ok", ComponentRun(SAME))))
+    nodes = played(lambda verb: run_of(verb, host("lab1", "ok", ComponentRun(SAME))))
     answer(RuntimeError)
     assert run(["apply", "-i", hosts]) == 0
-    assert [asked.verb for asked in engine.asked] == ["plan"]
+    assert [asked.verb for asked in nodes.asked] == ["plan"]
 
 
 @pytest.mark.parametrize("way", ["--dry-run", "--yes"])
@@ -153,13 +161,13 @@ def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, 
 
 
 def test_yes_applies_at_once(hosts: str, played: Played) -> None:
-    engine = played(differing)
+    nodes = played(differing)
     assert run(["apply", "-i", hosts, "--yes", "--only", "docker", "--host-keys", "accept-new", "--parallel", "3"]) == 0
-    asked = engine.asked[0]
+    asked = nodes.asked[0]
     assert (asked.verb, asked.selected, asked.host_keys, asked.parallel) == ("apply", {"docker"}, "accept-new", 3)
     assert (asked.allowed.name, asked.batch, asked.max_fail) == ("restart", "", "0")
     assert run(["apply", "-i", hosts, "--yes", "--batch", "1,25%", "--max-fail", "10%"]) == 0
-    assert (engine.asked[1].batch, engine.asked[1].max_fail) == ("1,25%", "10%")
+    assert (nodes.asked[1].batch, nodes.asked[1].max_fail) == ("1,25%", "10%")
 
 
 SMOKE = check("docker.smoke", passed("a new container runs"), level=Level.smoke)
@@ -185,13 +193,13 @@ def test_a_level_at_which_nothing_was_tested_is_a_note(
     assert all(text.startswith(f"nothing was tested at level smoke: {note}") for text in notes)
 
 
-def test_options_reach_the_engine(hosts: str, played: Played) -> None:
-    engine = played(lambda verb: run_of(verb, host("lab1")))
+def test_options_reach_the_fleet(hosts: str, played: Played) -> None:
+    nodes = played(lambda verb: run_of(verb, host("lab1")))
     assert run(["verify", "-i", hosts, "--passive"]) == 0
     assert run(["verify", "-i", hosts]) == 0
-    assert [asked.passive for asked in engine.asked] == [True, False]
+    assert [asked.passive for asked in nodes.asked] == [True, False]
     assert run(["plan", "-i", hosts, "--skip", "docker"]) == 0
-    assert "docker" not in engine.asked[-1].selected and "toolkit" in engine.asked[-1].selected
+    assert "docker" not in nodes.asked[-1].selected and "toolkit" in nodes.asked[-1].selected
 
 
 @pytest.mark.parametrize("flags", [["-v"], ["-vv"], ["--verbose", "--parallel", "2"]])
@@ -216,9 +224,9 @@ def test_verbose_names_scripts_on_stderr(flags: list[str], hosts: str, played: P
 
 
 def test_without_verbose_nothing_observes(hosts: str, played: Played) -> None:
-    engine = played(lambda verb: run_of(verb, host("lab1")))
+    nodes = played(lambda verb: run_of(verb, host("lab1")))
     assert run(["plan", "-i", hosts]) == 0
-    assert engine.asked[0].observer is None
+    assert nodes.asked[0].observer is None
 
 
 def test_detailed_exitcode(hosts: str, played: Played) -> None:
@@ -234,7 +242,7 @@ def test_probe_is_json_and_judges_nothing(hosts: str, played: Played, exits: Exi
     assert one["state"]["masked"] and one["state"]["kernel"] == STATE.kernel
 
 
-def test_an_engine_that_is_interrupted_before_it_begins(hosts: str, played: Played, exits: Exits) -> None:
+def test_an_interrupt_before_the_work_begins(hosts: str, played: Played, exits: Exits) -> None:
     played(Mock(side_effect=KeyboardInterrupt))
     assert exits(130, "plan", "-i", hosts, "--output", "json").document["hosts"]["lab1"]["outcome"] == "not_attempted"
 
@@ -242,16 +250,17 @@ def test_an_engine_that_is_interrupted_before_it_begins(hosts: str, played: Play
 @pytest.mark.fault("interrupt")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_a_document(number: int, hosts: str, tmp_path: Path) -> None:
-    """A real process, with an engine that hangs."""
+    """A real process, with a node that hangs."""
     code = (
         "import sys, time, types\n"
-        "engine = types.ModuleType('gpuready.engine')\n"
-        "engine.Options = lambda **k: types.SimpleNamespace(**k)\n"
-        "def execute(entries, options, progress):\n"
+        "import gpuready.run\n"
+        "def hang(entries, access, progress):\n"
         "    progress('lab1', 'hangs')\n    time.sleep(60)\n"
-        "engine.execute = execute\n"
-        "import gpuready\n"
-        "sys.modules['gpuready.engine'] = gpuready.engine = engine\n"
+        "for name in ('fleet', 'converge'):\n"
+        "    module = types.ModuleType(f'gpuready.run.{name}')\n"
+        "    module.Access, module.Fleet, module.apply = types.SimpleNamespace, hang, hang\n"
+        "    sys.modules[module.__name__] = module\n"
+        "    setattr(gpuready.run, name, module)\n"
         "from gpuready.cli.main import main\nmain()\n"
     )
     argv = [sys.executable, "-c", code, "apply", "--yes", "-i", hosts]

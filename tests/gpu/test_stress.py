@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gpuready.base.errors import SpecErrors
 from gpuready.contract.check import Verdict
-from gpuready.gpu.stress import CHECKS, NO_TORCH, Fleet, Node, node, summary
+from gpuready.gpu.stress import CHECKS, NO_TORCH, Node, Nodes, node, summary
 from gpuready.gpu.stress_figures import FORMATS, Figure, Gpu, Product, cards, floor, floor_of_node, measured, outliers
 from gpuready.gpu.thresholds import load
 from gpuready.inventory.extra import Extra, extra_values
@@ -42,8 +42,8 @@ def recorded(name: str, **records: tuple[int, str]) -> Node:
 
 def judged(found: Node, spec: NodeSpec | None = None, **others: Node) -> dict[str, Verdict]:
     """The verdicts of host n1, by check."""
-    fleet = Fleet({"n1": found, **others})
-    return {each.check.id: each.verdict for each in fleet.judge("n1", spec or NodeSpec(), TODAY)}
+    nodes = Nodes({"n1": found, **others})
+    return {each.check.id: each.verdict for each in nodes.judge("n1", spec or NodeSpec(), TODAY)}
 
 
 def statuses(verdicts: dict[str, Verdict]) -> str:
@@ -100,7 +100,7 @@ def test_the_recorded_errors_of_rounding_are_within_the_limits() -> None:
 
 def test_the_result_document_has_every_gpu_and_its_figures() -> None:
     found = recorded("plain")
-    host = HostRun("n1", "ok", stress=tuple(found.gpus), checks=Fleet({"n1": found}).judge("n1", NodeSpec(), TODAY))
+    host = HostRun("n1", "ok", stress=tuple(found.gpus), checks=Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY))
     result = document(Run("verify", [host]), 0)
     jsonschema.validate(result, result_schema())
     first, second = result["hosts"]["n1"]["stress"]

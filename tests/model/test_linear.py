@@ -76,7 +76,7 @@ def _evaluated(node: ast.expr, module: Any) -> Any:
 def _module(path: Path, tree: ast.Module) -> Any:
     """The module, or of one that brings pyinfra along only what its patterns are made of."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    if parts[0] not in ("operations", "cli", "engine", "attach_engine", "fabric_engine", "stress_engine"):
+    if parts[0] not in ("operations", "cli", "run", "verbs"):
         return importlib.import_module(".".join(("gpuready", *parts)))
     module = types.SimpleNamespace(re=re)
     for node in tree.body:

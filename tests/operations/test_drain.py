@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from gpuready.model.spec import DrainByKubectl, NodeSpec
+from gpuready.operations.context import context
 from gpuready.operations.drain import Kubectl, Leaving
-from gpuready.operations.step import PROGRESS
 
 HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
@@ -52,7 +52,8 @@ class Controller:
         kubectl = self.folder / "kubectl"
         kubectl.write_text(HEAD + script, "utf-8")
         kubectl.chmod(0o755)
-        host = Mock(connector_data={PROGRESS: lambda name, activity: self.progress.append(activity)})
+        host = Mock(connector_data={})
+        context(host).progress = lambda name, activity: self.progress.append(activity)
         host.name = "n1"
         command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
         assert command.execute(None, host, None)

@@ -7,7 +7,8 @@ from pyinfra.connectors.local import LocalConnector
 
 from gpuready.base.errors import UnreachableError
 from gpuready.operations import transport
-from gpuready.operations.observer import Event, observe, timed
+from gpuready.operations.context import Event, context
+from gpuready.operations.observer import timed
 from gpuready.operations.transport import ask, run_script
 
 
@@ -22,7 +23,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Mock:
 
 def test_each_script_is_one_event(host: Mock) -> None:
     seen: list[Event] = []
-    observe(host, seen.append)
+    context(host).observer = seen.append
     assert ask(host, "echo hunter2", 10, "read a word") == "hunter2"
     with pytest.raises(UnreachableError):
         run_script(host, "exit 3", 10, "step broken")
@@ -39,5 +40,3 @@ def test_each_script_is_one_event(host: Mock) -> None:
 
 def test_without_an_observer_nothing_is_told(host: Mock) -> None:
     assert ask(host, "echo 1", 10, "read") == "1"
-    observe(host, None)
-    assert ask(host, "echo 2", 10, "read") == "2"

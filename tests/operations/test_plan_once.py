@@ -27,8 +27,8 @@ from gpuready.node import NODE
 from gpuready.operations import door
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
-from gpuready.operations.node_state import SELECTED, SPEC, forget, host_plan, settled_state
-from gpuready.operations.outcome import outcomes
+from gpuready.operations.context import Context, begin, context
+from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.report.run import HostRun
@@ -62,7 +62,7 @@ def test_plan_and_checks_share_the_comparisons(asked: list[NodeState]) -> None:
     assert len(asked) == 1
 
 
-def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
+def test_a_run_and_both_phases_of_pyinfra_share_the_plan(
     asked: list[NodeState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def execute(self: StepCommand, *_: Any) -> bool:
@@ -73,9 +73,10 @@ def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
     monkeypatch.setattr(module, "_run", lambda host, script, patience=0: [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     order = (Memlock(),)
-    state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
+    state = State(Inventory((["@local"], {})), Config())
     state.set_stage(StateStage.Connect)
     (host,) = state.inventory
+    begin(host, Context(WANTED))
     host.connected = True
     state.activate_host(host)
     plan = host_plan(host, settled_state(host), order, original=False)
@@ -84,7 +85,7 @@ def test_the_engine_and_both_phases_of_pyinfra_share_the_plan(
     add_op(state, component, item=order[0], order=order)
     state.set_stage(StateStage.Execute)
     run_ops(state, no_wait=True)
-    assert outcomes(host)["memlock"].changed and outcomes(host)["memlock"].found is plan[order[0]]
+    assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].found is plan[order[0]]
     assert len(asked) == 1
     assert host_plan(host, plan.state, NODE, original=False).order == NODE
     forget(host)
@@ -104,22 +105,22 @@ OURS, OTHER = "ours", "other"
         ("detect", ["verify", "verify"], 2),  # never while pyinfra detects changes
         ("detect", [OURS, OURS], 2),  # once for the detection
         ("detect", [OTHER, OURS], 2),
-        ("look", [OURS, "left out", "reboot", OURS], 1),  # the engine
+        ("look", [OURS, "left out", "reboot", OURS], 1),  # a run of gpuready
     ],
 )
 def test_operations_probe_again_when_the_node_may_have_changed(
     before: str, operations: list[str], probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``before``: pyinfra detects changes before it executes, or the engine looks at the node even before that."""
+    """``before``: pyinfra detects changes before it executes, or a run looks at the node even before that."""
     sent: list[str] = []
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     monkeypatch.setattr(door, "run_active", lambda host, state, spec: state)
     monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
-    data = {SPEC: WANTED.model_copy(update={"memlock": None}), SELECTED: {"memlock"}}
-    state = State(Inventory(([("@local", data)], {})), Config(), check_for_changes=bool(before))
+    state = State(Inventory((["@local"], {})), Config(), check_for_changes=bool(before))
     state.set_stage(StateStage.Connect)
     (host,) = state.inventory
+    begin(host, Context(WANTED.model_copy(update={"memlock": None}), frozenset({"memlock"})))
     host.connected = True
     state.activate_host(host)
     if before == "look":
@@ -152,8 +153,9 @@ def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
     monkeypatch.setattr("gpuready.operations.environments.look", look)
-    state = State(Inventory(([("@local", {SPEC: WANTED})], {})), Config())
+    state = State(Inventory((["@local"], {})), Config())
     (host,) = state.inventory
+    begin(host, Context(WANTED))
     assert module.probed(host).systemd and sent == ["probe"]
     sent.clear()
     assert module.node_state(host).systemd and sent == ["probe", "look"]

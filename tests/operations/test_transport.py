@@ -18,9 +18,9 @@ from pyinfra.connectors.local import LocalConnector
 from gpuready.base.errors import UnreachableError
 from gpuready.inventory.secrets import Secret
 from gpuready.operations import transport
-from gpuready.operations.observer import Event, observe
+from gpuready.operations.context import Event, context
 from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
-from gpuready.operations.transport import EXECS, ConnectionLost, Session, ask, run_script
+from gpuready.operations.transport import ConnectionLost, Session, ask, run_script
 
 
 @pytest.mark.parametrize("lost", [BrokenPipeError(), EOFError(), SSHException("no session")])
@@ -173,7 +173,7 @@ def test_only_lines_with_the_nonce_begin_and_end_an_answer(node: Mock) -> None:
     nonce = found[2].split()[-1]
     assert found == ["end 1", "end 7 0123456789abcdef", f"x end 1 {nonce}", "a", "end 1"] and len(nonce) == 16
     assert run_script(node, f"{BEGIN}; {END}", 60, "test") == ["end 1"]
-    assert node.connector_data[EXECS] == 2
+    assert context(node).execs == 2
 
 
 def test_each_stream_has_a_limit_of_bytes(node: Mock) -> None:
@@ -419,7 +419,7 @@ def test_a_connection_that_breaks_at_the_end_is_no_error(error: Exception) -> No
 
 def test_a_session_is_told_once_with_all_that_was_sent(node: Mock) -> None:
     seen: list[Event] = []
-    observe(node, seen.append)
+    context(node).observer = seen.append
     with Session(node, "cat; echo error >&2", "test") as session:
         session.send(b"x" * 500, 20)
         session.send(b"y" * 10, 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ from gpuready.report.run import HostRun, Run
 from gpuready.tools.compat.answer import answers
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Execute
+    from gpuready.cli.online import Work
     from gpuready.model.images import ImageSpec
     from gpuready.model.spec import NodeSpec
 
@@ -154,10 +155,10 @@ def _matrix(given: dict[str, Any]) -> int:
     return wanted.deliver(run)
 
 
-def _tracing(images: Sequence[str]) -> Execute:
-    from gpuready.trace_engine import TraceEngine
+def _tracing(images: Sequence[str]) -> Work:
+    from gpuready.verbs.compat.work import trace
 
-    return lambda entries, options, progress: TraceEngine(entries, options, progress).trace(images)
+    return partial(trace, images)
 
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:

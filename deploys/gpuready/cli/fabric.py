@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from gpuready.tools.fabric.run import Wanted
 from gpuready.tools.fabric.schedule import pairing
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Execute
+    from gpuready.cli.online import Work
 
 _HELP = """Test RDMA or TCP between hosts, pair by pair. No host is in two pairs at the same time.
 
@@ -91,7 +92,7 @@ def _named(text: str) -> tuple[str, ...]:
     raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {known}")
 
 
-def _pairwise(wanted: Wanted) -> Execute:
-    from gpuready.fabric_engine import FabricEngine
+def _pairwise(wanted: Wanted) -> Work:
+    from gpuready.verbs.fabric.work import run_tests
 
-    return lambda entries, options, progress: FabricEngine(entries, options, progress).tests(wanted)
+    return partial(run_tests, wanted)

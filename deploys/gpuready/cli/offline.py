@@ -1,6 +1,6 @@
 """plan and verify of recorded states: the same comparison and the same checks, without a connection.
 
-Nothing here imports the engine, so an answer takes a fraction of a second.
+Nothing here imports pyinfra, so an answer takes a fraction of a second.
 """
 
 import time

@@ -1,10 +1,11 @@
-"""A run over real hosts. The engine (pyinfra, gevent: half a second) is imported here and nowhere else."""
+"""A run over real hosts. What connects to them (pyinfra, gevent: half a second) is imported here and nowhere else."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuready.cli.become import with_password
@@ -14,51 +15,52 @@ from gpuready.cli.request import Request
 from gpuready.report.run import HostRun, Run
 
 if TYPE_CHECKING:
-    from gpuready.engine import Options, Progress
-    from gpuready.inventory.hosts import HostEntry
+    from gpuready.run.fleet import Fleet
 
-    Execute = Callable[[Sequence[HostEntry], Options, Progress], Run]
-
-
-def _engine() -> Execute:
-    from gpuready import engine
-
-    return engine.execute
+    Work = Callable[[Fleet], Run]
 
 
-def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Callable[[], Execute] = _engine) -> Run:
+def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Callable[[], Work] | None = None) -> Run:
     """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` loads what does it."""
     verb, names, entries = verb or wanted.verb, [entry.name for entry in wanted.entries], wanted.entries
     try:
         if wanted.ask_become_pass:
             entries = with_password(entries)
         with held():
-            execute = using()
-            from gpuready import engine
+            from gpuready.run.fleet import Access, Fleet
 
+            work = using() if using is not None else _work(wanted, verb, passive)
         loaded()
         _quiet_interrupts()
         logging.basicConfig(level=logging.ERROR, format="%(message)s")
         with reporting(names, wanted.color, wanted.verbose) as (reporter, observer):
-            options = engine.Options(
-                verb=verb,
-                selected=wanted.selected,
-                passive=passive,
+            access = Access(
                 host_keys=wanted.host_keys,
-                allowed=wanted.allowed,
                 parallel=wanted.parallel,
                 probe_timeout=wanted.probe_timeout,
-                batch=wanted.batch,
-                max_fail=wanted.max_fail,
-                back=wanted.verb == "remove",
+                selected=wanted.selected,
+                allowed=wanted.allowed,
                 observer=observer,
             )
-            run = execute(entries, options, reporter.report)
-    except KeyboardInterrupt:  # before the engine had begun
+            run = work(Fleet(entries, access, reporter.report))
+    except KeyboardInterrupt:  # before the work had begun
         run = Run(verb, [HostRun(name) for name in names], interrupted=True)
     run.leave_alone(wanted.skipped)
     run.probed, run.back, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
     return run
+
+
+def _work(wanted: Request, verb: str, passive: bool) -> Work:
+    from gpuready.run import converge
+
+    back = wanted.verb == "remove"
+    if verb in ("plan", "probe", "status"):
+        return partial(converge.plan, verb=verb, batch=wanted.batch, back=back)
+    if verb == "verify":
+        return partial(converge.verify, passive=passive)
+    if verb == "compat":
+        return converge.read_images
+    return partial(converge.apply, batch=wanted.batch, max_fail=wanted.max_fail, back=back)
 
 
 def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = False) -> Run:

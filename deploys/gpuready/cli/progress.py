@@ -1,7 +1,7 @@
 """Progress on stderr: on a terminal one live line per host, elsewhere one line per change and a heartbeat.
 
 With ``-v`` there is a line for each script that ran on a node, too: its name, time and size, never its text.
-The engine reports from its greenlets; the clock that redraws and beats is a greenlet, too, so there are no threads.
+A fleet reports from its greenlets; the clock that redraws and beats is a greenlet, too, so there are no threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from gpuready.operations.observer import Event
+    from gpuready.operations.context import Event
 
 HEARTBEAT = 30.0
 _MOST_LINES = 20
@@ -39,7 +39,7 @@ _WORDS = {"would_change": "differs", "not_attempted": "not attempted"}
 class Plain:
     """For logs: one line when the step of a host changes, and a heartbeat for long steps.
 
-    ``report`` takes the engine's reports; ``tick`` comes a few times a second; ``log`` prints a line that stays.
+    ``report`` takes the fleet's reports; ``tick`` comes a few times a second; ``log`` prints a line that stays.
     """
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -168,7 +168,7 @@ class Trace:
 
 @contextlib.contextmanager
 def reporting(names: Sequence[str], color: str, verbosity: int = 0) -> Iterator[tuple[Plain | Terminal, Trace | None]]:
-    """Give the reporter of a run, and an observer of its connections if -v asks for one. Import the engine before."""
+    """Give the reporter of a run, and an observer of its connections if -v asks for one. Import the fleet before."""
     with contextlib.ExitStack() as stack:
         live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         reporter = _terminal(names, color, stack) if live else Plain(complain)

@@ -17,7 +17,7 @@ from gpuready.cli.request import Request, request
 from gpuready.tools.attach.move_plan import Asked
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Execute
+    from gpuready.cli.online import Work
     from gpuready.report.run import Run
 
 _HELP = """Move an RDMA device and its network interface into a running container, or back to the host.
@@ -111,8 +111,7 @@ def detach(container: str, device: str, netdev: str, yes: bool, dry_run: bool, *
 def list_(**given: Any) -> int:
     """The exit code."""
     wanted = request("rdma list", **given)
-    run = online(wanted, using=partial(_executor, Asked("list")))
-    return wanted.deliver(run)
+    return wanted.deliver(online(wanted, using=lambda: _work(Asked("list"))))
 
 
 def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> int:
@@ -127,14 +126,14 @@ def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> in
     wanted = request(f"rdma {asked.verb}", **given)
 
     def act(wanted: Request, *, verb: str = "") -> Run:
-        return online(wanted, verb=verb, using=partial(_executor, asked))
+        return online(wanted, verb=verb, using=lambda: _work(asked, dry_run=verb == "plan"))
 
     if dry_run:
         return wanted.deliver(act(wanted, verb="plan"))
     return change(wanted, yes=yes, act=act)
 
 
-def _executor(asked: Asked) -> Execute:
-    from gpuready.attach_engine import AttachEngine
+def _work(asked: Asked, *, dry_run: bool = False) -> Work:
+    from gpuready.verbs.rdma.work import act
 
-    return lambda entries, options, progress: AttachEngine(entries, options, progress).act(asked)
+    return partial(act, asked, dry_run)

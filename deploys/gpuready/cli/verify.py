@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import STATE, HostVerb, Number, run_options
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Execute
+    from gpuready.cli.online import Work
     from gpuready.model.spec import NodeSpec
     from gpuready.report.run import HostRun
 
@@ -77,7 +78,7 @@ def _unreached(host: HostRun, spec: NodeSpec, wanted: str) -> list[str]:
     return [f"nothing was {done} at level {wanted}: {why}"]
 
 
-def _under_load(seconds: int) -> Execute:
-    from gpuready.stress_engine import StressEngine
+def _under_load(seconds: int) -> Work:
+    from gpuready.verbs.stress.work import load
 
-    return lambda entries, options, progress: StressEngine(entries, options, progress).load(seconds)
+    return partial(load, seconds)

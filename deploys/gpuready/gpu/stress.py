@@ -75,7 +75,7 @@ def node(runs: Mapping[str, tuple[int, str]]) -> Node:
     return Node(gpus=found, wrong=new_faults(runs, found, "under load"))
 
 
-class Fleet:
+class Nodes:
     """All nodes of a run, compared with each other."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
@@ -111,14 +111,14 @@ def _run(found: Node) -> Verdict:
     return passed(f"GPUs under load: {len(found.gpus)}, without an error ({found.gpus[0].software})")
 
 
-def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str, spec: NodeSpec) -> Verdict:
+def _figures(check: Check, gpus: list[Gpu], nodes: Nodes, host: str, spec: NodeSpec) -> Verdict:
     metrics = METRICS[check.id]
-    wrong = [line for gpu in gpus for line in _wrong(gpu, metrics, fleet, host)]
+    wrong = [line for gpu in gpus for line in _wrong(gpu, metrics, nodes, host)]
     below = [(floor, line) for gpu in gpus for floor, line in _below(gpu, metrics)]
     if check is REDUCE:
         below = _slow_reduce(gpus, spec)
     slow = [line for floor, line in below if floor.sure]
-    slow += [_than_others(gpus, each) for each in fleet.slow if each.host == host and each.metric in metrics]
+    slow += [_than_others(gpus, each) for each in nodes.slow if each.host == host and each.metric in metrics]
     if wrong or slow:
         return fail(several([*wrong, *slow]), _REPLACE if wrong else _SLOW, "\n".join([*wrong, *slow][1:9]))
     shown = [name for name in metrics if any(name in gpu.figures for gpu in gpus)]
@@ -139,7 +139,7 @@ def _figures(check: Check, gpus: list[Gpu], fleet: Fleet, host: str, spec: NodeS
     return passed(summary)
 
 
-def _wrong(gpu: Gpu, metrics: Iterable[str], fleet: Fleet, host: str) -> list[str]:
+def _wrong(gpu: Gpu, metrics: Iterable[str], nodes: Nodes, host: str) -> list[str]:
     """The wrong results of a GPU."""
     found = [f"{gpu}: {text}" for name, text in gpu.wrong.items() if name in metrics]
     for name, product in gpu.products.items():
@@ -150,8 +150,8 @@ def _wrong(gpu: Gpu, metrics: Iterable[str], fleet: Fleet, host: str) -> list[st
         if off(name, product):
             most = load("stress")["residual"][name]
             found.append(f"{gpu}: {name}: the product is wrong (error {product.residual:g}, limit {most:g})")
-        elif name in fleet.disagreeing.get((host, gpu.index), {}):
-            found.append(f"{gpu}: {name}: wrong bits: {fleet.disagreeing[host, gpu.index][name]}")
+        elif name in nodes.disagreeing.get((host, gpu.index), {}):
+            found.append(f"{gpu}: {name}: wrong bits: {nodes.disagreeing[host, gpu.index][name]}")
     return found
 
 

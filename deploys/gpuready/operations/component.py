@@ -16,17 +16,9 @@ from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.permission import permission, permissions, users
 from gpuready.operations import drain
-from gpuready.operations.node_state import (
-    ALLOWED,
-    SELECTED,
-    forget,
-    forget_outdated,
-    host_plan,
-    node_state,
-    settled_state,
-)
-from gpuready.operations.outcome import Failed, outcomes
-from gpuready.operations.step import Pending, StepCommand
+from gpuready.operations.context import context
+from gpuready.operations.node_state import forget, forget_outdated, host_plan, node_state, settled_state
+from gpuready.operations.step import Failed, Pending, StepCommand
 from gpuready.report.run import ComponentRun
 
 
@@ -39,8 +31,8 @@ def component(
     ``order``: all components of this run. ``original``: restore the state before gpuready (``remove``).
     """
     forget_outdated(host)
-    selected = host.data.get(SELECTED)
-    if selected is not None and item.name not in selected:
+    node = context(host)
+    if node.selected is not None and item.name not in node.selected:
         host.noop(f"{item.name} is not selected")
         return
     try:
@@ -54,7 +46,7 @@ def component(
     found = plan[item]
     outcome = ComponentRun(found)
     if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
-        outcomes(host)[item.name] = outcome
+        node.outcomes[item.name] = outcome
     if found.error:
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
     elif not found.diff:
@@ -67,7 +59,7 @@ def component(
             outcome.pending = "for the reboot at the end of the run"
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
-    if drain.is_drained(host) and (outcome.error or not _is_disrupted_later(item, plan)):
+    if node.drained and (outcome.error or not _is_disrupted_later(item, plan)):
         stays = yield from drain.end(host, plan.spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays
@@ -76,34 +68,31 @@ def component(
         yield Failed(outcome.error)
 
 
-def _allowed() -> Disruption:
-    allowed = host.data.get(ALLOWED)  # None for the plain door, which has no command line
-    return Disruption.reboot if allowed is None else allowed
-
-
 def _permitted(
     item: Component, plan: Plan, outcome: ComponentRun
 ) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
-    needed = [done for name, done in outcomes(host).items() if plan.original or name in item.requires]
+    node = context(host)
+    needed = [done for name, done in node.outcomes.items() if plan.original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (plan.original and done.error)]
     blocked += users(item, plan)
-    permitted = permission(item, plan, _allowed(), blocked)
+    permitted = permission(item, plan, node.allowed, blocked)
     outcome.pending = permitted.pending
     if permitted.drains(plan.spec):
         trouble = yield from drain.begin(host, plan.spec.maintenance)
         if trouble:
             outcome.pending = trouble
-            permitted = permission(item, plan, min(_allowed(), Disruption.reload), blocked)
+            permitted = permission(item, plan, min(node.allowed, Disruption.reload), blocked)
     outcome.reboot = permitted.disruption == Disruption.reboot
     return permitted.diff
 
 
 def _is_disrupted_later(item: Component, plan: Plan) -> bool:
     """Tell whether a reboot or a later component will disrupt the node. If so, it stays drained until then."""
-    if any(outcome.reboot for outcome in outcomes(host).values()):
+    node = context(host)
+    if any(outcome.reboot for outcome in node.outcomes.values()):
         return True
-    permitted = permissions(host_plan(host, node_state(host), plan.order, original=plan.original), _allowed())
+    permitted = permissions(host_plan(host, node_state(host), plan.order, original=plan.original), node.allowed)
     later = plan.order[plan.order.index(item) + 1 :]
     return any(each.name in permitted and permitted[each.name].disruptive for each in later)
 

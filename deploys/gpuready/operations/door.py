@@ -1,4 +1,4 @@
-"""What pyinfra itself is given to run: the hosts of gpuready's inventory, and operations, which the engine shares."""
+"""What pyinfra itself is given to run: the hosts of gpuready's inventory, and operations."""
 
 import sys
 from collections.abc import Generator
@@ -20,9 +20,10 @@ from gpuready.node import BACK, NODE
 from gpuready.operations.active import run_active
 from gpuready.operations.component import component
 from gpuready.operations.connection import host_data
-from gpuready.operations.node_state import SPEC, forget, settled_state
-from gpuready.operations.outcome import Failed
+from gpuready.operations.context import context
+from gpuready.operations.node_state import forget, settled_state
 from gpuready.operations.reboot import reboot
+from gpuready.operations.step import Failed
 from gpuready.report.human import skipped_lines
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, printable
@@ -41,11 +42,11 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     skipped.leave_alone(found.skipped)
     for line in skipped_lines(skipped, Painter(False)):
         print(printable(line), file=sys.stderr)
-    return [(entry.name, host_data(entry.connection) | {SPEC: entry.spec}) for entry in found.chosen]
+    return [(entry.name, host_data(entry.connection) | {"gpuready": entry.spec}) for entry in found.chosen]
 
 
 def converge() -> None:
-    """Converge the host: one pyinfra operation for each component. The engine and the plain door both call this."""
+    """Converge the host: one pyinfra operation for each component."""
     for item in NODE:
         component(item=item, order=NODE, name=item.name)
     reboot(name="reboot")
@@ -64,7 +65,7 @@ def judge() -> Generator[PyinfraCommand, None, None]:
     """Judge the host by a new probe, with two execs. The error lists each failed or unknown check."""
     if not run.is_executing:  # pyinfra detects changes; this makes none
         return
-    spec = host.data.get(SPEC)
+    spec = context(host).spec
     forget(host)
     try:
         state = settled_state(host)

@@ -22,11 +22,11 @@ from gpuready.base.errors import GpureadyError, brief
 from gpuready.base.step import Script, Step
 from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
+from gpuready.operations.context import context
 from gpuready.operations.step import Pending, StepCommand, show
 
 #: Seconds that work may take to leave the node.
 LIMIT = 1800
-_KEY = "gpuready.drained"
 _MARK = "gpuready"
 
 Commands = Generator[PyinfraCommand, None, str]
@@ -203,23 +203,20 @@ def _readable(seconds: int) -> str:
     return f"{seconds // unit} {name}"
 
 
-def is_drained(host: Host) -> bool:
-    return bool(host.connector_data.get(_KEY))
-
-
 def begin(host: Host, maintenance: Maintenance) -> Commands:
     """Drain the node, unless this run already has. Return what prevents it; empty if nothing does."""
-    if is_drained(host):
+    if context(host).drained:
         return ""
     trouble = yield from _run(host, maintenance, "before")
-    host.connector_data[_KEY] = not trouble
+    context(host).drained = not trouble
     return f"until drained: {trouble}" if trouble else ""
 
 
 def end(host: Host, maintenance: Maintenance) -> Commands:
     """Resume the node, if this run drained it. Return what prevents it; empty if nothing does."""
-    if not host.connector_data.pop(_KEY, False):
+    if not context(host).drained:
         return ""
+    context(host).drained = False
     trouble = yield from _run(host, maintenance, "after")
     return f"the node is still drained: {trouble}" if trouble else ""
 

@@ -15,9 +15,9 @@ from pyinfra.api.host import Host
 
 from gpuready.base import resources
 from gpuready.base.errors import ConvergeError, UnreachableError, brief
+from gpuready.operations.context import context
 from gpuready.operations.transport import Session
 
-_SESSION = "gpuready.lock"
 _BEAT, _ANSWER = 10, 20
 #: Seconds without a heartbeat after which the node releases the lock.
 SILENCE = 45
@@ -37,8 +37,8 @@ def hold(host: Host, patience: float = 0) -> None:
 
     Raises :class:`ConvergeError` with the name of the owner.
     """
-    session, _ = host.connector_data.get(_SESSION, (None, None))
-    if session is not None and session.is_open():
+    held = context(host).lock
+    if held is not None and held.is_open():
         return
     release(host)
     end = time.monotonic() + patience
@@ -52,7 +52,7 @@ def hold(host: Host, patience: float = 0) -> None:
             session.close()
             raise
         if answer is not None and answer[0] == "free":
-            host.connector_data[_SESSION] = session, gevent.spawn(_beat, session)
+            context(host).lock = _Held(session)
             return
         session.close()
         if answer is None:
@@ -81,18 +81,30 @@ def _shown(host: Host) -> str:
     return host.name if address in (None, host.name) else f"{host.name} ({address})"
 
 
-def _beat(session: Session) -> None:
-    while session.is_open():
-        gevent.sleep(_BEAT)
-        try:
-            session.send(b".", _BEAT)
-        except UnreachableError:
-            return
+class _Held:
+    """The session that holds a node's lock, and its heartbeat."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._heart = session, gevent.spawn(self._beat)
+
+    def is_open(self) -> bool:
+        return self._session.is_open()
+
+    def close(self) -> None:
+        self._heart.kill(block=False)
+        self._session.close()
+
+    def _beat(self) -> None:
+        while self._session.is_open():
+            gevent.sleep(_BEAT)
+            try:
+                self._session.send(b".", _BEAT)
+            except UnreachableError:
+                return
 
 
 def release(host: Host) -> None:
     """Release the lock. Does nothing if the lock is not held or the connection is gone."""
-    session, beat = host.connector_data.pop(_SESSION, (None, None))
-    if session is not None:
-        beat.kill(block=False)
-        session.close()
+    held, context(host).lock = context(host).lock, None
+    if held is not None:
+        held.close()

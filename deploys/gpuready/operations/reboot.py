@@ -25,9 +25,9 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.model.spec import NodeSpec
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
-from gpuready.operations.node_state import SPEC, forget, forget_outdated, node_state
-from gpuready.operations.outcome import Failed, Reboot, outcomes, rebooted
-from gpuready.operations.step import Pending, ResultUnknown, last_line, reconnect, run_step, show
+from gpuready.operations.context import Reboot, context
+from gpuready.operations.node_state import forget, forget_outdated, node_state
+from gpuready.operations.step import Failed, Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
 
 #: Seconds between two attempts to connect, for one attempt, and for services to start once the node answers.
@@ -38,12 +38,12 @@ _PAUSE, _LOOK, _SERVICES = 2, 45, 180
 def reboot() -> Generator[PyinfraCommand, None, None]:
     """Reboot the host if a component needs a reboot and has permission for it."""
     forget_outdated(host)
-    due = [outcome for outcome in outcomes(host).values() if outcome.reboot]
+    node = context(host)
+    due = [outcome for outcome in node.outcomes.values() if outcome.reboot]
     if not due:
         host.noop("no reboot is needed")
         return
-    spec: NodeSpec = host.data.get(SPEC)
-    command = RebootCommand(spec)
+    command = RebootCommand(node.spec)
     yield command
     error = command.error
     if isinstance(error, Pending):
@@ -53,8 +53,8 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
         forget(host)
         for outcome in due:
             outcome.pending, outcome.changed, outcome.touched = "", True, True
-    if drain.is_drained(host):
-        error = yield from _let_back(spec, error)
+    if node.drained:
+        error = yield from _let_back(node.spec, error)
     if isinstance(error, GpureadyError):
         for outcome in due:
             outcome.pending, outcome.error = "", error
@@ -114,7 +114,7 @@ class RebootCommand(PyinfraCommand):
                 raise ConvergeError(f"not rebooted: {last_line(reply.err)}")
         lock.release(host)
         after = _await(host, before, self.spec.maintenance.reboot_timeout)
-        rebooted(host).append(Reboot(before, after, time.monotonic() - began))
+        context(host).reboots.append(Reboot(before, after, time.monotonic() - began))
 
 
 def _await(host: Host, before: str, limit: int) -> str:

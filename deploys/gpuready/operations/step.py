@@ -20,12 +20,13 @@ from gpuready.base import resources
 from gpuready.base.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
 from gpuready.base.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
+from gpuready.operations.context import context
 from gpuready.operations.ssh import connect
 from gpuready.operations.transport import ConnectionLost, hang_up, run_script
 from gpuready.operations.upload import upload
+from gpuready.report.mask import mask_text
+from gpuready.report.text import printable
 
-#: The key of the engine's progress callback in the host's connector data.
-PROGRESS = "gpuready.progress"
 #: Seconds in which to reconnect, before the first pause between two attempts, and the longest pause.
 _RECONNECT, _PAUSE, _LONGEST_PAUSE = 30, 0.5, 4.0
 #: The maximum length of a message from a step, in characters.
@@ -35,12 +36,25 @@ _SIGNALLED = 128
 
 
 def show(host: Host, activity: str) -> None:
-    """Show the host's current activity, if the engine shows progress."""
-    host.connector_data.get(PROGRESS, lambda name, activity: None)(host.name, activity)
+    """Show the host's current activity, if somebody watches the run."""
+    context(host).progress(host.name, activity)
 
 
 class Pending(Exception):
     """A step found work that it may not disturb. The message names that work."""
+
+
+class Failed(PyinfraCommand):
+    """A command that always fails, so that pyinfra skips the rest for that host. The outcome holds the reason."""
+
+    def __init__(self, error: GpureadyError) -> None:
+        super().__init__()
+        self.error = error
+
+    def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
+        """Called by pyinfra; prints the error for the plain door."""
+        host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
+        return False
 
 
 class ResultUnknown(ConvergeError):

@@ -27,10 +27,10 @@ from pyinfra.connectors.local import LocalConnector
 from gpuready.base import resources
 from gpuready.base.errors import GpureadyError, UnreachableError, brief
 from gpuready.inventory.secrets import Secret
+from gpuready.operations.context import context
 from gpuready.operations.observer import tell
 from gpuready.operations.ssh import BoundedTransport, transport_of
 
-EXECS = "gpuready.execs"
 #: In a host's data: the Secret that sudo asks for.
 BECOME = "gpuready_become"
 #: Limits of an exec's output: bytes and lines on stdout, bytes on stderr, and bytes of stderr that are kept.
@@ -338,7 +338,7 @@ def _too_much(what: str) -> ConnectionLost:
 
 def count_exec(host: Host) -> None:
     """Count a script that runs on the host. The result document shows the number."""
-    host.connector_data[EXECS] = host.connector_data.get(EXECS, 0) + 1
+    context(host).execs += 1
 
 
 def run_script(host: Host, script: str, timeout: float, name: str) -> list[str]:

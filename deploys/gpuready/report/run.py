@@ -1,4 +1,4 @@
-"""What one run found and did, host by host: the engine fills it, the renderers read it. Pure data."""
+"""What one run found and did, host by host: the verbs fill it, the renderers read it. Pure data."""
 
 from __future__ import annotations
 

@@ -1,0 +1,104 @@
+"""What a run knows of one host. It is the only home of the host's state, plan and outcomes.
+
+Operations and the fleet reach it by :func:`context`; pyinfra keeps it with the host.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyinfra.api.host import Host
+
+from gpuready.contract.compare import Plan
+from gpuready.contract.component import Disruption
+from gpuready.model import probe
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
+from gpuready.report.run import ComponentRun
+
+_KEY = "gpuready"
+#: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
+Progress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A script on a host, or its connection, has ended. ``sent`` and ``received`` are bytes."""
+
+    host: str
+    name: str
+    seconds: float
+    sent: int = 0
+    received: int = 0
+
+
+Observer = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Reboot:
+    """A reboot of a host: its boot_id before and after, and the time it took, in seconds."""
+
+    before: str
+    after: str
+    seconds: float
+
+
+class Lock(Protocol):
+    """The node's lock, while a session holds it."""
+
+    def is_open(self) -> bool:
+        """Tell whether the session is still there."""
+
+    def close(self) -> None:
+        """Release the lock."""
+
+
+def _no_progress(name: str, activity: str) -> None:
+    """Show nothing."""
+
+
+@dataclass
+class Context:
+    """One host of a run: what is asked of it, what was read of it, and what was done to it.
+
+    ``selected``: the names of the components of this run (None: all). ``probe_timeout``: seconds. ``settled``: the
+    probe has waited for what was starting. ``current``: the number of pyinfra's operations after which ``state`` is
+    current; -1: after none. ``outcomes``: by component name, in the order in which they ran.
+    """
+
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    selected: frozenset[str] | None = None
+    allowed: Disruption = Disruption.reboot
+    probe_timeout: int = probe.TIMEOUT
+    progress: Progress = _no_progress
+    observer: Observer | None = None
+
+    state: NodeState | None = None
+    settled: bool = False
+    current: int = 0
+    plan: Plan | None = None
+
+    outcomes: dict[str, ComponentRun] = field(default_factory=dict)
+    reboots: list[Reboot] = field(default_factory=list)
+    drained: bool = False
+    lock: Lock | None = None
+    execs: int = 0
+
+
+def context(host: Host) -> Context:
+    """Return the host's context; an empty one at the first call, unless :func:`begin` gave it one."""
+    if not has_begun(host):
+        begin(host, Context())
+    found: Context = host.connector_data[_KEY]
+    return found
+
+
+def begin(host: Host, given: Context) -> None:
+    """Set the host's context, at the beginning of a run."""
+    host.connector_data[_KEY] = given
+
+
+def has_begun(host: Host) -> bool:
+    """Tell whether the host has a context."""
+    return _KEY in host.connector_data

@@ -1,0 +1,219 @@
+"""What plan, apply, remove, verify, status and compat do with a fleet: probe, compare, converge, judge.
+
+Only hosts with a difference enter pyinfra's operations. Components and checks are imported once a host answers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyinfra.api.host import Host
+
+from gpuready import __version__
+from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
+from gpuready.contract.compare import Plan
+from gpuready.contract.rollout import Member, Rollout
+from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
+from gpuready.operations import lock
+from gpuready.operations.context import context
+from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
+from gpuready.operations.watchdog import holding
+from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.run.fleet import Fleet
+from gpuready.tools.status.record import outcome, record
+
+Read = Callable[[Host], NodeState]
+#: Asks a node once more, for the answers of active checks.
+Ask = Callable[[Host, NodeState, NodeSpec], NodeState]
+
+
+def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", back: bool = False) -> Run:
+    """Connect, probe, compare and judge every host. Nothing on a node changes.
+
+    ``back``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` and ``max_fail`` have
+    the form of the command line (:mod:`gpuready.contract.rollout`).
+    """
+    read = probed if verb == "status" else node_state
+
+    def work(run: Run) -> None:
+        fleet.each(partial(look, fleet, verb, read, back))
+        plan_batches(run, fleet.entries, batch)
+
+    return fleet.work(verb, work)
+
+
+def verify(fleet: Fleet, *, passive: bool = False) -> Run:
+    """Like :func:`plan`, and run the active checks unless ``passive``."""
+
+    def examine(host: Host) -> None:
+        look(fleet, "verify", node_state, False, host)
+        if not passive:
+            run_checks(fleet, host)
+
+    return fleet.work("verify", lambda run: fleet.each(examine))
+
+
+def read_images(fleet: Fleet) -> Run:
+    """Like :func:`plan`, for ``compat``: also read the images in the engines of the nodes."""
+    return fleet.work("compat", lambda run: fleet.each(partial(look_at_images, fleet)))
+
+
+def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = False) -> Run:
+    """Converge every host with a difference, then judge it. Other hosts are only compared."""
+    verb = "remove" if back else "apply"
+    fits = len(fleet.entries) <= fleet.room
+    fleet.keeps = lambda result: fits and result.outcome == "would_change"
+
+    def work(run: Run) -> None:
+        fleet.each(partial(look, fleet, verb, settled_state, back))
+        for host in run.hosts:
+            if host.outcome == "failed" and host.error is None:
+                host.error = next((c.error for c in host.components if c.error is not None), None)
+        members = plan_batches(run, fleet.entries, batch)
+        if members:
+            _roll_out(fleet, members, Rollout(members, batch, max_fail), back)
+
+    return fleet.work(verb, work)
+
+
+def look(fleet: Fleet, verb: str, read: Read, back: bool, host: Host) -> None:
+    """Connect, read the host's state, compare and judge it."""
+    result = fleet.results[host.name]
+    fleet.connect(host)
+    fleet.progress(host.name, "probe")
+    plan = _plan(host, read(host), back)
+    result.saw(plan.state, plan.spec)
+    with holding("comparing") as pause:
+        compared(result, plan, fleet.allowed, verb=verb, pause=pause)
+    _judge(result, plan)
+
+
+def run_checks(fleet: Fleet, host: Host) -> None:
+    """Run the active checks of a host that :func:`look` has read, unless its spec leaves it undecided."""
+    from gpuready.operations.active import run_active
+
+    if not fleet.results[host.name].reason:
+        _ask(fleet, host, run_active)
+
+
+def look_at_images(fleet: Fleet, host: Host) -> None:
+    """Read the state of a host, and the images in its engines."""
+    from gpuready.operations.active import read_images
+
+    look(fleet, "compat", node_state, False, host)
+    _ask(fleet, host, read_images)
+
+
+def _ask(fleet: Fleet, host: Host, ask: Ask) -> None:
+    result = fleet.results[host.name]
+    if result.state is not None:
+        fleet.progress(host.name, "check")
+        result.state = ask(host, result.state, context(host).spec)
+        _judge(result, _plan(host, node_state(host), False))
+
+
+def _plan(host: Host, state: NodeState, back: bool) -> Plan:
+    from gpuready.node import BACK, NODE
+
+    return host_plan(host, state, BACK if back else NODE, original=back)
+
+
+def _judge(result: HostRun, plan: Plan) -> None:
+    import gpuready.catalogue  # noqa: F401  # once, before the clock starts
+
+    with holding("judging") as pause:
+        judged(result, plan, pause)
+
+
+def _roll_out(fleet: Fleet, members: list[Member], rollout: Rollout, back: bool) -> None:
+    """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
+    from gpuready.operations.door import converge, withdraw
+
+    before = {m.name: failing(fleet.results[m.name]) for m in members}
+    fleet.prepare(before, withdraw if back else converge)
+    try:
+        for batch in rollout:
+            for first in range(0, len(batch), fleet.room):
+                _change(fleet, batch[first : first + fleet.room], back)
+            rollout.record(
+                wrong=[name for name in batch if went_wrong(fleet.results[name], before[name])],
+                proved=any(fleet.results[name].outcome == "changed" for name in batch),
+            )
+    finally:
+        for name in rollout.left:
+            fleet.results[name].leave_out(f"not begun: {rollout.why}")
+
+
+def _change(fleet: Fleet, names: Sequence[str], back: bool) -> None:
+    """Converge these hosts, then look again."""
+    with fleet.keeping(names):
+        there = fleet.reconnect(names)
+        fleet.operate(there)
+    fleet.each(partial(_confirm, fleet, back), there)
+
+
+def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
+    """Copy the outcomes of the operations. If something changed, probe again and run the active checks.
+
+    Unless the node was rebooted, its lock is still held: no other run changes it before the record is written.
+    """
+    result, done = fleet.results[host.name], context(host).outcomes
+    for boot in context(host).reboots:
+        result.saw_reboot(boot.before, boot.after, boot.seconds)
+    for number, item in enumerate(result.components):
+        item.attempted = item.found.name in done
+        if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
+            result.components[number] = replace(done[item.found.name], forecast=item.forecast)
+    failed = next((c.error for c in result.components if c.error is not None), None)
+    touched = [item for item in result.components if item.touched]
+    if touched and not isinstance(failed, UnreachableError):
+        try:
+            _look_again(fleet, host, touched, back)
+        except GpureadyError as e:  # an earlier failure is the cause
+            failed = failed or e
+        failed = failed or next((c.error for c in result.components if c.error is not None), None)
+    elif not done and failed is None:
+        failed = EngineError("no operation ran on this host")
+    if failed is not None:
+        result.outcome, result.error = ("unreachable" if isinstance(failed, UnreachableError) else "failed"), failed
+    else:
+        result.outcome = "pending" if any(c.pending for c in result.components) else "changed"
+
+
+def _look_again(fleet: Fleet, host: Host, touched: list[ComponentRun], back: bool) -> None:
+    """Probe a changed node, compare what its steps left, run the active checks, and write its record."""
+    from gpuready.operations.active import run_active
+
+    result = fleet.results[host.name]
+    fleet.progress(host.name, "check")
+    forget(host)
+    plan = _plan(host, settled_state(host), back)
+    result.state = plan.state
+    with holding("comparing"):
+        look_back(plan, touched)
+    if not plan.original:
+        result.state = run_active(host, plan.state, plan.spec, _record(fleet, result, plan))
+    _judge(result, plan)
+    if "record" in result.state.active:
+        result.notes.append("the record of this apply could not be written: is /var full or read-only?")
+
+
+def _record(fleet: Fleet, result: HostRun, plan: Plan) -> str:
+    """Return the record that this apply leaves on the node."""
+    results = [
+        (
+            item.found.name,
+            outcome(item.found, changed=item.changed, pending=_waits(item), failed=item.error is not None),
+        )
+        for item in result.components
+    ]
+    return record(
+        plan.spec, plan.state, results, by=lock.controller(), gpuready=__version__, partial=fleet.selected is not None
+    )
+
+
+def _waits(item: ComponentRun) -> bool:
+    """Tell whether a difference stays: it waits, or the operation was dropped after another one failed."""
+    return bool(item.pending) or (bool(item.found.diff) and not item.attempted)

@@ -1,0 +1,1 @@
+"""A verb is a folder: what happens on the nodes, and what is made of the answers."""

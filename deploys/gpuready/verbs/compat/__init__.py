@@ -1,0 +1,1 @@
+"""``gpuready compat``: whether an image runs on a driver and a GPU."""

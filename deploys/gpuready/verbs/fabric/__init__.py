@@ -1,0 +1,1 @@
+"""``gpuready fabric``: RDMA, TCP and all-reduce between pairs of hosts."""

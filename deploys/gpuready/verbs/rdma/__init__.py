@@ -1,0 +1,1 @@
+"""``gpuready rdma``: an RDMA device for one container."""

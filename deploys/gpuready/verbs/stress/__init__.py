@@ -1,0 +1,1 @@
+"""``gpuready stress``: every GPU under load."""
