@@ -46,6 +46,15 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert [anchor for anchor in own if anchor[1:] not in anchors(text)] == []
 
 
+def test_each_file_of_one_apply_exists() -> None:
+    text = (ROOT / "docs" / "explanation" / "one-apply.md").read_text("utf-8")
+    paths = re.findall(r"^\| `([\w/.]+)` \|", text, re.M)
+    assert len(paths) > 25
+    assert [
+        path for path in paths if not any((ROOT / at / path).exists() for at in ("deploys/gpuready", "templates"))
+    ] == []
+
+
 def leads_somewhere(page: Path, target: str, anchor: str) -> bool:
     """On GitHub, or, from a page of the reference, in the site: GitHub has no reference."""
     if target.startswith("../blob/HEAD/"):  # GitHub's form for templates
