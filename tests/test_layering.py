@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests import graph
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "deploys" / "gpuready"
 HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
@@ -88,6 +90,12 @@ def test_the_pages_show_the_same_list() -> None:
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
     listed = re.findall(r"`([^`]+)`", page.partition("From the ground up")[2].partition("[CONTRIBUTING.md]")[0])
     assert listed == " ".join(LAYERS).replace("facts", "spec.py state.py").split()
+
+
+def test_no_folders_import_each_other() -> None:
+    """``python -m tests.graph`` shows who imports whom."""
+    assert graph.knots(graph.imports(ROOT)) == []
+    assert graph.knots({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
 
 
 def test_a_component_imports_no_other() -> None:
