@@ -16,7 +16,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))
 NUMBERS = {"limit"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
-LISTS |= {"stop", "scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
+LISTS |= {"scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
 LISTS |= {"gate", "modules"}
 FILES = {"puts": Put, "files": Putback, "drops": Drop}
 

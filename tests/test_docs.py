@@ -184,7 +184,7 @@ def test_a_command_without_a_host_runs_as_shown(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = {"hardware": {"gpus": 8}, "verify": {"image": "registry.example.com/train:1.4"}}
-    spec |= {"monitoring": {"rdma_exporter": "service", "listen": "0.0.0.0:9879"}}
+    spec |= {"monitoring": {"rdma_exporter": "textfile"}}
     hosts: dict[str, object] = {"gpu01.example.com": {}, "job": {}}
     (tmp_path / "inventory.yaml").write_text(json.dumps({"all": {"hosts": hosts, "vars": {"gpuready": spec}}}))
     recorded = json.loads((ROOT / "tests/data/h200-mounted-driver/state.json").read_text("utf-8"))

@@ -116,12 +116,8 @@ def state_of(case: Case) -> NodeState:
         files[DAEMON_JSON] = _file(given.pop("daemon_json"))
     if "exporter" in given:
         said = {"monitoring": given.pop("exporter")}
-        own = {path: _file(text) for path, text in monitoring.wanted(NodeSpec.model_validate(said)).items()}
-        files = (
-            own
-            | {link: _file("") for unit, link in monitoring.LINKS.items() if f"/etc/systemd/system/{unit}" in own}
-            | files
-        )
+        own = {path: _file(text) for path, text in monitoring.files(NodeSpec.model_validate(said)).items()}
+        files = own | {monitoring.LINK: _file("")} | files
     fields: dict[str, Any] = {"files": files}
     fields["docker"] = _engine(given.pop("docker", None))
     if isinstance(given.get("containerd"), dict) and "version" in given["containerd"]:

@@ -32,7 +32,7 @@ from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.driver.component import Hold
 from gpuready.components.gate.component import SCRIPT as GATE
 from gpuready.components.memlock.component import SetLimits, drop_in
-from gpuready.components.monitoring.component import LINKS, SetExporter
+from gpuready.components.monitoring import component as monitoring
 from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
 from gpuready.components.toolkit.component import ToolkitInstall
 from gpuready.components.toolkit.state import PACKAGES
@@ -293,22 +293,15 @@ def _crio(state: NodeState, closed: Closed) -> NodeState:
 
 
 def _started(state: NodeState, closed: Closed) -> NodeState:
-    """systemd starts and enables what the step names, and listens where the file says."""
-    args = closed.args(SetExporter)
-    units, files = _units(state), dict(state.files)
-    for name in args.stop:
-        if name in units:  # which systemd may keep in memory, as it was read
-            units[name] = units[name].model_copy(update={"active": "inactive"})
-        files.pop(LINKS.get(name, ""), None)
-    for name in args.services:
-        listen = re.search(r"^ListenStream=(.*)$", state.files[f"/etc/systemd/system/{name}"].text, re.M)
-        units[name] = Unit(
-            load="loaded", active="active", enabled="enabled", listen=f"{listen[1]} (Stream)" if listen else ""
-        )
-        files[LINKS[name]] = _file("", state)
-    if args.reload:
+    """systemd starts and enables the timer, or stops it; a stopped unit may stay in memory as it was read."""
+    units, timer = _units(state), monitoring.TIMER
+    if not any(isinstance(step.args, monitoring.InstallExporter) for step in closed.steps):
+        stopped = {timer: units[timer].model_copy(update={"active": "inactive"})} if timer in units else {}
+        return _without(state.model_copy(update={"units": units | stopped}), monitoring.LINK)
+    units[timer] = Unit(load="loaded", active="active", enabled="enabled")
+    if closed.args(monitoring.InstallExporter).reload:
         units = {name: unit.model_copy(update={"need_daemon_reload": False}) for name, unit in units.items()}
-    return state.model_copy(update={"units": units, "files": files})
+    return state.model_copy(update={"units": units, "files": {**state.files, monitoring.LINK: _file("", state)}})
 
 
 def _ldconfig(state: NodeState, closed: Closed) -> NodeState:

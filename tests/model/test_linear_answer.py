@@ -34,7 +34,7 @@ SPEC = NodeSpec.model_validate(
         "hardware": {"gpus": 1, "rdma": {"ports": 1}},
         "memlock": "unlimited",
         "driver": {"policy": "hold"},
-        "monitoring": {"rdma_exporter": "service"},
+        "monitoring": {"rdma_exporter": "textfile"},
         "rdma": {"netns_mode": "exclusive"},
         "gate": True,
         "verify": {"level": "smoke"},

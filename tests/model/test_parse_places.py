@@ -161,14 +161,13 @@ def test_the_properties_of_a_unit() -> None:
 LoadState=loaded
 ActiveState=active
 StateChangeTimestampMonotonic=7
-Listen=/run/docker.sock (Stream)
 RequiredBy=one.service
 BoundBy=two.service three.service
 ConsistsOf=four.service
 ExecStart={ path=/a ; argv[]=/a argv[]=b ; ignore_errors=no ; }"""
     assert units(block) == {
         "a.service": Unit(
-            load="loaded", active="active", changed_us=7, listen="/run/docker.sock (Stream)",
+            load="loaded", active="active", changed_us=7,
             takes_along=("one.service", "two.service", "three.service", "four.service"),
             exec_start=("/a", "argv[]=b"),
         )

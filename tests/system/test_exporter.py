@@ -1,4 +1,4 @@
-"""The RDMA exporter on a node: systemd serves it, Prometheus and node_exporter take it, remove leaves nothing.
+"""The RDMA exporter on a node: node_exporter serves its file, Prometheus accepts that, remove leaves nothing.
 
 The machine has no RDMA device; what is read from devices is shown in tests/components/monitoring and on a VM.
 """
@@ -8,9 +8,10 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from gpuready.base import resources
-from gpuready.components.monitoring.component import FILES, NAME
+from gpuready.components.monitoring.component import FILES, NAME, TIMER, WRITER
 from gpuready.tools.render import dashboard, prometheus
 from tests.components.monitoring.test_rdma_exporter import IRDMA
 from tests.lab import Machine
@@ -18,6 +19,7 @@ from tests.system.faults import footprint, until
 from tests.system.host import Host, Hosts
 
 TEXTFILES = "/var/lib/prometheus/node-exporter"
+METRICS = "curl -sf http://127.0.0.1:9100/metrics"
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +37,6 @@ def value(node: Machine, expression: str) -> str | None:
     return found[0]["value"][1] if len(found) == 1 else None
 
 
-def service(node: Host, listen: str) -> Host:
-    """The node with a spec that has the exporter listen there."""
-    return node.with_spec(monitoring={"rdma_exporter": "service", "listen": listen})
-
-
 def scraped(node: Machine, config: str) -> None:
     """Prometheus is started anew with that configuration, and scrapes each second."""
     settings = f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [/root/rules.yml]\n{config}"
@@ -54,23 +51,50 @@ def reloads(node: Machine) -> str:
     return node.run("journalctl --sync; journalctl -q -o cat _PID=1 | grep -c 'Reload requested' || true").stdout
 
 
+def test_node_exporter_serves_every_counter(node: Machine) -> None:
+    base = "/root/sys/class/infiniband/irdma0"
+    node.run(f"mkdir -p {base}/ports/1/hw_counters && cd {base} && echo '1: CA' >node_type && cd ports/1 && "
+             f"for c in {' '.join(IRDMA)}; do echo 7 >hw_counters/$c; done; echo '4: ACTIVE' >state; "
+             "echo '25 Gb/sec (1X EDR)' >rate; echo Ethernet >link_layer")  # fmt: skip
+    node.run("cat >/root/exporter", stdin=resources.script("monitoring/rdma-exporter", sysfs="/root/sys", limit=5))
+    node.run(f"sh /root/exporter textfile {TEXTFILES}")
+    assert node.run(f"promtool check metrics <{TEXTFILES}/rdma.prom").stdout == ""
+    written, served = read(node.run(f"cat {TEXTFILES}/rdma.prom").stdout), read(node.run(METRICS).stdout)
+    assert served >= written and "rdma_hw_iw_in_rdma_writes_total" in {name for name, *_ in written}
+    node.run(f"rm {TEXTFILES}/rdma.prom")
+
+
+def read(text: str) -> set[tuple[str, str, float]]:
+    """Every sample, as the parser of prometheus_client reads it."""
+    families = text_string_to_metric_families(text)
+    return {(s.name, str(sorted(s.labels.items())), s.value) for family in families for s in family.samples}
+
+
 @pytest.mark.promise
-def test_prometheus_scrapes_the_service(node: Host) -> None:
-    wanted, before = service(node, "0.0.0.0:9879"), reloads(node)
+def test_prometheus_has_the_counters_of_node_exporter(node: Host) -> None:
+    before, reloaded = footprint(node), reloads(node)
+    node.fails("there is no /nowhere", monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})
+    assert footprint(node) == before
+    # Elsewhere the directory may be node_exporter's own.
+    node.run(f"chown prometheus: {TEXTFILES}")
+    wanted = node.with_spec(monitoring={"rdma_exporter": "textfile"})
     result = wanted.apply()
     assert result.changed() == {"monitoring"}, result.explain()
     assert result.component("monitoring")["disruption"] == "none"
     assert result.checks("pass") >= {"monitoring.config", "monitoring.exporter", "monitoring.scrape"}, result.explain()
     config = node.gpuready("render", "prometheus", inventory=wanted.where(), check_json=False, code=0).stdout
-    assert f"{node.address}:9879" in config
+    assert f"{node.address}:9100" in config
     scraped(node, config)
-    until(lambda: value(node, 'sum_over_time(up{job="rdma"}[1m])') not in (None, "0", "1", "2"), what="three scrapes")
+    until(lambda: value(node, "count_over_time(rdma_exporter_devices[1m]) > 2"), what="three scrapes")
     assert value(node, "rdma_exporter_devices") == "0"
-    assert reloads(node) == before
+    assert value(node, "node_textfile_scrape_error") == "0"
+    assert value(node, f'node_textfile_mtime_seconds{{file="{TEXTFILES}/rdma.prom"}}')
+    assert reloads(node) == reloaded
     stale = node.run("systemctl show -p NeedDaemonReload --value docker.service ssh.service").stdout.split()
     assert stale == ["no", "no"]
-    # Each scrape starts and ends a unit, of which the journal says nothing.
-    assert "@" not in node.run(f"journalctl --sync; journalctl -q -o cat | grep {NAME}@ || true").stdout
+    assert node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n"
+    node.run(f"rm {TEXTFILES}/rdma.prom")
+    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20, "the timer writes it again")
     wanted.settled()
 
 
@@ -85,63 +109,41 @@ def test_prometheus_takes_every_expression(node: Machine) -> None:
     assert answers[len(plain)].startswith('{"status":"error"')  # it would say so
 
 
-def test_promtool_takes_rules_and_counters(node: Machine) -> None:
-    base = "/root/sys/class/infiniband/irdma0"
-    node.run(f"mkdir -p {base}/ports/1/hw_counters && cd {base} && echo '1: CA' >node_type && cd ports/1 && "
-             f"for c in {' '.join(IRDMA)}; do echo 7 >hw_counters/$c; done; echo '4: ACTIVE' >state; "
-             "echo '25 Gb/sec (1X EDR)' >rate; echo Ethernet >link_layer")  # fmt: skip
-    node.run("cat >/root/exporter", stdin=resources.script("monitoring/rdma-exporter", sysfs="/root/sys", limit=5))
-    assert node.run("sh /root/exporter | tee /root/answer | promtool check metrics").stdout == ""
-    assert "rdma_hw_iw_in_rdma_writes_total" in node.run("cat /root/answer").stdout
+def test_promtool_takes_the_rules(node: Machine) -> None:
     assert "SUCCESS: 14 rules found" in node.run("promtool check rules /root/rules.yml").stdout
     cases = (Path(__file__).parents[1] / "data" / "prometheus-rules-test.yml").read_text("utf-8")
     node.run("cat >/root/rules-test.yml", stdin=cases)
     assert "SUCCESS" in node.run("cd /root && promtool test rules rules-test.yml").stdout
 
 
-def test_an_address_that_is_taken_changes_nothing(node: Host) -> None:
+def test_a_directory_that_cannot_be_written_changes_nothing(node: Host) -> None:
+    node.run("mkdir /srv/full /srv/textfile && mount -t tmpfs -o ro none /srv/full")
     before = footprint(node)
-    service(node, "0.0.0.0:9090").fails("is its address taken?", "all is as it was")
+    node.fails(
+        "the RDMA exporter does not start, so gpuready restored what was there",
+        monitoring={"rdma_exporter": "textfile", "textfile_directory": "/srv/full"},
+    )
     assert set(footprint(node)) == set(before)
-    answers = node.run("curl -s http://127.0.0.1:9879/metrics").stdout
-    assert "rdma_exporter_devices 0" in answers
-    result = service(node, "127.0.0.1:9880").apply()
+    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20)
+    moved = node.with_spec(monitoring={"rdma_exporter": "textfile", "textfile_directory": "/srv/textfile"})
+    result = moved.apply()
     assert result.component("monitoring")["disruption"] == "recreate", result.explain()
     assert result.checks("pass") >= {"monitoring.scrape"}, result.explain()
-    assert node.run("curl -s http://127.0.0.1:9880/metrics").stdout == answers
+    assert node.run(f"ls /srv/textfile {TEXTFILES}").stdout == f"/srv/textfile:\nrdma.prom\n\n{TEXTFILES}:\n"
 
 
-def test_node_exporter_takes_the_textfile(node: Host) -> None:
-    before = footprint(node)
-    node.fails("there is no /nowhere", monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})
-    assert footprint(node) == before
-    # Elsewhere the directory may be node_exporter's own.
-    node.run(f"chown prometheus: {TEXTFILES}")
-    wanted = node.with_spec(monitoring={"rdma_exporter": "textfile"})
-    result = wanted.apply()
-    assert result.changed() == {"monitoring"}, result.explain()
-    assert result.checks("pass") >= {"monitoring.exporter", "monitoring.scrape"}, result.explain()
-    said = node.run("curl -s http://127.0.0.1:9100/metrics | grep 'rdma\\|textfile_scrape'").stdout
-    assert "rdma_exporter_devices 0" in said and "node_textfile_scrape_error 0" in said
-    assert node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n"
-    assert node.run("ss -Hltn 'sport = :9880'").stdout == ""
-    node.run(f"rm {TEXTFILES}/rdma.prom")
-    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20, "the timer writes it again")
-    wanted.settled()
-
-
-def test_remove_takes_all_away(node: Host) -> None:
-    assert "monitoring" in node.remove(monitoring={"rdma_exporter": "textfile"}).changed()
-    there = node.run(f"ls {' '.join(FILES)} {TEXTFILES} 2>/dev/null; find /etc/systemd -name '{NAME}*'", check=False)
-    assert there.stdout == f"{TEXTFILES}:\n"
-    again = service(node, "127.0.0.1:9881")
-    result = again.apply()
-    assert result.diff("monitoring")["monitoring.listens"][1] == "127.0.0.1:9881", result.explain()
-    assert "monitoring.scrape" in result.checks("pass")
-    again.remove()
-    # Units that systemd has read may stay in its memory until it reads all anew, but none runs.
-    units = f"{NAME}.socket {NAME}.timer {NAME}.service"
-    assert node.run(f"systemctl show -p ActiveState --value {units}").stdout.split() == ["inactive"] * 3
+def test_remove_leaves_nothing(node: Host) -> None:
+    spec = node.with_spec(monitoring={"rdma_exporter": "textfile", "textfile_directory": "/srv/textfile"})
+    assert "monitoring" in spec.remove().changed()
+    there = node.run(f"ls {' '.join(FILES)} /srv/textfile 2>/dev/null; find /etc/systemd -name '{NAME}*'", check=False)
+    assert there.stdout == "/srv/textfile:\n"
+    # Units that systemd has read may stay in its memory until it reads all of them again, but none runs.
+    units = f"{TIMER} {WRITER}"
+    assert node.run(f"systemctl show -p ActiveState --value {units}").stdout.split() == ["inactive"] * 2
+    result = spec.apply()
+    assert "monitoring.scrape" in result.checks("pass"), result.explain()
+    spec.remove()
+    assert node.run(f"systemctl show -p ActiveState --value {units}").stdout.split() == ["inactive"] * 2
     assert node.run(f"systemctl daemon-reload; systemctl show -p LoadState --value {units}").stdout.split() == (
-        ["not-found"] * 3
+        ["not-found"] * 2
     )

@@ -1,5 +1,7 @@
 """RDMA counters of real devices: two VMs with soft RoCE, a Prometheus that watches both, and traffic between them.
 
+node_exporter on each VM serves the counters.
+
 ib_core is in mode exclusive. A soft device cannot be moved to another network namespace by the kernels of Debian 12 and
 13, so the exporter is: run in a namespace of its own, it has to find the device in another one, which is the host's.
 """
@@ -7,7 +9,6 @@ ib_core is in mode exclusive. A soft device cannot be moved to another network n
 import json
 import math
 import re
-import shlex
 import urllib.parse
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +16,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpuready.components.monitoring.component import NAME, SCRIPT
+from gpuready.components.monitoring.component import SCRIPT, TIMER, WRITER
 from tests.lab import VM, Lab, Machine, scale
 from tests.system.faults import until
 from tests.system.harness import Gpuready, Inventories
 
-GET = r"exec 3<>/dev/tcp/127.0.0.1/9879; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; tr -d '\r' <&3"
-LISTEN = {"rdma_exporter": "service", "listen": "0.0.0.0:9879"}
+PROM = "/var/lib/prometheus/node-exporter/rdma.prom"
 MODULES = "cut -d' ' -f1 /proc/modules | grep -x 'ib_core\\|rdma_rxe' || true"
 
 
@@ -35,12 +35,12 @@ def every() -> int:
 def watcher(lab: Lab, pair: tuple[VM, ...], every: int) -> Iterator[Machine]:
     """A machine with Prometheus, which scrapes both."""
     with lab.machine() as machine:
-        targets = ", ".join(f'"{vm.address}:9879"' for vm in pair)
+        targets = ", ".join(f'"{vm.address}:9100"' for vm in pair)
         machine.install("prometheus curl")
         machine.run(
             "cat >/etc/prometheus/prometheus.yml && systemctl restart prometheus",
             stdin=f"global: {{scrape_interval: {every}s, scrape_timeout: {every}s}}\n"
-            f"scrape_configs: [{{job_name: rdma, static_configs: [{{targets: [{targets}]}}]}}]\n",
+            f"scrape_configs: [{{job_name: node, static_configs: [{{targets: [{targets}]}}]}}]\n",
         )
         yield machine
 
@@ -63,17 +63,19 @@ def asked(watcher: Machine, expression: str) -> dict[str, float]:
 def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, inventory: Inventories) -> None:
     for vm in pair:  # without KVM there is no core to spare
         vm.run("systemctl stop docker.socket docker.service containerd.service")
-    where = inventory(pair, monitoring=LISTEN)
+        vm.install("prometheus-node-exporter")
+    where = inventory(pair, monitoring={"rdma_exporter": "textfile"})
     result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where, code=0)
     for vm in pair:
         assert "monitoring.scrape" in result.checks("pass", host=vm.name), result.explain()
         assert vm.run(MODULES).stdout == ""
         vm.run("modprobe ib_core netns_mode=0")
         assert vm.rxe() == "rxe0"
+        vm.run(f"systemctl start {WRITER}")
     again = gpuready("verify", "--only", "monitoring", inventory=where)
     for vm in pair:
         said = again.check("monitoring.scrape", vm.name)
-        assert (said["status"], said["summary"]) == ("pass", "serves the counters of 1 RDMA devices")
+        assert (said["status"], said["summary"]) == ("pass", "has the counters of 1 RDMA devices")
         assert vm.run("ls /run/gpuready-rdma-exporter").stdout == "rxe0\n"  # the lock of what reads it
 
 
@@ -96,15 +98,15 @@ def test_a_device_in_another_network_namespace(pair: tuple[VM, ...]) -> None:
     assert 'rdma_hw_sent_pkts_total{device="rxe0",netns="' in answer
     assert "rdma_exporter_devices 1" in answer and 'rdma_exporter_read_errors{device="rxe0"} 0' in answer
     # The same from the unit, with what it may do, and nothing more.
-    drop_in = f"/run/systemd/system/{NAME}@.service.d"
+    drop_in = f"/run/systemd/system/{WRITER}.d"
     vm.run(
-        f"mkdir -p {drop_in} && cat >{drop_in}/elsewhere.conf && systemctl daemon-reload",
+        f"systemctl stop {TIMER} && mkdir -p {drop_in} && cat >{drop_in}/elsewhere.conf && systemctl daemon-reload",
         stdin="[Service]\nNetworkNamespacePath=/run/netns/elsewhere\n",
     )
-    said = vm.run(f"bash -c {shlex.quote(GET)}").stdout.partition("\n\n")[2]
+    said = vm.run(f"systemctl start {WRITER} && cat {PROM}").stdout
     assert counters(said).keys() == counters(answer).keys()
     assert 'rdma_hw_sent_pkts_total{device="rxe0",netns="' in said
-    vm.run(f"rm -r {drop_in} && systemctl daemon-reload")
+    vm.run(f"rm -r {drop_in} && systemctl daemon-reload && systemctl start {TIMER}")
     vm.run("ip netns del elsewhere")
 
 
@@ -133,7 +135,8 @@ def test_prometheus_sees_both_ends_of_the_traffic(pair: tuple[VM, ...], watcher:
     before = [asked(watcher, last) for last in ways]
     packets = write_bw(one, two) // 1024
     ended = float(watcher.run("date +%s").stdout)
-    until(lambda: asked(watcher, f"timestamp(rdma_hw_sent_pkts_total) > {ended}").keys() == both, 90, "a last scrape")
+    written = f'node_textfile_mtime_seconds{{file="{PROM}"}} > {ended}'
+    until(lambda: asked(watcher, written).keys() == both, 90, "a last file")
     sent, received = (
         {at: value - then[at] for at, value in asked(watcher, last).items()}
         for last, then in zip(ways, before, strict=True)

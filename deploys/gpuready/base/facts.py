@@ -87,7 +87,6 @@ class Unit(Facts):
     process_memlock: str = ""
     kill_mode: str = ""
     takes_along: tuple[str, ...] = ()
-    listen: str = ""
     starting: bool = False
 
 

@@ -86,11 +86,8 @@ for _name, (_about, _text) in _FIXED.items():
 @command.command("prometheus", cls=Verb)
 @hosts
 def _prometheus(**given: Any) -> None:
-    """scrape_configs, to go into prometheus.yml. They name the exporters of each host: RDMA, node, dcgm."""
-    entries = _chosen("prometheus", given)
-    say(prometheus.scrape_configs(entries).rstrip())
-    for name in prometheus.unreachable(entries):
-        say(f"note: {name} listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879", err=True)
+    """scrape_configs, to go into prometheus.yml. They name each host's node_exporter (RDMA) and dcgm-exporter."""
+    say(prometheus.scrape_configs(_chosen("prometheus", given)).rstrip())
 
 
 @command.command("k8s", cls=Verb, help=_K8S)

@@ -78,7 +78,7 @@ _WORDS = {
     "memlock.docker": "no default-ulimits lowers the memlock limit",
     "memlock.container": "containers may lock enough memory",
     "monitoring.exporter": "the RDMA exporter runs",
-    "monitoring.scrape": "the RDMA exporter answers",
+    "monitoring.scrape": "the RDMA exporter has all counters",
     "nccl.ports": "each fabric port is up and has one address",
     "nccl.grammar": "/etc/nccl.conf has valid syntax",
     "nccl.hca": "NCCL_IB_HCA names ports that exist",

@@ -206,7 +206,6 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             limit_memlock=p.get("LimitMEMLOCK", ""),
             process_memlock=locked.get(p.get("MainPID", ""), ""),
             kill_mode=p.get("KillMode", ""),
-            listen=p.get("Listen", ""),
             starting=_int(p.get("Job")) > 0 and p.get("ActiveState") in ("inactive", "activating", "failed"),
             takes_along=tuple(f"{p.get('RequiredBy', '')} {p.get('BoundBy', '')} {p.get('ConsistsOf', '')}".split()),
         )

@@ -27,8 +27,8 @@ BNXT = "rx_pkts rx_bytes tx_pkts tx_bytes active_qps"
 PORT = """excessive_buffer_overrun_errors link_downed link_error_recovery port_rcv_data port_rcv_errors port_rcv_packets
 port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error VL15_dropped"""
 RECONVERGE = (Path(__file__).parents[3] / "templates" / "reconverge" / "reconverge.sh.j2").read_text("utf-8")
-#: Of Prometheus itself and of node_exporter.
-OTHERS = {"up", "node_textfile_mtime_seconds"}
+#: Of node_exporter itself.
+OTHERS = {"node_textfile_mtime_seconds"}
 
 
 @pytest.fixture
@@ -94,14 +94,11 @@ def test_the_dashboard_is_whole() -> None:
 
 
 INVENTORY = """all:
-  vars: {gpuready: {monitoring: {rdma_exporter: service, listen: "0.0.0.0:9999"}}}
+  vars: {gpuready: {monitoring: {rdma_exporter: textfile}}}
   hosts:
     a: {ansible_host: 10.0.0.1}
     b: {ansible_host: "fd00::2", gpuready: {hardware: {gpus: none}}}
-    c: {gpuready: {monitoring: {rdma_exporter: textfile}}}
-    d: {gpuready: {monitoring: {rdma_exporter: off, listen: "127.0.0.1:1"}}}
-    e: {gpuready: {monitoring: {listen: "127.0.0.1:9879"}}}
-    f: {gpuready: {monitoring: {listen: "10.50.0.7:9879"}, hardware: {gpus: none}}}
+    c: {gpuready: {monitoring: {rdma_exporter: off}}}
 """
 
 
@@ -111,9 +108,4 @@ def test_where_to_scrape(tmp_path: Path) -> None:
     jobs = {
         job["job_name"]: job["static_configs"][0]["targets"] for job in yaml.safe_load(done.stdout)["scrape_configs"]
     }
-    assert jobs == {
-        "rdma": ["10.0.0.1:9999", "[fd00::2]:9999", "e:9879", "10.50.0.7:9879"],
-        "node": ["c:9100"],
-        "dcgm": ["10.0.0.1:9400", "c:9400", "d:9400", "e:9400"],
-    }
-    assert done.stderr == "note: e listens on loopback only: set monitoring.listen, such as 0.0.0.0:9879\n"
+    assert jobs == {"node": ["10.0.0.1:9100", "[fd00::2]:9100"], "dcgm": ["10.0.0.1:9400", "c:9400"]}

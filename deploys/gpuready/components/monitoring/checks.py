@@ -1,13 +1,13 @@
-"""Checks of the RDMA exporter: is it running, is its output recent, and does it cover every device?
+"""Checks of the RDMA exporter: does its timer run, is its file recent, and does that cover every device?
 
 Sources: systemctl(1) show, the text format of Prometheus.
 """
 
 import re
 
-from gpuready.components.monitoring.component import INTERVAL, SOCKET, TIMER, WRITER, listens
+from gpuready.components.monitoring.component import INTERVAL, TIMER, WRITER
 from gpuready.contract import need
-from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -15,17 +15,12 @@ _OFF = "monitoring.rdma_exporter: off"
 
 
 def _exporter(spec: NodeSpec, state: NodeState) -> Verdict:
-    mode = spec.monitoring.rdma_exporter
-    if mode == "off":
+    if spec.monitoring.rdma_exporter == "off":
         return skip(_OFF)
     need.value(state.units)
-    name = SOCKET if mode == "service" else TIMER
-    started = state.unit(name)
-    if started.active != "active":
-        return fail(f"{name} is {started.active}")
-    if mode == "service":
-        return passed(f"listens on {listens(state)}")
-    writer = state.unit(WRITER)
+    timer, writer = state.unit(TIMER), state.unit(WRITER)
+    if timer.active != "active":
+        return fail(f"{TIMER} is {timer.active}")
     age = state.uptime - writer.changed_us // 1_000_000
     if writer.active == "failed" or age > 4 * INTERVAL:
         return fail(f"{WRITER} {'failed' if writer.active == 'failed' else f'last ran {age} s ago'}")
@@ -36,10 +31,8 @@ def _scrape(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.monitoring.rdma_exporter == "off":
         return skip(_OFF)
     answer = need.answer(state, "scrape")
-    if answer.rc == 127:
-        return unknown("not checked: the node has no bash")
     if answer.rc or "\nrdma_exporter_devices " not in answer.out:
-        return fail(f"no answer: {' '.join(answer.out.split())[:200] or 'empty response'}")
+        return fail(f"no counters: {' '.join(answer.out.split())[:200] or 'the file is empty'}")
     bad = dict(re.findall(r'^rdma_exporter_read_errors\{device="([^"]*)"\} ([1-9]\d*)$', answer.out, re.M))
     lost = sorted({path.split("/")[4] for path in state.rdma} - set(re.findall(r'\{device="([^"]*)"', answer.out)))
     if lost:
@@ -47,14 +40,14 @@ def _scrape(spec: NodeSpec, state: NodeState) -> Verdict:
     if bad:
         return warn(f"unreadable counters: {', '.join(f'{n} of {device}' for device, n in sorted(bad.items()))}")
     count = re.search(r"^rdma_exporter_devices (\d+)$", answer.out, re.M)
-    return passed(f"serves the counters of {count[1] if count else 0} RDMA devices")
+    return passed(f"has the counters of {count[1] if count else 0} RDMA devices")
 
 
 CHECKS = (
     Check(
         "monitoring.exporter",
         Level.effective,
-        "The RDMA exporter does not run, or its file is old: Prometheus shows gaps or frozen counters.",
+        "The RDMA exporter does not run, or its file is old: Prometheus shows counters that do not change.",
         "systemctl status 'gpuready-rdma-exporter*'; journalctl -u 'gpuready-rdma-exporter*'",
         "gpuready apply -i INVENTORY --only monitoring",
         _exporter,
@@ -63,8 +56,8 @@ CHECKS = (
     Check(
         "monitoring.scrape",
         Level.effective,
-        "The RDMA exporter does not answer, or leaves out a device that is on this node.",
-        "curl -s http://ADDRESS:9879/metrics, or sh /usr/local/lib/gpuready-rdma-exporter on the node",
+        "The RDMA exporter's file has no counters, or leaves out a device that is on this node.",
+        "sh /usr/local/lib/gpuready-rdma-exporter prints the counters on the node",
         "journalctl -u 'gpuready-rdma-exporter*'; if a device hangs in its driver, only its own counters are missing",
         _scrape,
         active=True,
