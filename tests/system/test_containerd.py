@@ -236,7 +236,7 @@ def test_pods_live_on_and_new_ones_start_under_nvidia(fleet: Fleet) -> None:
     # A pod's shim calls its runtime to stop it, so that stays while there is one.
     all_of(fleet.nodes, lambda node: (node.end_pod(), node.start_pod("nvidia")))
     waits = str(fleet.run("remove", code=7).component("containerd", fleet.nodes[0].name))
-    assert "pods of the runtime that would go still run: work" in waits
+    assert "pods still use the runtime that gpuready would remove: work" in waits
     # What the user writes meanwhile outlives the way back.
     all_of(fleet.nodes, lambda node: (node.end_pod(), node.sh(f"echo '# mine' >>{CONFIG}")))
     fleet.run("remove", code=0)

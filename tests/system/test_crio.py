@@ -178,7 +178,7 @@ def test_the_runtime_stays_while_a_container_of_it_runs(node: Node, crio: Host) 
     conmon = f"/run/conmon -c 'sleep 1000; :' conmon -n k8s_job_0 -r {BINARY}"
     node.sh(f"cp /bin/sh /run/conmon; systemd-run -q --unit=work {conmon}")
     waits = crio.remove(code=7)
-    assert "pods of the runtime that would go still run: k8s_job_0" in json.dumps(waits.component("crio"))
+    assert "pods still use the runtime that gpuready would remove: k8s_job_0" in json.dumps(waits.component("crio"))
     assert node.look() == after
     node.sh("systemctl stop work.service")
     crio.remove()

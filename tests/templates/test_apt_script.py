@@ -83,13 +83,13 @@ def test_the_lock_of_the_lists_is_waited_for_within_a_limit(tmp_path: Path) -> N
     twice = f"echo x >>tries; [ $(wc -l <tries) -gt 2 ] || {{ {BUSY}; }}"
     done = run(tmp_path, "apt_update && echo went on", apt_get=twice)
     assert done.stdout == "went on\n", done.stderr
-    done = run(tmp_path, 'apt_update || echo "$why"', 2, apt_get=BUSY)
+    done = run(tmp_path, 'apt_update || echo "$APT_WHY"', 2, apt_get=BUSY)
     assert done.stdout.startswith("Could not get lock /var/lib/apt/lists/lock"), done.stderr
 
 
 def test_why_apt_failed_is_told_without_a_file(tmp_path: Path) -> None:
     out = "printf '%s\\n' '  Could not resolve \\\\host' 'E: Some index files failed'; exit 100"
-    done = run(tmp_path, 'apt_update || echo "$why"', apt_get=out)
+    done = run(tmp_path, 'apt_update || echo "$APT_WHY"', apt_get=out)
     assert done.stdout == "Could not resolve \\host \n", done.stderr
 
 

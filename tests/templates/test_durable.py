@@ -302,7 +302,7 @@ def test_an_edit_after_a_run_that_failed_is_the_original(node: Place) -> None:
 def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(node: Place) -> None:
     """Docker's writes the file more than once before it is settled; what is there after a cut is none of the user's."""
     between = base64.b64encode(THIRD.encode()).decode()
-    assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$t" {between}; exit 9').returncode == 9
+    assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$AT_FILE" {between}; exit 9').returncode == 9
     assert node.content() == THIRD
     done = node.sh(f'{node.case.body}; restore "$F" 1')
     assert (done.returncode, done.stderr, node.content()) == (0, "", FIRST)
