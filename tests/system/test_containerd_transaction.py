@@ -77,7 +77,7 @@ def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
     one.node.prepare({CONFIG: DEBIAN}, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! {UNLESS}'\n")
     one.node.start_pod()
     before = one.node.look()
-    one.fails(f"did not take over the new configuration; {CONFIG} is what it was and containerd runs again: .*exit")
+    one.fails(f"containerd rejected the new configuration: .*exit.* gpuready restored {CONFIG}; containerd runs again")
     back(before, one.node.look())
     one.node.sh(f"rm {DROP_IN}; systemctl daemon-reload; systemctl reset-failed containerd.service")
     assert one.mends().pod == before.pod
@@ -98,7 +98,7 @@ def test_cri_fails_though_containerd_starts(one: One) -> None:
     )
     one.node.start_pod()
     before = one.node.look()
-    one.fails(f"did not take over the new configuration; {CONFIG} is what it was and containerd runs again: .*gone")
+    one.fails(f"containerd rejected the new configuration: .*gone.* gpuready restored {CONFIG}; containerd runs again")
     after = one.node.look()
     assert after.files[CONFIG] == before.files[CONFIG]
     assert (after.info, after.pod) == (before.info, before.pod)
@@ -117,7 +117,7 @@ exec /usr/local/bin/crictl "$@"
     one.node.start_pod()
     before = one.node.look()
     one.fails(
-        rf"{CONFIG} is what it was and containerd runs again: CRI runs with default\|/usr/bin/nvidia-container-runt",
+        r"rejected the new configuration: CRI runs with default\|/usr/bin/nvidia-container-runt",
         runtimes={"containerd": {"default_runtime": True}},
     )
     back(before, one.node.look())

@@ -142,10 +142,10 @@ def test_there_and_back_with_every_toolkit(node: Node, crio: Host, toolkit: dict
     assert crio.remove().host()["outcome"] == "ok"
 
 
-def test_what_crio_does_not_take_is_put_back(node: Node, crio: Host) -> None:
+def test_a_file_that_crio_rejects_is_rolled_back(node: Node, crio: Host) -> None:
     before, hups = node.look(), node.hups()
     node.sh("touch /run/crio-refuses")
-    crio.fails(f"{DROP_IN} is what it was", "runtime validation")
+    crio.fails(f"gpuready restored {DROP_IN}", "runtime validation")
     assert (node.look(), node.hups()) == (before, hups + 2)
     assert crio.remove().host()["outcome"] == "ok"
     node.sh("rm /run/crio-refuses; touch /run/crio-dies")

@@ -131,7 +131,7 @@ def test_refused_at_reload(both: Both) -> None:
     """A file that passes validation and that only the engine itself finds wrong."""
     content = b'{"registry-mirrors": ["ftp://mirror"]}'
     before = both.prepare(content, starts=False)
-    result = both.fails(rf"docker did not take over .*; {DAEMON_JSON} is what it was, docker runs on: .*ftp://mirror")
+    result = both.fails(rf"Docker rejected the new configuration: .*ftp://mirror.*\. gpuready restored {DAEMON_JSON};")
     untouched(before, both.look(), apart=ALIASES)
     for node, seen in zip(both.nodes, both.look(), strict=True):
         assert seen.backup == {}  # nothing of ours was in force: what is there later is the original then
@@ -218,7 +218,7 @@ def test_restart_fails_and_the_old_file_comes_back(newer: Both) -> None:
     content = b'{"labels": ["a=1"]}'
     before = newer.prepare(content, drop_in=f"{ONE_START}ExecStartPre=/bin/sh -c '! grep -q cdi {DAEMON_JSON}'\n")
     newer.fails(
-        f"docker did not start with the new configuration; {DAEMON_JSON} is what it was and docker runs again: .*",
+        rf"Docker did not start with the new configuration: .*\. gpuready restored {DAEMON_JSON}; Docker runs again",
         **CDI,
     )
     for was, seen in zip(before, newer.look(), strict=True):
@@ -239,7 +239,9 @@ def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     """The engine is down then, which the message says; the containers are not."""
     before = newer.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
     newer.sh("touch /run/no")
-    newer.fails(rf"docker failed to start, with the old {DAEMON_JSON} too \(its containers still run.*\): .*", **CDI)
+    newer.fails(
+        rf"Docker does not start, not even with the restored {DAEMON_JSON} \(its containers still run.*\): ", **CDI
+    )
     for node, was, seen in zip(newer.nodes, before, newer.look(), strict=True):
         assert seen.file == was.file
         assert not seen.unit.startswith("active")

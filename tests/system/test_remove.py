@@ -182,7 +182,7 @@ def test_a_way_back_that_failed_is_gone_again(fresh: Hosts) -> None:
 
     # A file that passes validation and that only the engine itself finds wrong, at the reload.
     refused = json.dumps(json.loads(converged) | {"registry-mirrors": ["ftp://mirror"]})
-    fails(refused, r"docker did not take over .*; /etc/docker/daemon.json is what it was, docker runs on")
+    fails(refused, r"Docker rejected the new configuration: .* gpuready restored /etc/docker/daemon.json;")
     fails(converged.replace("\n}", ",\n}"), r"/etc/docker/daemon.json: line \d+, column \d+.*fix it by hand")
     daemon.write_text(converged)
     m.run("pid=$(cat /run/docker.pid); kill -STOP $pid")

@@ -31,6 +31,7 @@ class Script:
 
 _FREE = r"free space there (df -h \1; df -i \1), then run again"
 _FIND = r"find the cause with df -h \1; df -i \1; findmnt -T \1; lsattr -d \1; remove it, then run again"
+_ENGINE = "see systemctl status {0} and journalctl -u {0}; mend that, then run again"
 #: What to do about messages that any step may print, by what they begin with. The path that a message names becomes a
 #: part of a command that a user may paste, so it has no character that is special to a shell.
 _FIXES = (
@@ -40,8 +41,8 @@ _FIXES = (
     (r"cannot write(?: in| to)? (/[\w./@+-]{0,200})", _FIND),
     (r"(/[\w./@+-]{0,200}) cannot be written", _FIND),
     (r"apt-get \w{1,20} failed", "mend it on the node (dpkg --audit; apt-get --fix-broken install), then run again"),
-    (r"(docker|containerd) (?:did not|does not|failed|could not|gives no|was restarted)",
-     r"see systemctl status \1 and journalctl -u \1; mend that, then run again"),
+    (r"Docker (?:rejected|did not|does not|could not|gave no)", _ENGINE.format("docker")),
+    (r"containerd (?:rejected|does not|was restarted)", _ENGINE.format("containerd")),
     (r"there is no ([\w.-]{1,80}) on (?:this node|root's PATH)", r"install \1 on the node, or put it on root's PATH"),
     (r".{1,1000}[;,] run again$", "run again"),
     (r"the step did not end on its own",
