@@ -21,6 +21,7 @@ import pytest
 
 from gpuready.messages import own
 from gpuready.messages.find import TABLE
+from gpuready.messages.speakers import TABLE as SPEAKERS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -138,7 +139,7 @@ def of_messages() -> Iterator[Use]:
     The patterns of gpuready's own messages are all of one form, so those with the most gaps stand for them.
     """
     most_gaps = sorted(own.messages(), key=lambda message: -message.pattern.count("{"))[:5]
-    for number, message in enumerate((*TABLE, *most_gaps), 1):
+    for number, message in enumerate((*TABLE, *SPEAKERS, *most_gaps), 1):
         for pattern in message.patterns:
             yield Use("messages", number, "search", re.compile(pattern))
 

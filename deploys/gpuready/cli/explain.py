@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 _HELP = """Explain an error message, a check, a component, a setting or a word of gpuready: cause, fix, and the checks.
 
-TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. If stdin has no
-known message, the exit code is 0 (with -i: 64). With -i, gpuready runs the checks of that message on the nodes and
+TEXT is the printed message: one line or many, with any surrounding text; - reads it from stdin. If gpuready does not
+know the message, it says which program printed the error and what to look at next, if it knows that; the exit code is
+64, for a text from stdin 0 (with -i: 64). With -i, gpuready runs the checks of that message on the nodes and
 shows which cause applies there. If the first check cannot judge a node, the cause there is unknown (exit 3).
 
 \b
@@ -82,7 +83,8 @@ def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
         return 0
     found = _explained(name)
     if found is None and piped and not on_hosts:
-        say(f"no known message in {count(len(name.strip().splitlines()), 'line')}")
+        nothing = f"no known message in {count(len(name.strip().splitlines()), 'line')}"
+        say("\n\n".join([nothing, *_general(name)]))
         return 0
     if found is None:
         raise _not_known(name)
@@ -131,23 +133,52 @@ def _explained(name: str) -> _Answer | None:
     return _Answer("\n\n".join(map(_message, ours)), ()) if ours else None
 
 
+class GeneralError(UsageError):
+    """gpuready knows who printed the text, but not the message."""
+
+    kind = "general"
+
+
+def _general(name: str) -> list[str]:
+    """Who printed the text, and what to look at next."""
+    from gpuready.messages import speakers
+
+    several = "\n" in name.strip()
+    return [
+        "\n".join([f"{item.title}: an error that gpuready does not know by name",
+                   *_labelled({"line": _short(line) if several else "", "about": item.cause, "next": item.fix,
+                               "checks": _named(item.checks), "source": item.source})])
+        for item, line in speakers.find(name).items()
+    ]  # fmt: skip
+
+
 def _not_known(name: str) -> UsageError:
-    """The error for a text that explain does not know: what is near, and what helps."""
+    """The error for a text that explain does not know: who printed it, what is near, and what helps."""
     from gpuready.messages.find import head, nearest
 
     key = name.strip().lower()
     hint = did_you_mean(key, [*BY_ID, *_COMPONENTS]) if len(key) < 40 else ""
-    shown = " ".join(name.split())
-    shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 4]} ..."
+    general = _general(name)
     shorter = "the line of the first error alone, or " if "\n" in name.strip() else ""
     near = [f"  {message.title}" for message in nearest(name)]
     looked_at = head(name)
     part = "" if looked_at == name.strip() else f" (only the first {len(looked_at)} characters were compared)"
-    return UsageError(
-        "\n".join([f"not known: {shown!r}{hint}", *([f"Nearest known messages{part}:", *near] if near else [])]),
+    return (GeneralError if general else UsageError)(
+        "\n".join(
+            [
+                f"not known: {_short(name)!r}{hint}",
+                *general,
+                *([f"Nearest known messages{part}:", *near] if near else []),
+            ]
+        ),
         remedy=f"give {shorter}a word such as nccl; gpuready explain lists all checks;\n"
         "to have a message added, open an issue with the whole line and what caused it",
     )
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
 
 
 def _listed(key: str, about: Sequence[str]) -> str:
@@ -299,9 +330,12 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
 
 
 def _message(message: Message) -> str:
-    where = [f"{id} ({words(id)})" if words(id) else id for id in message.checks]
-    told = {"cause": message.cause, "fix": message.fix, "checks": ", ".join(where), "source": message.source}
+    told = {"cause": message.cause, "fix": message.fix, "checks": _named(message.checks), "source": message.source}
     return "\n".join([message.title, *_labelled(told)])
+
+
+def _named(ids: Iterable[str]) -> str:
+    return ", ".join(f"{id} ({words(id)})" if words(id) else id for id in ids)
 
 
 def _term(term: Term) -> str:

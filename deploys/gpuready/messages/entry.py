@@ -17,6 +17,11 @@ class Message(NamedTuple):
     ``source``: where it was posted or is documented: owner/repo#number, or a page. ``checks``: ids of the checks that
     judge the cause. ``codes``: also found by these codes, such as ``cuda 804``. ``general``: a wrapper of other
     messages, shown only if none of those is found. ``also``: patterns of other texts with the same cause and fix.
+
+    A *speaker* has the same fields. Its ``title`` names a program and its ``pattern`` finds a line of that program, of
+    which :mod:`gpuready.messages.speakers` asks that it looks like an error. Its ``cause`` says who prints such
+    lines and what is mostly behind them, and its ``fix`` what to look at next, both true for each error of the program.
+    ``general``: the pattern is a form of log that several programs share.
     """
 
     title: str
@@ -35,10 +40,10 @@ class Message(NamedTuple):
         return (self.pattern, *self.also)
 
 
-def load() -> tuple[Message, ...]:
-    """Return the messages of all files. An unknown field is a TypeError, a missing one a KeyError."""
-    paths = sorted(DATA.glob("*.toml"))
-    return tuple(_message(row) for path in paths for row in toml_values(path.read_text("utf-8"))["message"])
+def load(kind: str = "message") -> tuple[Message, ...]:
+    """Return the messages or speakers of all files. An unknown field is a TypeError, a missing one a KeyError."""
+    files = [toml_values(path.read_text("utf-8")) for path in sorted(DATA.glob("*.toml"))]
+    return tuple(_message(row) for rows in files for row in rows.get(kind, ()))
 
 
 def _message(row: dict[str, Any]) -> Message:
