@@ -51,7 +51,7 @@ def served(folder: Path, key: Path) -> Iterator[int]:
     options = {
         "ListenAddress": "127.0.0.1", "Port": port, "HostKey": key, "PidFile": "none", "UsePAM": "no",
         "AuthorizedKeysFile": folder / ".ssh/id_ed25519.pub", "StrictModes": "no", "MaxStartups": "1000:30:2000",
-        "PermitRootLogin": "yes", "ForceCommand": "false",
+        "PermitRootLogin": "yes", "ForceCommand": "false", "SetEnv": f"HOME={folder}",
     }  # fmt: skip
     certificate = key.with_name(f"{key.name}-cert.pub")
     if certificate.exists():
