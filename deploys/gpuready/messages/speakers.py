@@ -41,6 +41,7 @@ _HARMLESS = re.compile(
     | level\W{1,4}(?:info|debug|trace|warn)
     | (?:^|[ \[|])[IWD][0-9]{3,4}\ [0-9:.]{8,18}\ | [0-9]\ [IWD]\ [0-9]{1,8}\ [0-9]{1,8}\]
     | ^\s{0,40}File\ " | ImportError: | ModuleNotFoundError: | No\ matching\ distribution
+    | metrics\ exporter\ agent                                             # of Ray, which works without it
     | already\ (?:been\ )?registered | unrecognized\ arguments | \(NotFound\) | No\ such\ container
     """
 )
