@@ -57,7 +57,7 @@ def test_a_module_that_names_versions_says_when_they_were_looked_up() -> None:
     trees = {path.relative_to(root).as_posix(): ast.parse(path.read_text("utf-8")) for path in root.rglob("*.py")}
     compared = {name for tree in trees.values() for side in _sides(tree) if (name := _name(side))}
     found = {path for path, tree in trees.items() if _has_version(tree, compared)}
-    assert {"components/cdi/engines.py", "components/toolkit/spec.py", "model/docker_daemon.py", *NO_FACTS} <= found
+    assert {"components/cdi/engines.py", "components/toolkit/spec.py", "components/docker/state.py", *NO_FACTS} <= found
     dated = {table.path.relative_to("gpuready").as_posix() for table in tables() if table.path.suffix == ".py"}
     assert found - dated == set(NO_FACTS), "add to the docstring: Sources: ... Looked up on YYYY-MM-DD."
 

@@ -27,10 +27,12 @@ from gpuready.components.dcgm.component import SERVICE as DCGM
 from gpuready.components.dcgm.component import DcgmInstall
 from gpuready.components.devices.component import MakeNodes
 from gpuready.components.docker.keys import LOADED, NEXT, OURS
+from gpuready.components.docker.state import CONFIG
 from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.docker_package.component import EngineInstall
 from gpuready.components.driver.component import Hold
 from gpuready.components.gate.component import SCRIPT as GATE
+from gpuready.components.ldso.state import library_version
 from gpuready.components.memlock.component import SetLimits, drop_in
 from gpuready.components.monitoring import component as monitoring
 from gpuready.components.reconverge.component import LINK, RESULT, InstallRun
@@ -41,8 +43,6 @@ from gpuready.components.toolkit_config.state import RUNTIME_PATH
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Component
 from gpuready.contract.ledger import Restore, WriteFiles
-from gpuready.model.docker_daemon import CONFIG
-from gpuready.model.linker import library_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, Docker, File, Linker, NodeState, Package, Tool, Unit, Unknown
 from tests.components.containerd import containerdmodel

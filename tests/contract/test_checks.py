@@ -9,6 +9,7 @@ import pytest
 
 from gpuready.base.facts import Answer
 from gpuready.catalogue import BY_ID, CATALOGUE
+from gpuready.components.cdi.state import ENVIRONMENT
 from gpuready.contract.check import (
     Check,
     Judged,
@@ -22,7 +23,6 @@ from gpuready.contract.check import (
     unknown,
     warn,
 )
-from gpuready.model.cdi_unit import ENVIRONMENT
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, Docker, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
 from gpuready.node import NODE

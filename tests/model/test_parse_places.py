@@ -8,7 +8,7 @@ import pytest
 from gpuready.base.facts import Cri
 from gpuready.base.records import ProbeError, Records
 from gpuready.components.crio.state import crio
-from gpuready.model.boots import boots
+from gpuready.components.driver.state import boots
 from gpuready.model.kernel_log import kernel_log
 from gpuready.model.leftovers import Holder, Leftovers
 from gpuready.model.network import network

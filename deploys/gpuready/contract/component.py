@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from gpuready.base.files import NOT_REGULAR
 from gpuready.base.step import Steps
-from gpuready.model.containers import gpu_containers
+from gpuready.components.docker.state import gpu_containers
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -115,7 +115,7 @@ class Component:
 
         By default, these are the containers with GPUs if the disruption is *recreate* or worse.
         """
-        return gpu_containers(state) if self.disruption(diff, state) >= Disruption.recreate else ()
+        return gpu_containers(state.docker) if self.disruption(diff, state) >= Disruption.recreate else ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return what the user should know about how the difference is closed."""

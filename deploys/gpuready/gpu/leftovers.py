@@ -6,11 +6,11 @@ the driver's full version), nvidia-container-toolkit issue 48 (/dev/char), nvidi
 
 import re
 
+from gpuready.components.devices.state import PERSISTENCED, persistence
 from gpuready.contract import need
 from gpuready.contract.check import Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.gpus import check, companions, of_version
 from gpuready.model.leftovers import Holder
-from gpuready.model.persistenced import PERSISTENCED, persistence
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker, NodeState, Unknown
 
@@ -78,7 +78,8 @@ def _firmware(spec: NodeSpec, state: NodeState) -> Verdict:
 def _persistenced(spec: NodeSpec, state: NodeState) -> Verdict:
     need.driver(state)
     need.value(state.units)
-    now, enabled = persistence(state), state.unit(PERSISTENCED).enabled
+    unit, held = state.unit(PERSISTENCED), state.leftovers
+    now, enabled = persistence(unit, held.persistenced_old, held.persistenced_no_socket), unit.enabled
     if enabled not in ("enabled", "static"):
         return skip(f"{PERSISTENCED} is {'not installed' if now == 'not installed' else enabled or 'not enabled'}")
     return passed(f"{PERSISTENCED} is {now}") if now == "active" else warn(f"{PERSISTENCED} is {now}")

@@ -6,10 +6,10 @@ cuDeviceGetCount and their error numbers).
 
 import re
 
+from gpuready.components.ldso.state import DRIVER_DIRS, library_version
 from gpuready.contract import need
 from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
 from gpuready.gpu.gpus import check
-from gpuready.model.linker import DRIVER_DIRS, library_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState
 

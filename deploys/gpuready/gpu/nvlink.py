@@ -7,9 +7,9 @@ counted error); AWS's notes on NVLink 5 for the names of its counters.
 from gpuready.contract import need
 from gpuready.contract.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu.gpus import RESET, ROOTS, check
+from gpuready.gpu.nvlink_output import Links, links, matrix
 from gpuready.gpu.nvswitch import switched
 from gpuready.gpu.thresholds import limit
-from gpuready.model.links import Links, links, matrix
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 

@@ -6,12 +6,12 @@ The quoted messages are Triton's own (libcuda_dirs, see triton.py). The containe
 import re
 
 from gpuready.base.facts import Answer
+from gpuready.components.ldso.state import library_version
 from gpuready.contract import need
 from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.gpu import triton
 from gpuready.gpu.libcuda import driver_linker, odd, result_of
 from gpuready.gpu.triton import Sight
-from gpuready.model.linker import library_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState
 

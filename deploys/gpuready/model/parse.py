@@ -1,6 +1,6 @@
 """Parse the probe's records to a NodeState. Pure. For invalid input, it raises only ProbeError.
 
-Formats: dpkg-query(1), systemctl(1) show, ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS, os-release(5).
+Formats: dpkg-query(1), systemctl(1) show, os-release(5).
 """
 
 import re
@@ -11,14 +11,15 @@ from gpuready.base.records import ProbeError, Records
 from gpuready.components.containerd.state import cri
 from gpuready.components.crio.state import crio
 from gpuready.components.docker.state import docker
+from gpuready.components.driver.state import Module, boots
+from gpuready.components.ldso.state import linker
 from gpuready.components.wheels.state import on_record
-from gpuready.model.boots import Module, boots
 from gpuready.model.kernel_log import kernel_log
 from gpuready.model.leftovers import leftovers
 from gpuready.model.network import network
 from gpuready.model.readiness import not_yet
 from gpuready.model.smi import lean
-from gpuready.model.state import OS, Driver, Linker, NodeState, Package, Tool, Unit, Unknown
+from gpuready.model.state import OS, Driver, NodeState, Package, Tool, Unit, Unknown
 
 __all__ = ["ProbeError", "parse"]
 
@@ -71,7 +72,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         driver=_driver(r, values, proc, packages, next_boot.module(one.get("kernel", ""))),
         boots=next_boot,
         leftovers=leftovers(values, *_output_of(r.run("holders"))),
-        linker=_linker(r.run("ldcache"), r.text("libs"), r.run("loader")),
+        linker=linker(r),
         rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
         abandoned=r.abandoned(),
@@ -266,23 +267,3 @@ def _owner(values: dict[str, list[str]], packages: dict[str, Package] | Unknown,
     if "nvidia_installer" in values:
         return "runfile"
     return "mount" if mounts.strip() else ""
-
-
-_CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)
-
-
-def _linker(cache: str | Unknown | None, libs: str, loader: str | Unknown | None) -> Linker | Unknown:
-    if cache is None or isinstance(cache, Unknown):
-        return cache or Unknown(unknown="no /sbin/ldconfig on this node")
-    found: dict[str, list[str]] = {}
-    for soname, flags, path in _CACHED.findall(cache):
-        # Only libcuda and NVML matter. Skip the 32-bit libraries of the same name.
-        if soname.startswith(("libcuda.so", "libnvidia-ml.so")) and ("x86-64" in flags or "AArch64" in flags):
-            found.setdefault(soname, []).append(path)
-    traced = re.search(r"libcuda\.so\.1 => (\S+)", loader) if isinstance(loader, str) else None
-    rows = (line.split("\t", 1) for line in libs.splitlines())
-    return Linker(
-        cache={k: tuple(v) for k, v in found.items()},
-        libs={row[0]: row[1] for row in rows if len(row) == 2},
-        loader=traced[1] if traced else "",
-    )

@@ -3,10 +3,10 @@
 import functools
 
 from gpuready.base import resources
+from gpuready.components.ldso.state import DRIVER_DIRS
 from gpuready.components.rdma.spec import FAMILIES
 from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.components.toolkit.state import OPERATOR_CTK
-from gpuready.model.linker import DRIVER_DIRS
 
 #: Limits in seconds: for a command on the node that hangs, and for the whole exec. Even a node that is a hundred times
 #: slower than usual still answers within them.

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from gpuready.base.facts import Answer, Cri, Facts, File, Package, Tool, Unit, Unknown
 from gpuready.components.docker.state import Container, Docker
+from gpuready.components.driver.state import Boots
+from gpuready.components.ldso.state import Linker
 from gpuready.components.wheels.state import Environment
-from gpuready.model.boots import Boots
 from gpuready.model.kernel_log import KernelLog
 from gpuready.model.leftovers import Leftovers
 from gpuready.model.network import Network
@@ -87,14 +88,6 @@ class Driver(Facts):
     def _of_class(self, *classes: str) -> tuple[str, ...]:
         rows = ((line, line.split()) for line in self.pci)
         return tuple(line for line, words in rows if len(words) > 1 and words[1].startswith(classes))
-
-
-class Linker(Facts):
-    """The dynamic linker's view: its cache, the driver libraries on disk, and the libcuda that the loader finds."""
-
-    cache: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    libs: dict[str, str] = Field(default_factory=dict)
-    loader: str = ""
 
 
 class NodeState(Facts):

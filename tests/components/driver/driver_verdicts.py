@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuready.base import resources
 from gpuready.components.driver.component import UNATTENDED
-from gpuready.model.boots import Boots, Module
+from gpuready.components.driver.state import Boots, Module
 from gpuready.model.state import Driver, NodeState, Package, Unknown
 from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
 

@@ -7,8 +7,8 @@ import pytest
 from gpuready.base.errors import ConvergeError
 from gpuready.components.driver import install as driverinstall
 from gpuready.components.driver.recipes import Wanted, available, choose, judge, names
+from gpuready.components.driver.state import Module
 from gpuready.contract.component import NotComparable
-from gpuready.model.boots import Module
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import OS, Driver, NodeState, Package
 from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning

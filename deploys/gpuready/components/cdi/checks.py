@@ -8,12 +8,21 @@ import re
 
 from gpuready.base.versions import dotted, leading
 from gpuready.components.cdi.engines import without_gids_field
-from gpuready.components.cdi.spec_files import KIND, CdiSpec, collisions, missing, seen_devices, specs, wanted_devices
+from gpuready.components.cdi.spec_files import (
+    KIND,
+    CdiSpec,
+    collisions,
+    missing,
+    place,
+    seen_devices,
+    specs,
+    wanted_devices,
+)
+from gpuready.components.cdi.state import UNIT
+from gpuready.components.docker.state import CDI_SINCE, daemon_json, engine_version
 from gpuready.contract import need, owners
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.cuda import tables
-from gpuready.model import docker_daemon
-from gpuready.model.cdi_unit import UNIT, target
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, NodeState, Unknown
 
@@ -41,9 +50,7 @@ def _spec(spec: NodeSpec, state: NodeState) -> Verdict:
             unreadable = "no CDI spec of nvidia.com/gpu can be read"
             told = "; ".join(broken)
             return warn(unreadable, _there(whose), told) if whose else fail(unreadable, evidence=told)
-        return fail(
-            "there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {target(spec.toolkit.version, state)}"
-        )
+        return fail("there is no CDI spec of nvidia.com/gpu", evidence=f"expected: {place(spec, state)}")
     hidden = [s.path for s in found if not state.files[s.path].mode & 0o004]
     if broken or hidden:
         told = "; ".join([*broken, *(f"{p}: only root may read it" for p in hidden)])
@@ -111,7 +118,7 @@ def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:
         told = "two specs in one directory define the same device, so engines ignore both"
         return fail(told, evidence="; ".join(gone))
     told = "; ".join(f"{pair.last.path} hides {', '.join(pair.devices)} of {pair.first.path}" for pair in pairs)
-    made = any(s.made and s.path != target(spec.toolkit.version, state) for p in pairs for s in (p.first, p.last))
+    made = any(s.made and s.path != place(spec, state) for p in pairs for s in (p.first, p.last))
     whose = owners.observed("toolkit", spec, state)
     mend = _there(whose) or ("gpuready apply moves the older one aside" if made else "keep one of them")
     return warn("devices are defined twice, and the later directory silently wins", mend, told)
@@ -145,14 +152,14 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent" or state.docker is None:
         return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
     docker = need.value(state.docker)
-    if docker_daemon.engine_version(state) < docker_daemon.CDI_SINCE:
+    if engine_version(state.docker, state.installed) < CDI_SINCE:
         return skip(f"Docker {docker.version} does not support CDI devices; 25.0 or newer does")
     if docker.cdi_spec_dirs:
         lost = _elsewhere(state, "Docker", docker.cdi_spec_dirs)
         if lost:
             return warn(lost)
         return passed(f"docker run --device {KIND}=all, specs from {', '.join(docker.cdi_spec_dirs)}")
-    features = docker_daemon.read(state).get("features")
+    features = daemon_json(state.files).get("features")
     if isinstance(features, dict) and features.get("cdi") is True:
         return warn(
             "features.cdi is set in daemon.json, but Docker was not restarted since then",

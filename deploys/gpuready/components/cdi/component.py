@@ -12,12 +12,22 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Script, Step, Steps
 from gpuready.components.cdi import spec_files
 from gpuready.components.cdi.engines import without_gids_field
-from gpuready.components.cdi.spec_files import DIRECTORIES, KIND, CdiSpec, missing, seen_devices, specs, wanted_devices
+from gpuready.components.cdi.spec_files import (
+    DIRECTORIES,
+    KIND,
+    CdiSpec,
+    missing,
+    owner,
+    place,
+    seen_devices,
+    specs,
+    wanted_devices,
+)
+from gpuready.components.cdi.state import ENVIRONMENT, without_gids
+from gpuready.components.ldso.state import other_library
 from gpuready.components.toolkit.state import installed_by_us
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.model.cdi_unit import ENVIRONMENT, UNIT, refreshed, target, without_gids
-from gpuready.model.linker import other_library
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -37,7 +47,7 @@ class Cdi(Component):
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if not state.driver.loaded:
             return Applies(False, "no NVIDIA driver is loaded")
-        other = other_library(state)
+        other = other_library(state.linker, state.driver.loaded)
         if other:
             return Applies(
                 False,
@@ -46,11 +56,11 @@ class Cdi(Component):
         return Applies(True, "containers get their GPUs through it")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
-        found, place = current(spec, state), target(spec.toolkit.version, state)
-        if place.rpartition("/")[0] not in DIRECTORIES:
-            raise NotComparable(f"{ENVIRONMENT} sets the path {place}, where no engine looks for a spec")
+        found, path = current(spec, state), place(spec, state)
+        if path.rpartition("/")[0] not in DIRECTORIES:
+            raise NotComparable(f"{ENVIRONMENT} sets the path {path}, where no engine looks for a spec")
         devices = wanted_devices(state, found)
-        want: dict[str, Value] = {"cdi.spec": place, "cdi.driver": state.driver.loaded}
+        want: dict[str, Value] = {"cdi.spec": path, "cdi.driver": state.driver.loaded}
         if isinstance(devices, tuple):  # unknown while ldconfig does not list nvidia-smi's library
             want["cdi.devices"] = devices
         if without_gids_field(spec, state):
@@ -114,9 +124,9 @@ class Cdi(Component):
             yield Step("cdi", ledger.WriteFiles((put,)), summary=f"leave additionalGids out in {ENVIRONMENT}")
         shadowing = shadows(spec, state) if any(c.key == "cdi.shadows" for c in diff) else ()
         script = CdiGenerate(
-            target=target(spec.toolkit.version, state),
+            target=place(spec, state),
             make=make,
-            unit=UNIT if refreshed(spec.toolkit.version, state) else "",
+            unit=owner(spec, state),
             shadows=tuple(f"{state.sha256(shadow.path)}:{shadow.path}" for shadow in shadowing),
         )
         yield Step("cdi", script, timeout=180, summary="generate the CDI spec" if make else "move old CDI specs aside")
@@ -154,9 +164,9 @@ def _fits(spec: CdiSpec, state: NodeState) -> bool:
 
 def current(spec: NodeSpec, state: NodeState) -> CdiSpec | None:
     """Return the spec at its expected place, if it is there."""
-    return next((s for s in specs(state) if s.path == target(spec.toolkit.version, state)), None)
+    return next((s for s in specs(state) if s.path == place(spec, state)), None)
 
 
 def shadows(spec: NodeSpec, state: NodeState) -> tuple[CdiSpec, ...]:
     """Return GPU specs that nvidia-ctk wrote to another place. Specs of other authors stay."""
-    return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != target(spec.toolkit.version, state))
+    return tuple(s for s in specs(state) if s.made and s.kind == KIND and s.path != place(spec, state))

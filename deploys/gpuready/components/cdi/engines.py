@@ -6,7 +6,7 @@ field. podman 4.3.1 and 5.4.2 were tried. Docker: moby/moby#47706, too. Looked u
 """
 
 from gpuready.base.versions import leading
-from gpuready.model import docker_daemon
+from gpuready.components.docker.state import engine_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, Docker, NodeState
 
@@ -19,7 +19,7 @@ def without_gids_field(spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
     if spec.runtimes.podman != "absent" and (old := _older(state, _PODMAN, "podman")):
         found.append(f"podman {old}")
     docker = state.docker if isinstance(state.docker, Docker) and spec.runtimes.docker != "absent" else None
-    if docker and docker.cdi_spec_dirs and docker_daemon.engine_version(state) < _DOCKER:
+    if docker and docker.cdi_spec_dirs and engine_version(state.docker, state.installed) < _DOCKER:
         found.append(f"Docker {docker.version}")
     pods = isinstance(state.cri, Cri) and state.cri.enable_cdi and spec.runtimes.containerd != "absent"
     if pods and (old := _older(state, _CONTAINERD, "containerd.io", "containerd")):

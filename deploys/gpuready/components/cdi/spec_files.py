@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuready.base.documents import DocumentError, read_json, read_yaml
+from gpuready.components.cdi.state import ENVIRONMENT, UNIT, target, writer
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
 #: In the order of their priority: the last one wins.
@@ -49,6 +51,16 @@ class CdiSpec:
 
     def names(self, pattern: str) -> set[str]:
         return {name for name in self.devices if re.fullmatch(pattern, name)}
+
+
+def owner(spec: NodeSpec, state: NodeState) -> str:
+    """Return the unit that owns the node's CDI spec; empty if none does."""
+    return writer(spec.toolkit.version, state.unit(UNIT), state.systemd)
+
+
+def place(spec: NodeSpec, state: NodeState) -> str:
+    """Return the path of the node's CDI spec."""
+    return target(owner(spec, state), state.text(ENVIRONMENT))
 
 
 def specs(state: NodeState) -> tuple[CdiSpec, ...]:

@@ -15,10 +15,10 @@ from gpuready.base.step import Script, Step, Steps
 from gpuready.components.containerd import files, keys, refusals, removal
 from gpuready.components.containerd.files import CONFIG, UNIT
 from gpuready.components.containerd.state import Effective, effective
+from gpuready.components.docker.state import all_containers
 from gpuready.components.toolkit_config.state import RUNTIME_PATH
 from gpuready.contract import ignored_containers, owned_keys
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.model.containers import all_containers
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
@@ -97,7 +97,7 @@ class Containerd(Component):
         if unit.kill_mode not in ("process", "none"):
             return (f"all containers of containerd (KillMode={unit.kill_mode or 'not known'} in {UNIT})",)
         if _takes_docker(state) and isinstance(state.docker, Engine) and not state.docker.live_restore:
-            return all_containers(state)
+            return all_containers(state.docker)
         return ()
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ Sources: nvidia-modprobe(1), nvidia-persistenced(1), nvidia-ctk's system command
 """
 
 from gpuready.base.step import Script, Step, Steps
+from gpuready.components.devices.state import PERSISTENCED, persistence
+from gpuready.components.ldso.state import other_library
 from gpuready.contract import owners
 from gpuready.contract.component import Applies, Change, Component, Value, Values
-from gpuready.model.linker import other_library
-from gpuready.model.persistenced import PERSISTENCED, persistence
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -42,7 +42,9 @@ class Devices(Component):
         return {
             "devices.missing": missing(state),
             "devices.unlinked": state.leftovers.unlinked,
-            "devices.persistenced": persistence(state),
+            "devices.persistenced": persistence(
+                state.unit(PERSISTENCED), state.leftovers.persistenced_old, state.leftovers.persistenced_no_socket
+            ),
         }
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
@@ -85,7 +87,7 @@ def missing(state: NodeState) -> tuple[str, ...]:
 def _persists(state: NodeState) -> bool:
     """Tell whether nvidia-persistenced should run and can: it needs a GPU, and a library that fits the module."""
     unit = state.unit(PERSISTENCED)
-    if not state.driver.gpus or other_library(state):
+    if not state.driver.gpus or other_library(state.linker, state.driver.loaded):
         return False
     # If it is static, udev starts it: then gpuready only restarts one that failed or is outdated.
     return unit.enabled == "enabled" or (unit.enabled == "static" and unit.active in ("active", "failed"))

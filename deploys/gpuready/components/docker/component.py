@@ -13,15 +13,22 @@ import json
 from gpuready.base import json_document
 from gpuready.base.json_document import DaemonJsonError, Document
 from gpuready.base.step import Steps
-from gpuready.components.docker import daemon, transaction
 from gpuready.components.docker import keys as dockerkeys
+from gpuready.components.docker import transaction
 from gpuready.components.docker.keys import CDI, DEFAULT, FLAGS, LIVE, PATH, PLACES, SHM
+from gpuready.components.docker.state import (
+    CDI_SINCE,
+    CONFIG,
+    added_runtimes,
+    all_containers,
+    daemon_json,
+    engine_version,
+    flags,
+    gpu_containers,
+)
 from gpuready.components.toolkit_config.state import RUNTIME
 from gpuready.contract import ignored_containers
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values, refuse_irregular
-from gpuready.model import docker_daemon
-from gpuready.model.containers import all_containers, gpu_containers
-from gpuready.model.docker_daemon import CDI_SINCE, CONFIG
 from gpuready.model.sizes import to_bytes
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker as Engine
@@ -56,7 +63,8 @@ class Docker(Component):
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         document = _document(state)
         want = _wanted(spec, state, document)
-        clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in daemon.flags(state)]
+        set_by_flag = flags(dockerkeys.command(state))
+        clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in set_by_flag]
         if clash:
             raise NotComparable(
                 f"dockerd is started with {', '.join(sorted(set(clash)))}, which conflicts with the same key in "
@@ -64,7 +72,7 @@ class Docker(Component):
             )
         keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
         meant = json_document.merge(document, {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()})
-        if why := daemon.no_start(meant, state):
+        if why := dockerkeys.no_start(meant, state):
             raise NotComparable(f"{CONFIG}: {why}; it was not changed")
         if isinstance(state.docker, Engine):
             keys |= {f"{_RUNS}{k}": to_bytes(v) if k == SHM else v for k, v in want.items()}
@@ -73,9 +81,9 @@ class Docker(Component):
         return keys
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
-        document = docker_daemon.read(state)
+        document = daemon_json(state.files)
         found = {f"{_FILE}{k}": dockerkeys.given(document, k) for k in PLACES}
-        flag = dockerkeys.alike(daemon.added_runtimes(state).get("nvidia"))
+        flag = dockerkeys.alike(added_runtimes(dockerkeys.command(state)).get("nvidia"))
         found[f"{_FILE}{PATH}"] = found[f"{_FILE}{PATH}"] or flag
         if isinstance(state.docker, Unknown):
             return found | {"docker.running": state.docker}
@@ -98,14 +106,14 @@ class Docker(Component):
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if _removes_runtime(diff):
-            return gpu_containers(state)
+            return gpu_containers(state.docker)
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
             return ()
         changed = [c.expected for c in diff if c.key == f"{_RUNS}{LIVE}"]  # the reload comes before the restart
         live = changed[0] if changed else state.docker.live_restore
         if live and state.unit(self.unit).kill_mode == "process":  # else systemd ends the containers' shims, too
             return ()
-        return all_containers(state)
+        return all_containers(state.docker)
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         notes = []
@@ -173,14 +181,15 @@ def _document(state: NodeState) -> Document:
             "--config=$HOME/.config/docker/daemon.json, or set runtimes: {docker: absent}"
         )
     refuse_irregular(CONFIG, state)
-    other = daemon.flags(state).get("config-file")
+    command = dockerkeys.command(state)
+    other = flags(command).get("config-file")
     if other and other != CONFIG:
         raise NotComparable(
             f"dockerd reads {other} (--config-file), not {CONFIG}; gpuready manages only the latter so far. "
             f"To register the runtime by hand, add to {other}: {_BY_HAND}"
         )
-    added = daemon.added_runtimes(state)
-    if "add-runtime" in daemon.flags(state) and dockerkeys.alike(added.get("nvidia")) != RUNTIME:
+    added = added_runtimes(command)
+    if "add-runtime" in flags(command) and dockerkeys.alike(added.get("nvidia")) != RUNTIME:
         others = {name: {"path": path} for name, path in added.items() if name != "nvidia"}
         moved = json.dumps({**others, "nvidia": {"path": RUNTIME}})
         raise NotComparable(
@@ -212,12 +221,12 @@ def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, s
     swarm = isinstance(state.docker, Engine) and state.docker.swarm
     if docker.live_restore != "auto":
         want[LIVE] = bool(docker.live_restore)
-    elif not swarm and "live-restore" not in daemon.flags(state) and document.get(LIVE) is not False:
+    elif not swarm and "live-restore" not in flags(dockerkeys.command(state)) and document.get(LIVE) is not False:
         want[LIVE] = True
     if docker.shm_size is not None:
         want[SHM] = str(docker.shm_size)
     if docker.cdi != "auto":
-        version = docker_daemon.engine_version(state)
+        version = engine_version(state.docker, state.installed)
         if (0,) < version < CDI_SINCE:
             raise NotComparable(
                 f"runtimes.docker.cdi needs Docker 25.0 or newer, this one is {'.'.join(map(str, version))}; remove it "

@@ -3,7 +3,7 @@
 The engine does not report its default-shm-size; a reload applies it (tested with dockerd 20.10 and 26.1; the reference
 does not list it).
 Sources: dockerd's reference ("daemon configuration file"); features.cdi: Engine 25.0 has it, 28.2 enables it by
-default; default-shm-size is 64 MiB by default.
+default; default-shm-size is 64 MiB by default. Looked up on 2026-11-23.
 """
 
 import json
@@ -13,10 +13,17 @@ from gpuready.base import json_document
 from gpuready.base.documents import read_json
 from gpuready.base.facts import KEPT
 from gpuready.base.json_document import DaemonJsonError, Document
+from gpuready.components.docker.state import (
+    CDI_BY_ITSELF,
+    CONFIG,
+    added_runtimes,
+    command_line,
+    daemon_json,
+    engine_version,
+)
 from gpuready.components.toolkit_config.state import RUNTIME, RUNTIME_PATH
 from gpuready.contract import ledger
 from gpuready.contract.component import NotComparable, Value, Values, refuse_irregular
-from gpuready.model.docker_daemon import CDI_BY_ITSELF, CONFIG, engine_version, read
 from gpuready.model.sizes import to_bytes
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
@@ -65,7 +72,7 @@ def means(document: Document, key: str, state: NodeState) -> Value:
         return configured_size(document)
     value = given(document, key)
     if key == CDI and value is None:
-        return engine_version(state) >= CDI_BY_ITSELF
+        return engine_version(state.docker, state.installed) >= CDI_BY_ITSELF
     by_itself: dict[str, Value] = {DEFAULT: "runc", LIVE: False}
     return value if value is not None else by_itself.get(key)
 
@@ -113,6 +120,32 @@ def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState
     return given(document, key) if means(document, key, state) == meant else value
 
 
+def command(state: NodeState) -> tuple[str, ...]:
+    """Return dockerd's command line. dockerd refuses a flag beside the same key in daemon.json."""
+    return command_line(state.dockerd_command, state.unit("docker.service"))
+
+
+def no_start(document: Document, state: NodeState) -> str:
+    """Return why dockerd does not start with this daemon.json, although ``dockerd --validate`` accepts it; or empty."""
+    given = document.get("runtimes")
+    runtimes = given if isinstance(given, dict) else {}
+    strict = not (0,) < engine_version(state.docker, state.installed) < (23, 0)  # 20.10: even with an empty runtime
+    if "runc" in runtimes:
+        return "runtimes.runc: dockerd reserves that name; rename or remove the entry"
+    for name, entry in runtimes.items():
+        if isinstance(entry, dict) and not entry.get("path") and not entry.get("runtimeType") and strict:
+            return f"runtimes.{name} has no path; add it, or remove the entry"
+    default = document.get("default-runtime")
+    known = {"runc", *runtimes, *added_runtimes(command(state))}
+    shim = isinstance(default, str) and default.startswith(("io.containerd.", "/"))
+    if isinstance(default, str) and default and default not in known and not shim:
+        return (
+            f"default-runtime is {default!r}, which is not in runtimes (known: {', '.join(sorted(known))}); "
+            'add it there, or set "default-runtime": "runc"'
+        )
+    return ""
+
+
 def snippet(key: str, value: Any) -> str:
     """Return a key with its place, as lines of daemon.json to paste."""
     return json.dumps(json_document.merge({}, {PLACES[key]: value}))[1:-1]
@@ -125,7 +158,7 @@ def alike(path: str | None) -> str | None:
 
 def recorded(state: NodeState) -> dict[str, Value]:
     """Return what gpuready wrote, by key. Of two records of an interrupted step, the one that fits the file counts."""
-    now, old, new = read(state), _record(state, OURS), _record(state, NEXT)
+    now, old, new = daemon_json(state.files), _record(state, OURS), _record(state, NEXT)
     return {k: old[k] if k in old and given(now, k) == old[k] else new.get(k, old.get(k)) for k in {**old, **new}}
 
 
@@ -165,7 +198,7 @@ def originals(state: NodeState) -> Values:
     ours = recorded(state)
     if not ours or not _legible(state):
         return {}
-    now, then = read(state), before(state)
+    now, then = daemon_json(state.files), before(state)
     found: dict[str, Value] = {}
     for key, value in ours.items():
         was, says, meant = given(then, key), given(now, key), means(then, key, state)

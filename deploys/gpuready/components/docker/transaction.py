@@ -13,13 +13,12 @@ from gpuready.base import json_document, nvidia_ctk
 from gpuready.base.errors import ConvergeError
 from gpuready.base.json_document import DaemonJsonError, Document
 from gpuready.base.step import Reply, Script, Step
-from gpuready.components.docker import daemon
 from gpuready.components.docker import keys as dockerkeys
 from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
+from gpuready.components.docker.state import CONFIG, flags, validation_flags
 from gpuready.components.toolkit_config.state import RUNTIME
 from gpuready.contract import ledger
 from gpuready.contract.component import Value, Values
-from gpuready.model.docker_daemon import CONFIG
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState
 
@@ -95,7 +94,7 @@ def install(
     elif PATH in configured and configured[PATH] is None:
         values[PLACES[PATH][:2]] = None  # the whole entry: dockerd does not start with one without a path
     merged = json_document.merge(document, values)
-    why = daemon.no_start(merged, state)
+    why = dockerkeys.no_start(merged, state)
     if why:
         raise ConvergeError(f"{CONFIG}: {why}; it was not changed")
     file, restart = state.files.get(CONFIG), CDI in running
@@ -115,7 +114,7 @@ def install(
         record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
         forget=ends or (written and not record),
         later=ends and not restart and _has_cdi_still(state, document),
-        flags=daemon.validation_flags(state),
+        flags=validation_flags(dockerkeys.command(state)),
         binary=staged,
         reload=isinstance(state.docker, Engine) and (written or set(running) != {CDI}),
         restart=restart,
@@ -198,5 +197,5 @@ def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) 
 
 def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:
     """Return the user's document with live-restore; without a change if a flag of dockerd sets it."""
-    values: _Named = {} if LIVE in daemon.flags(state) else {(LIVE,): on}
+    values: _Named = {} if LIVE in flags(dockerkeys.command(state)) else {(LIVE,): on}
     return json_document.write(json_document.merge(document, values))

@@ -10,6 +10,7 @@ import re
 
 from gpuready.base.versions import driver, leading
 from gpuready.components.driver import next_boot, packages
+from gpuready.components.ldso.state import library_version
 from gpuready.contract import need
 from gpuready.contract.check import (
     Check,
@@ -26,7 +27,6 @@ from gpuready.contract.check import (
 )
 from gpuready.cuda import tables
 from gpuready.gpu import bus
-from gpuready.model.linker import library_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Package, Unknown
 

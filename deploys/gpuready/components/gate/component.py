@@ -14,11 +14,11 @@ import re
 
 from gpuready.base import resources
 from gpuready.base.step import Step, Steps
+from gpuready.components.cdi import state as cdi
 from gpuready.contract import ledger, owners
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.gpu import bus
 from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
-from gpuready.model import cdi_unit
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -66,12 +66,13 @@ class Gate(Component):
 def wanted(spec: NodeSpec, state: NodeState) -> str:
     gpus = _gpus(spec, state) or 0
     makes_cdi = gpus and not owners.observed("toolkit", spec, state, "cdi")
+    writer = cdi.writer(spec.toolkit.version, state.unit(cdi.UNIT), state.systemd)
     docker = spec.runtimes.docker != "absent" and not owners.observed("runtime", spec, state, "docker")
     return resources.script(
         "gate/verify",
         gpus=gpus,
         ports=spec.hardware.rdma.ports or 0,
-        target=cdi_unit.target(spec.toolkit.version, state) if makes_cdi else "",
+        target=cdi.target(writer, state.text(cdi.ENVIRONMENT)) if makes_cdi else "",
         docker=docker,
         xids=" ".join(map(str, fatal_xids())),
         fabric=",".join(FABRIC_COMPLETE),

@@ -14,9 +14,9 @@ from posixpath import join
 from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
 from gpuready.base.versions import leading
+from gpuready.components.ldso.state import DRIVER_DIRS, library_version
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.model.linker import DRIVER_DIRS, library_version
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState, Unknown
 

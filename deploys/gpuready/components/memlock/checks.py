@@ -5,10 +5,10 @@ Sources: ``ulimit -l``, in KiB or the word unlimited; dockerd's reference (defau
 
 import re
 
+from gpuready.components.docker.state import CONFIG, command_line, daemon_json
 from gpuready.components.memlock.component import wanted
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
-from gpuready.model import docker_daemon
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -30,13 +30,12 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no limit of locked memory is asked for (memlock)")
     if state.docker is None:
         return skip("no Docker on this node, or it does not run")
-    ulimits = docker_daemon.read(state).get("default-ulimits")
+    ulimits = daemon_json(state.files).get("default-ulimits")
     own = ulimits.get("memlock") if isinstance(ulimits, dict) else None
     if isinstance(own, dict) and {own.get("Hard", 0), own.get("Soft", 0)} != {-1}:
-        return fail(
-            f"{docker_daemon.CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes"
-        )
-    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", " ".join(docker_daemon.command(state)))
+        return fail(f"{CONFIG} gives every container a limit of its own: memlock {own.get('Hard', 0)} bytes")
+    started = " ".join(command_line(state.dockerd_command, state.unit("docker.service")))
+    flag = re.search(r"--default-ulimit[= ](memlock=(?!-1(:-1)?( |$))\S*)", started)
     if flag:
         return fail(f"dockerd is started with --default-ulimit {flag[1]}")
     return passed("Docker sets no limit of its own: containers inherit containerd's")

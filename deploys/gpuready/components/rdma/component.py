@@ -14,11 +14,11 @@ grubby(8), Debian's grub-mkconfig; READMEs of rdma-cni and of k8s-rdma-shared-de
 from gpuready.base import resources
 from gpuready.base.facts import KEPT
 from gpuready.base.step import Script, Step, Steps
+from gpuready.components.docker.state import all_containers
 from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.contract import ignored_containers, ledger
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.model.containers import all_containers
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -100,7 +100,11 @@ class Rdma(Component):
         return 2 if change.key == _RUNNING else int(change.key.startswith(_PACKAGE))
 
     def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
-        return all_containers(state) if self.disruption(diff, state) == Disruption.reboot else super().hits(diff, state)
+        return (
+            all_containers(state.docker)
+            if self.disruption(diff, state) == Disruption.reboot
+            else super().hits(diff, state)
+        )
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         said = []

@@ -12,9 +12,9 @@ from typing import Any
 from gpuready.base import resources
 from gpuready.base.documents import read_json
 from gpuready.base.step import Script, Step, Steps
+from gpuready.components.cdi import state as cdi
 from gpuready.contract import ledger, owners
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
-from gpuready.model import cdi_unit
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -135,13 +135,14 @@ def begins(state: NodeState) -> bool:
 def wanted(spec: NodeSpec, state: NodeState) -> dict[str, str]:
     """Return its files, path -> content, with hooks for the node's package managers."""
     ours = not owners.observed("toolkit", spec, state, "cdi")
+    writer = cdi.writer(spec.toolkit.version, state.unit(cdi.UNIT), state.systemd)
     script = resources.script(
         "reconverge/reconverge",
         mode=spec.reconverge.on_driver_change,
         directory=spec.monitoring.textfile_directory,
-        target=cdi_unit.target(spec.toolkit.version, state) if ours else "",
-        unit=cdi_unit.UNIT if ours and cdi_unit.refreshed(spec.toolkit.version, state) else "",
-        settings=cdi_unit.ENVIRONMENT,
+        target=cdi.target(writer, state.text(cdi.ENVIRONMENT)) if ours else "",
+        unit=writer if ours else "",
+        settings=cdi.ENVIRONMENT,
         make=True,
         shadows=(),
     )

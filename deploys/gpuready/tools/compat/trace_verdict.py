@@ -7,8 +7,8 @@ from dataclasses import replace
 from gpuready.base.errors import brief
 from gpuready.base.facts import Answer, Unknown
 from gpuready.base.versions import driver
+from gpuready.components.ldso.state import library_version
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
-from gpuready.model.linker import library_version
 from gpuready.tools.compat.trace import Trace
 from gpuready.tools.compat.trace_facts import Container, container
 

@@ -5,8 +5,8 @@ Source: deployments/systemd of the NVIDIA container toolkit, and its changelog. 
 
 import re
 
+from gpuready.base.facts import Unit
 from gpuready.base.versions import numbers
-from gpuready.model.state import NodeState
 
 UNIT = "nvidia-cdi-refresh.service"
 ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
@@ -16,22 +16,24 @@ _FLAGS, _NO_GIDS = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS", "no-additional-gids-
 _REFRESHED, _GENERATED = "/var/run/cdi/nvidia.yaml", "/etc/cdi/nvidia.yaml"
 
 
-def refreshed(toolkit: str, state: NodeState) -> bool:
-    """Tell whether the unit of that toolkit version owns the spec, also if this run only installs the toolkit.
+def writer(toolkit: str, unit: Unit, systemd: bool) -> str:
+    """Return the unit if it owns the spec with that toolkit version, even if it is not installed yet; else nothing.
 
-    It does not if it is disabled or masked: its spec is gone after a reboot, and nothing would write it again.
+    It does not own it if it is disabled or masked: its spec is gone after a reboot, and nothing would write it again.
+    ``unit``: as systemd shows UNIT. ``systemd``: whether systemd runs.
     """
-    unit = state.unit(UNIT)
     if unit.load != "not-found":
-        return unit.load == "loaded" and unit.enabled in ("enabled", "static")
-    return state.systemd and numbers(toolkit) >= (1, 18, 0)
+        owns = unit.load == "loaded" and unit.enabled in ("enabled", "static")
+    else:
+        owns = systemd and numbers(toolkit) >= (1, 18, 0)
+    return UNIT if owns else ""
 
 
-def target(toolkit: str, state: NodeState) -> str:
-    """Return the path of the CDI spec for that toolkit version."""
-    if not refreshed(toolkit, state):
+def target(owner: str, settings: str) -> str:
+    """Return the path of the CDI spec. ``owner``: the answer of :func:`writer`. ``settings``: text of ENVIRONMENT."""
+    if not owner:
         return _GENERATED
-    paths = _TARGET.findall(state.text(ENVIRONMENT))
+    paths = _TARGET.findall(settings)
     return re.sub(r"^/run/", "/var/run/", paths[-1]) if paths else _REFRESHED
 
 
