@@ -1,6 +1,5 @@
 """Xids: the forms of the kernel's lines, the probe's own count of them, and the table of what they ask for."""
 
-import subprocess
 from collections import Counter
 
 import pytest
@@ -8,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.gpu.thresholds import NVLINK5, action, action_name, fatal_xids, limit, load, xid_action
-from gpuready.model import probe
 from gpuready.model.kernel_log import Event, kernel_log
 from gpuready.model.verify import Thresholds
+from tests.gpu.kernel_logs import BOOT, ask
 
-BOOT = "[    0.000000] Linux version 6.12.0\n"
 OFF = "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 OLD = "NVRM: Xid (0000:03:00): 14, Channel 00000001"
 NETIR = "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)"
@@ -70,16 +68,6 @@ def test_no_text_raises(text: str) -> None:
 
 
 # --- the probe's part -----------------------------------------------------------------------------------------
-
-
-def ask(log: str) -> str:
-    """What the probe's own awk makes of a kernel's log."""
-    script = probe.script()
-    start = script.index("xids() {")
-    body = script[start : script.index("\n}\n", start) + 3].replace("dmesg |", "", 1)
-    done = subprocess.run(["sh", "-c", f"{body}\nxids"], input=log, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    return done.stdout if not done.returncode else f"exit {done.returncode}"
 
 
 def test_the_probe_counts_each_kind_once_and_forgets_what_came_before_the_driver_was_loaded() -> None:

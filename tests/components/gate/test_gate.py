@@ -26,6 +26,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from tests.components.cases import node_of
 from tests.gpu import gpu_verdicts
+from tests.gpu.kernel_logs import LOGS, judged, log_of
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
 from tests.system.faults import until
@@ -162,11 +163,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("libcuda.ldcache: the cache lists ", lambda n: (n.root / "usr/lib/libcuda.so.1").unlink()),
     (f"driver.match: the module is {DRIVER}, ", lambda n: n.library("libnvidia-ml", "570.1.2")),
     ("libcuda.ldcache: ", lambda n: (n.library("libcuda", "570.1"), n.write(f"usr/lib/libcuda.so.{DRIVER}", ""))),
-    ("gpu.xid: Xid 79 of PCI:0000:05:00 in the", lambda n: n.log(XID.format("79, pid=1, GPU has fallen off the bus."))),
-    ("gpu.xid: Xid 48 of PCI:0000:05:00", lambda n: n.log("NVRM: Xid (PCI:0000:05:00): 48, no printk.time")),
-    ("gpu.xid: Xid 173 of PCI:0000:05:00", lambda n: n.log(XID.format("173, C2C fatal link failure"))),
-    ("gpu.xid: Xid 175 of PCI:0000:05:00", lambda n: n.log(XID.format("175, memory subsystem error"))),
-    ("gpu.xid: Xid 95 of PCI:0000:05:00", lambda n: n.log("[ 9.1] [  T123] NVRM: Xid (PCI:0000:05:00): 95, x\n")),
+    ("gpu.xid: Xid 48 of PCI:0000:05:00 in the", lambda n: n.log("NVRM: Xid (PCI:0000:05:00): 48, no printk.time")),
     ("gpu.xid: Xid 79 of 0000:05:00.0 ", lambda n: n.log("[9.1] NVRM: GPU 0000:05:00.0: GPU has fallen off the bus\n")),
     ("gpu.sxid: SXid 24007 of PCI:0000:c3:00.0",
      lambda n: n.log("[9.1] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30\n")),
@@ -189,24 +186,14 @@ def test_a_node_that_is_not_ready(node: Node, line: str, broken: Break) -> None:
     assert (code, said[: len("gpuready: " + line)]) == (1, f"gpuready: {line}")
 
 
-@pytest.mark.parametrize(
-    "log",
-    [
-        XID.format("31, pid=7, name=python, Ch 8"),
-        XID.format("154, GPU recovery action changed from 0x0 (None) to 0x0 (None)"),
-        XID.format("149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 03"),
-        XID.format("79, before the driver was loaded anew")
-        + "[  99.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module\n",
-        "[9.1] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 12028, Non-fatal, Link 30\n",
-        "[9.1] NVRM: Xid (PCI:[77]: segfault at 0 ip 0 sp 0 error 4 in NVRM: Xid (PCI:0000:05:00): 79,\n",
-        "[9.1] usb 1-1: Product: x\\x0aNVRM: Xid (PCI:0000:05:00): 79, y\n",
-        "[9.1] usb 1-1: Product: NVRM: Xid (PCI:0000:05:00): 79, y\n",
-    ],
-)
-def test_what_is_no_fatal_xid_passes(node: Node, log: str) -> None:
+@pytest.mark.parametrize(("lines", "fatal"), LOGS.values(), ids=LOGS)
+def test_a_fatal_xid_for_the_gate_is_one_for_verify(node: Node, lines: list[str], fatal: str) -> None:
     """The names of programs and devices are in the kernel log, too, and whoever has a program can choose one."""
+    log = log_of(lines)
     node.log(log)
-    assert node.ask() == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+    code, line = node.ask()
+    assert (code, " ".join(line.split()[2:4]) if code else "") == (int(bool(fatal)), fatal)
+    assert judged(log) == fatal
 
 
 #: State and status as nvidia-smi prints them, and what both gate and gpu.fabric make of them.
