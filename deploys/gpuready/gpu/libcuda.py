@@ -6,7 +6,7 @@ cuDeviceGetCount and their error numbers).
 
 import re
 
-from gpuready.components.ldso.state import DRIVER_DIRS, library_version
+from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version
 from gpuready.contract import need
 from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
 from gpuready.gpu.gpus import check
@@ -29,10 +29,13 @@ def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
         found = sorted({p.rpartition("/")[0] for p in linker.libs if "/libcuda.so" in p})
         where = f"libcuda is in {', '.join(found)}" if found else f"no libcuda in {', '.join(DRIVER_DIRS[:2])}, ..."
         return fail("ldconfig -p does not list libcuda.so.1", evidence=where)
-    gone = [p for p in listed if p not in linker.libs]
+    gone = [p for soname in SONAMES for p in linker.cache.get(soname, ()) if p not in linker.libs]
     if gone:
-        return fail("the cache lists a libcuda.so.1 that does not exist", "run ldconfig", ", ".join(gone))
+        return fail("the cache lists a library that does not exist", "run ldconfig", ", ".join(gone))
     loaded = state.driver.loaded
+    old = [p for soname in SONAMES for p in linker.cache.get(soname, ())[:1] if is_old_link(linker, p, loaded)]
+    if old:
+        return fail("a link leads to another version, and the loaded driver's is beside it", "run ldconfig", old[0])
     version = library_version(linker.libs.get(listed[0], listed[0]))
     if loaded and version and version != loaded:
         summary = f"the first libcuda.so.1 in the cache is {version}, but the loaded module is {loaded}"

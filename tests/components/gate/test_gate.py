@@ -6,7 +6,6 @@ says is a recorded nvidia-smi; dmesg and nvidia-smi that hang or fail are shell 
 
 import datetime
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -29,14 +28,11 @@ from tests.gpu import gpu_verdicts
 from tests.gpu.kernel_logs import LOGS, judged, log_of
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone
+from tests.node_files import DRIVER, NodeFiles
 from tests.system.faults import until
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
-DRIVER = "580.159.04"
-VERSION = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER}  Release Build\n"
 LISTED = "00000000:00:00.0, N/A, N/A\n00000000:01:00.0, Completed, Success\n"
-CACHE = "2 libs found in cache\n\tlibnvidia-ml.so.1 (libc6,x86-64) => {0}/usr/lib/libnvidia-ml.so.1\n"
-CACHE += "\tlibcuda.so.1 (libc6,x86-64) => {0}/usr/lib/libcuda.so.1\n"
 QUERY = "--query-gpu=pci.bus_id,fabric.state,fabric.status"
 XID = "[   93.1] NVRM: Xid (PCI:0000:05:00): {}\n"
 
@@ -69,49 +65,16 @@ def test_a_script_that_root_cannot_start_is_a_difference(changed: dict[str, int]
 # --- the script
 
 
-class Node:
-    """A node with two GPUs below a directory, on which all is well."""
+class Node(NodeFiles):
+    """A node that is ready, and the gate on it."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.write("proc/driver/nvidia/version", VERSION)
-        self.write("sys/module/nvidia/version", f"{DRIVER}\n")
-        for n in range(2):
-            (root / f"proc/driver/nvidia/gpus/0000:0{n}:00.0").mkdir(parents=True)
-            self.node(f"nvidia{n}")
-        self.node("nvidiactl")
-        self.node("nvidia-uvm")
-        for name in ("libcuda", "libnvidia-ml"):
-            self.library(name, DRIVER)
-        (root / "run").mkdir()
-        self.program("ldconfig", f"cat {root}/cache")
-        self.write("cache", CACHE.format(root))
+        super().__init__(root)
         self.program("nvidia-smi", f"[ $1 = {QUERY} ] && cat {root}/smi")
         self.write("smi", LISTED)
         self.program("dmesg", f"cat {root}/log")
         self.log("[    0.0] Linux\n[    3.2] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64\n")
         self.values: dict[str, object] = {"gpus": 2, "ports": 0, "target": "", "docker": "", "units": "", "limit": 20}
-
-    def write(self, path: str, text: str) -> Path:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return file
-
-    def node(self, name: str) -> None:
-        (self.root / "dev").mkdir(exist_ok=True)
-        (self.root / "dev" / name).symlink_to("/dev/null")
-
-    def library(self, name: str, version: str) -> None:
-        for old in self.root.glob(f"usr/lib/{name}.so.*.*"):
-            old.unlink()
-        self.write(f"usr/lib/{name}.so.{version}", "")
-        link = self.root / f"usr/lib/{name}.so.1"
-        link.unlink(missing_ok=True)
-        link.symlink_to(f"{name}.so.{version}")
-
-    def program(self, name: str, script: str) -> None:
-        self.write(f"bin/{name}", f"#!/bin/sh\n{script}\n").chmod(0o755)
 
     def log(self, text: str) -> None:
         with (self.root / "log").open("a") as file:
@@ -120,13 +83,7 @@ class Node:
     def script(self) -> Path:
         fixed = {"xids": " ".join(map(str, fatal_xids())), "fabric": ",".join(FABRIC_COMPLETE)}
         text = resources.script("gate/verify", **fixed, **self.values)
-        assert "LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||" in text
-        text = text.replace("LDCONFIG=/sbin/ldconfig\n[ ! -x /sbin/ldconfig.real ] ||", "LDCONFIG=ldconfig\nfalse &&")
-        below = r"(?<![\w/.$*}\]])/(?=dev/nvidia|(proc/driver|sys|run|etc|var/lib|usr/lib|usr/local/nvidia)\b)"
-        text = re.sub(below, f"{self.root}/", text).replace(
-            "PATH=/usr/local/sbin", f"PATH={self.root}/bin:/usr/local/sbin"
-        )
-        return self.write("gpuready-verify", text)
+        return self.write("gpuready-verify", self.below(text))
 
     def ask(self, *words: str, shell: str = "sh") -> tuple[int, str]:
         """The exit code, and the one line on stdout."""

@@ -7,14 +7,13 @@ Sources: ldconfig(8), ld.so(8), Triton's driver.py.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from posixpath import join
 
 from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
-from gpuready.base.versions import leading
-from gpuready.components.ldso.state import DRIVER_DIRS, library_version
+from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_beside
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.model.spec import NodeSpec
@@ -137,24 +136,16 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
     On a read-only mount, ldconfig lists a name although it cannot create the link, if a file of the library is beside
     it. With ``dirs``, missing libraries have keys of their own.
     """
-    version, files = state.driver.loaded, _by_directory(linker)
+    version = state.driver.loaded
     found = []
-    for soname, base in (("libcuda.so.1", "libcuda.so."), ("libnvidia-ml.so.1", "libnvidia-ml.so.")):
-        listed = {path: path.rpartition("/")[0] for path in linker.cache.get(soname, ())}
-        newest = {d: _newest(name for name in files.get(d, ()) if name.startswith(base)) for d in set(listed.values())}
-        for path, directory in listed.items():
-            leads, best = library_version(linker.libs.get(path, "")), newest[directory]
-            if (path not in linker.libs and not best) or (leads and version and version == best != leads):
-                found.append(path)
+    for soname in SONAMES:
+        for path in linker.cache.get(soname, ()):
+            phantom = path not in linker.libs and not newest_beside(linker, path)
+            found += [path] if phantom or is_old_link(linker, path, version) else []
         if version and not linker.cache.get(soname) and not dirs:
             places = (f"{d}/{soname}" for d in _configured(state))
             found += [path for path in places if library_version(linker.libs.get(path, "")) == version]
     return tuple(found)
-
-
-def _newest(names: Iterable[str]) -> str:
-    """Return the newest version of these files; empty if none has a version."""
-    return max(filter(None, map(library_version, names)), key=lambda one: leading(one, 3), default="")
 
 
 def _configured(state: NodeState) -> Iterator[str]:

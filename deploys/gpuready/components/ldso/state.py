@@ -4,12 +4,15 @@ Formats: ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS.
 """
 
 import re
+from posixpath import dirname
 
 from pydantic import Field
 
 from gpuready.base.facts import Facts, Unknown
 from gpuready.base.records import Records
+from gpuready.base.versions import leading
 
+SONAMES = ("libcuda.so.1", "libnvidia-ml.so.1")
 #: Where platforms put the driver's libraries if no package installs them.
 DRIVER_DIRS = (
     "/usr/local/nvidia/lib64",
@@ -47,6 +50,22 @@ def other_library(linker: Linker | Unknown, loaded: str) -> str:
     path = next(iter(linker.cache.get("libnvidia-ml.so.1", ())), "")
     version = library_version(linker.libs.get(path, path))
     return version if version != loaded else ""
+
+
+def newest_beside(linker: Linker, path: str) -> str:
+    """Return the newest version of a library's files in the directory of ``path``; empty if none has a version."""
+    base = path.removesuffix("1")
+    versions = (library_version(one) for one in linker.libs if one.startswith(base) and dirname(one) == dirname(path))
+    return max(filter(None, versions), key=lambda one: leading(one, 3), default="")
+
+
+def is_old_link(linker: Linker, path: str, loaded: str) -> bool:
+    """Tell whether a link leads to another version than the loaded driver's, whose library is the newest beside it.
+
+    ldconfig renews such a link. ``look_at_libraries`` in templates/lib/stale.sh.j2 has the same rule.
+    """
+    version = library_version(linker.libs.get(path, ""))
+    return bool(version and loaded) and version != loaded == newest_beside(linker, path)
 
 
 _CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)
