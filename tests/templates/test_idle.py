@@ -1,10 +1,16 @@
-"""templates/lib/idle.sh.j2, as far as it can be tried here: which images do not count, on both sides alike."""
+"""templates/lib/idle.sh.j2: which images do not count and which containers use a GPU, on both sides alike."""
 
+import base64
+import json
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuready.base import resources
+from gpuready.base.records import Records
+from gpuready.components.docker.state import docker, gpu_containers
 from gpuready.contract.ignored_containers import counted, words
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState
@@ -38,3 +44,34 @@ def test_images_that_do_not_count(image: str, ignore: list[str], ignored: bool) 
     script = resources.script("lib/idle") + 'is_ignored "$@"\n'
     done = subprocess.run(["sh", "-c", script, "idle", image, *ignore], capture_output=True, text=True, check=False)
     assert (done.returncode == 0, done.stderr) == (ignored, "")
+
+
+ALL = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
+CDI = {"Driver": "cdi", "Count": 0, "DeviceIDs": ["nvidia.com/gpu=all"], "Capabilities": None, "Options": None}
+#: Runtime and DeviceRequests, as docker inspect prints them -> does the container use a GPU?
+REQUESTS: list[tuple[str, list[dict[str, Any]] | None, bool]] = [
+    ("runc", None, False),
+    ("runc", [], False),
+    ("", None, False),
+    ("nvidia", None, True),
+    ("nvidia-legacy", None, True),
+    ("runc", [ALL], True),
+    ("runc", [ALL | {"Driver": "nvidia", "Capabilities": [["compute", "utility"]]}], True),
+    ("runc", [CDI], True),
+    ("runc", [{"Driver": "fpga", "Count": 1, "DeviceIDs": None, "Capabilities": [["fpga"]], "Options": {}}], False),
+    ("io.containerd.kata.v2", None, False),
+]
+
+
+@pytest.mark.parametrize(("runtime", "requests", "gpu"), REQUESTS)
+def test_containers_that_use_a_gpu(
+    tmp_path: Path, runtime: str, requests: list[dict[str, Any]] | None, gpu: bool
+) -> None:
+    row = {"id": "1", "name": "/c", "image": "web", "runtime": runtime, "devices": requests}
+    answer = base64.b64encode(f"{{}}\n{json.dumps(row)}\n".encode()).decode()
+    assert gpu_containers(docker(Records([f"run docker 0 {answer}", "end 1"]))) == (("c (web)",) if gpu else ())
+    printed = f'1 "web" /c {runtime} {json.dumps(requests, separators=(",", ":"))}\n'
+    (tmp_path / "docker").write_text(printed)
+    script = resources.script("lib/idle") + "docker_runs() { :; }\ndocker_said() { :; }\nI=$1\ndocker_work gpu\n"
+    done = subprocess.run(["sh", "-c", script, "idle", tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("container c (web)\n" if gpu else "", "")
