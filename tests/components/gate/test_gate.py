@@ -237,8 +237,12 @@ def test_a_long_log_costs_little(node: Node) -> None:
     assert time.monotonic() - began < scale.seconds(2)
 
 
+#: Seconds of sleep that no other run of the tests asks for.
+HANGS = str(86400 + os.getpid())
+
+
 def hanging(node: Node) -> list[int]:
-    return matching(lambda argv: argv == ["sleep", "86399"])
+    return matching(lambda argv: argv == ["sleep", HANGS])
 
 
 @pytest.fixture
@@ -252,15 +256,15 @@ def sleepers(node: Node) -> Iterator[None]:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_nvidia_smi_that_hangs_is_a_failure_and_is_left(node: Node, sleepers: None, shell: str) -> None:
     limit = node.values["limit"] = round(scale.seconds(3))
-    node.program("nvidia-smi", "trap '' TERM HUP INT; exec sleep 86399")
+    node.program("nvidia-smi", f"trap '' TERM HUP INT; exec sleep {HANGS}")
     assert node.ask(shell=shell) == (1, f"gpuready: gpu.answers: nvidia-smi did not answer within {limit * 3 // 4} s")
     wait_gone(hanging(node), 5)
 
 
 def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None) -> None:
     """In state D it keeps the lock; here another process keeps it as such a one would."""
-    node.values["limit"] = 3
-    holder = subprocess.Popen(["flock", node.root / "run/gpuready-verify.lock", "sleep", "86399"])
+    node.values["limit"] = round(scale.seconds(3))
+    holder = subprocess.Popen(["flock", node.root / "run/gpuready-verify.lock", "sleep", HANGS])
     try:
         until(lambda: hanging(node), 10)
         assert node.ask() == (1, "gpuready: gpu.answers: an earlier nvidia-smi still hangs")
@@ -273,7 +277,7 @@ def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None
 
 def test_whatever_hangs_is_named(node: Node, sleepers: None) -> None:
     node.values["limit"] = 3
-    node.program("dmesg", "exec sleep 86399")
+    node.program("dmesg", f"exec sleep {HANGS}")
     assert node.ask() == (1, "gpuready: gpu.xid: no answer within 3 s")
     wait_gone(hanging(node), 5)
 
