@@ -13,7 +13,6 @@ from gpuready.gpu.thresholds import load
 from gpuready.messages import codes, entry
 from gpuready.messages.entry import Message
 from gpuready.messages.find import MOST, TABLE, _parts, find, head, nearest, normal, plain
-from gpuready.messages.words import words
 from gpuready.model.schema import settings
 from tests.command import Exits
 from tests.lab import scale
@@ -300,10 +299,6 @@ def test_a_setting_is_explained_by_its_path_its_name_or_a_value(word: str, paths
 
 def test_every_setting_says_what_it_means() -> None:
     assert {"verify.waive.until", "maintenance.drain.before"} <= set(settings()) and all(settings().values())
-
-
-def test_every_check_has_its_words() -> None:
-    assert not [id for id in BY_ID if not words(id)]
 
 
 def test_the_form_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

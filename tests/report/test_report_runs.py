@@ -83,13 +83,16 @@ STATE = NodeState(
 )
 
 
-def check(id: str, verdict: Verdict, *, level: Level = Level.effective, gpu: bool = False) -> Judged:
+def check(
+    id: str, verdict: Verdict, component: str = "", *, level: Level = Level.effective, gpu: bool = False
+) -> Judged:
     """A verdict of a check that exists only here."""
-    return Judged(Check(id, level, "cause", "confirm", "fix", lambda spec, state: verdict, gpu=gpu), verdict)
+    made = Check(id, "title", level, "cause", "confirm", "fix", lambda spec, state: verdict, component, gpu)
+    return Judged(made, verdict)
 
 
 LDCACHE = check("libcuda.ldcache", passed("libcuda.so.1 is in the cache"))
-NO_RUNTIME = check("docker.runtime", fail("docker info lists runc, not nvidia", "apply"))
+NO_RUNTIME = check("docker.runtime", fail("docker info lists runc, not nvidia", "apply"), "docker")
 RUNTIME = check("docker.runtime", passed("docker info lists nvidia"))
 NO_GPU = check("driver.loaded", skip("no NVIDIA GPU on this node"), gpu=True)
 LOADED = check("driver.loaded", passed("the nvidia module 580.95.05 is loaded"), gpu=True)

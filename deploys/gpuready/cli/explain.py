@@ -22,7 +22,6 @@ from gpuready.cli.options import STATE, Verb, probe_options
 from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
-from gpuready.messages.words import words
 from gpuready.node import NODE
 from gpuready.report.text import count
 
@@ -190,7 +189,7 @@ def _listed(key: str, about: Sequence[str]) -> str:
     left = [f"  and {len(others) - len(shown)} more"] if len(others) > len(shown) else []
     width = max(map(len, about))
     parts = [
-        "\n".join([title, *(f"  {id:<{width}}  {words(id)}" for id in ids), *(left if ids is shown else ())])
+        "\n".join([title, *(f"  {id:<{width}}  {BY_ID[id].title}" for id in ids), *(left if ids is shown else ())])
         for title, ids in ((f"Checks of {key}", own), (f"Other checks that mention {key}", shown))
         if ids
     ]
@@ -335,7 +334,7 @@ def _message(message: Message) -> str:
 
 
 def _named(ids: Iterable[str]) -> str:
-    return ", ".join(f"{id} ({words(id)})" if words(id) else id for id in ids)
+    return ", ".join(f"{id} ({BY_ID[id].title})" for id in ids)
 
 
 def _term(term: Term) -> str:
@@ -346,7 +345,7 @@ def _list() -> str:
     width = max(map(len, [*BY_ID, *_COMPONENTS]))
     about = {name: inspect.cleandoc(item.__doc__ or "").split("\n")[0] for name, item in _COMPONENTS.items()}
     components = [f"  {name:<{width}}  {_plain(text)}" for name, text in about.items()]
-    checks = [f"  {id:<{width}}  {words(id)}" for id in BY_ID]
+    checks = [f"  {id:<{width}}  {check.title}" for id, check in BY_ID.items()]
     tail = "An error message: gpuready explain 'TEXT', or TEXT from stdin with gpuready explain -"
     return "\n".join(["Components", *components, "", "Checks", *checks, "", tail])
 

@@ -58,30 +58,26 @@ Judge = Callable[[NodeSpec, NodeState], Verdict]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that can be wrong. ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
+    """One thing that can be wrong. ``title``: what is true if it passes, in a few words.
 
+    ``component``: whose work it judges; empty if no component changes what it judges.
+    ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
     ``after``: checks whose failure explains this one's; if one of them fails, this check is skipped.
     ``advisory``: if it is unknown, that is worth a note, and no reason for verify to fail.
     """
 
     id: str
+    title: str
     level: Level
     cause: str
     confirm: str
     fix: str
     judge: Judge
+    component: str = ""
     gpu: bool = False
     active: bool = False
     after: tuple[str, ...] = ()
     advisory: bool = False
-
-    @property
-    def component(self) -> str:
-        """The component that the check judges, from the check's id. For other checks, no component's name."""
-        area, _, what = self.id.partition(".")
-        if area == "driver":  # most driver checks judge the node, not the driver component
-            return "driver" if what in ("config", "held") else "node"
-        return "ldso" if area == "libcuda" else area
 
     def verdict(self, spec: NodeSpec, state: NodeState) -> Verdict:
         """Judge the node. The check is unknown if it needs a value that could not be read."""

@@ -30,11 +30,13 @@ def config_checks(components: Iterable[Component]) -> tuple[Check, ...]:
     return tuple(
         Check(
             f"{component.name}.config",
+            f"{component.name} is as the spec says",
             Level.config,
             (component.__doc__ or "").strip() + " The node differs from its spec.",
             f"gpuready plan -i INVENTORY --only {component.name}",
             "gpuready apply -i INVENTORY",
             partial(_judge, component),
+            component.name,
         )
         for component in components
     )

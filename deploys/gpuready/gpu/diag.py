@@ -198,8 +198,10 @@ def _judge(spec: NodeSpec, found: Diagnosis) -> Verdict:
 
 DIAG = check(
     "dcgm.diag",
+    "DCGM's diagnostic finds no fault in a GPU",
     "NVIDIA's diagnostic (dcgmi diag) found a fault in a GPU, or could not run: something uses the GPUs, DCGM is not "
     "installed, or its service nvidia-dcgm does not run.",
     "dcgmi diag -r 1; systemctl status nvidia-dcgm; dmesg | grep -E 'NVRM|Xid'",
     "fault: drain the node and run it again; if the same GPU fails, replace it; not installed: dcgm: {install: true}",
+    component="dcgm",
 )

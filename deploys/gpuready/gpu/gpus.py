@@ -89,10 +89,19 @@ def on(value: bool) -> str:
 
 
 def check(
-    id: str, cause: str, confirm: str, fix: str, judge: Judge, *, after: tuple[str, ...] = ROOTS, active: bool = False
+    id: str,
+    title: str,
+    cause: str,
+    confirm: str,
+    fix: str,
+    judge: Judge,
+    *,
+    component: str = "",
+    after: tuple[str, ...] = ROOTS,
+    active: bool = False,
 ) -> Check:
     """Build a check of GPUs. It is not judged while one of ``after`` fails."""
-    return Check(id, Level.effective, cause, confirm, fix, judge, gpu=True, active=active, after=after)
+    return Check(id, title, Level.effective, cause, confirm, fix, judge, component, True, active, after)
 
 
 _NO_GPU = "nvidia-smi lists no GPU"
@@ -132,6 +141,7 @@ def _answers(spec: NodeSpec, state: NodeState) -> Verdict:
 
 ANSWERS = check(
     "gpu.answers",
+    "nvidia-smi answers, without an error",
     "nvidia-smi fails, hangs, or shows ERR!, 'Unknown Error', 'GPU requires reset' or 'GPU is lost' instead "
     "of a value: a GPU is off the bus, hangs, or has a corrupt infoROM.",
     "timeout -k 5 60 nvidia-smi -q; echo $?; dmesg | grep -E 'NVRM|Xid'",

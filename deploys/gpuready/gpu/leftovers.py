@@ -107,6 +107,7 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     check(
         "driver.firmware",
+        "the GPU's firmware fits the driver",
         "GPUs since Turing run a firmware that the driver reads from /lib/firmware/nvidia/VERSION. Without the files "
         "of its own version, the GPU does not come up, or still runs the firmware that was loaded before.",
         "nvidia-smi -q | grep 'GSP Firmware'; ls /lib/firmware/nvidia; cat /proc/driver/nvidia/version",
@@ -115,6 +116,7 @@ CHECKS = (
     ),
     check(
         "driver.charlinks",
+        "links in /dev/char exist, so containers keep their GPUs after a daemon-reload",
         "systemd finds a device by its link in /dev/char. Without the link, containers in legacy mode with the systemd "
         "cgroup driver lose their GPU at the next daemon-reload: 'Failed to initialize NVML: Unknown Error'.",
         "ls -l /dev/nvidia* /dev/char",
@@ -125,6 +127,7 @@ CHECKS = (
     ),
     check(
         "driver.persistenced",
+        "nvidia-persistenced runs, with the driver's version",
         "nvidia-persistenced stopped, because its library and the module had different versions; or the process from "
         "before the update still runs; or its socket was removed: then containers by a CDI spec that names it fail.",
         "systemctl status nvidia-persistenced; ls -l /proc/$(pidof nvidia-persistenced)/exe /run/nvidia-persistenced",
@@ -134,6 +137,7 @@ CHECKS = (
     ),
     check(
         "driver.companions",
+        "IMEX and NSCQ have the driver's version",
         "IMEX (NVL72) and the NVSwitch library NSCQ must have exactly the driver's version. Otherwise GPUs cannot "
         "share memory across nodes, or DCGM sees no NVSwitch.",
         "dpkg -l 'nvidia-imex*' 'libnvidia-nscq*'; cat /proc/driver/nvidia/version",
@@ -143,6 +147,7 @@ CHECKS = (
     ),
     check(
         "driver.peers",
+        "GDRCopy and GPUDirect Storage are loaded",
         "GDRCopy and GPUDirect Storage each have a kernel module that is built for one driver version. It is "
         "installed, but not loaded, often because it was not rebuilt after a driver update.",
         "ls -d /usr/src/gdrdrv-* /usr/src/nvidia-fs-*; dkms status; lsmod | grep -E 'gdrdrv|nvidia_fs'",
@@ -152,6 +157,7 @@ CHECKS = (
     ),
     check(
         "driver.processes",
+        "no program uses the libraries of an old driver",
         "Programs and containers that started before the update (also DCGM's nv-hostengine) still use the deleted "
         "libraries. They fail once the module changes: 'Driver/library version mismatch', error 803.",
         "grep -l 'lib\\(cuda\\|nvidia-ml\\).*(deleted)' /proc/[0-9]*/maps; grep '//deleted' /proc/PID/mountinfo",

@@ -102,38 +102,46 @@ def result_of(out: str, spec: NodeSpec) -> Verdict | None:
 CHECKS = (
     Check(
         "libcuda.stub",
+        "ldconfig lists no stub and no compatibility library",
         Level.config,
         "A stubs directory in ld.so.conf makes ldconfig list the linking stub as libcuda.so.1: every CUDA program "
         "fails with error 34. A compat directory there forces forward compatibility on all programs: error 803 or 804.",
         "ldconfig -p | grep libcuda; grep -rE 'stubs|compat' /etc/ld.so.conf /etc/ld.so.conf.d",
         "remove the directory from /etc/ld.so.conf.d and run ldconfig; to link against stubs, use LIBRARY_PATH",
         _stub,
+        component="ldso",
     ),
     Check(
         "libcuda.ldcache",
+        "ldconfig lists the driver's libcuda",
         Level.effective,
         "The driver's libraries are where ldconfig does not look (GCP Batch and COS mount /usr/local/nvidia/lib64). "
         "Triton asks ldconfig -p and stops with 'libcuda.so cannot found!'.",
         "/sbin/ldconfig -p | grep -F libcuda.so.1",
         "name the directory in the spec (ldso: [/usr/local/nvidia/lib64]) and apply, or leave ldso: auto",
         _ldcache,
+        component="ldso",
     ),
     Check(
         "libcuda.loader",
+        "the loader finds libcuda.so.1",
         Level.effective,
         "The dynamic loader cannot find libcuda.so.1, even if the cache lists it.",
         "env -i LD_PRELOAD=libcuda.so.1 LD_TRACE_LOADED_OBJECTS=1 /bin/true",
         "run ldconfig; check that the library and its dependencies are readable and built for this architecture",
         _loader,
+        component="ldso",
         after=("libcuda.ldcache",),
     ),
     check(
         "libcuda.init",
+        "CUDA initializes on the host",
         "The libraries are found, but CUDA does not initialize: module and library versions differ, device nodes are "
         "missing, the fabric manager is down, or a GPU is lost.",
         "nvidia-smi; CUDA's deviceQuery; or python3 -c \"import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))\"",
         "gpuready explain 'CUDA error N' explains the number that the check shows; nvidia-smi and dmesg name the GPU",
         _init,
+        component="ldso",
         active=True,
         after=("driver.loaded", "driver.match", "libcuda.ldcache", "libcuda.loader"),
     ),

@@ -83,6 +83,7 @@ def _ecc_mode(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
 CHECKS = (
     check(
         "gpu.recovery",
+        "no GPU needs a reset, a drain or a reboot",
         "The driver reports that a GPU needs a reset, a drain or a reboot before it is used again.",
         "nvidia-smi --query-gpu=pci.bus_id,gpu_recovery_action --format=csv",
         "drain the node and do what the driver asks for",
@@ -90,6 +91,7 @@ CHECKS = (
     ),
     check(
         "gpu.remap",
+        "no memory row waits to be replaced",
         "A bad memory row waits to be replaced by a spare one at the next reset, or no spare row is left. Until the "
         "reset, every error in that row ends the program that hits it.",
         "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv",
@@ -98,6 +100,7 @@ CHECKS = (
     ),
     check(
         "gpu.retired",
+        "few retired memory pages",
         "GPUs before Ampere retire bad memory pages, at most 64. A page stays in use until the next reset.",
         "nvidia-smi -q -d PAGE_RETIREMENT",
         "pending: reset the GPU; too many: replace it (the limit is verify.thresholds.retired_pages)",
@@ -105,6 +108,7 @@ CHECKS = (
     ),
     check(
         "gpu.ecc",
+        "no memory errors",
         "The GPU counted memory errors. An uncorrectable error ends the program that hit it. Many corrected errors are "
         "a sign of failing memory.",
         "nvidia-smi -q -d ECC",
@@ -113,6 +117,7 @@ CHECKS = (
     ),
     check(
         "gpu.eccmode",
+        "ECC is on",
         "Without ECC, a flipped bit silently gives a wrong result.",
         "nvidia-smi --query-gpu=pci.bus_id,ecc.mode.current,ecc.mode.pending --format=csv",
         "nvidia-smi -e 1, then reset the GPU",

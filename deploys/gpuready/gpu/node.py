@@ -43,6 +43,7 @@ def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "node.packages",
+        "no package is half installed",
         Level.config,
         "A package update of the driver, the toolkit or a container engine was interrupted: packages are unpacked but "
         "not configured. The files are new, but nothing was built, registered or restarted.",
@@ -52,6 +53,7 @@ CHECKS = (
     ),
     Check(
         "node.firstboot",
+        "cloud-init has finished",
         Level.config,
         "cloud-init is still running and may change the node after the check.",
         "cloud-init status --long",
@@ -60,6 +62,7 @@ CHECKS = (
     ),
     Check(
         "node.reboot",
+        "no update waits for a reboot",
         Level.config,
         "A kernel or library update is installed but not yet in use. A new kernel may have no NVIDIA module.",
         "cat /run/reboot-required.pkgs; dkms status",
@@ -68,6 +71,7 @@ CHECKS = (
     ),
     Check(
         "node.drained",
+        "the node is back from gpuready's drain",
         Level.config,
         "gpuready drained the node for maintenance, and then was interrupted or could not bring it back into service.",
         f"cat {DRAINED}",

@@ -118,6 +118,7 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     check(
         "gpu.nvlink",
+        "all NVLinks are up",
         "NVLinks of a GPU are down: NCCL uses fewer links or PCIe, and the whole job waits for that GPU.",
         "nvidia-smi nvlink -s; nvidia-smi topo -m",
         "with NVSwitch: see gpu.fabric, reset all GPUs; with a bridge: reseat it; else replace the GPU or bridge",
@@ -127,6 +128,7 @@ CHECKS = (
     ),
     check(
         "gpu.nvlink_errors",
+        "NVLink counted no errors",
         "NVLink counted errors since the driver was loaded. Packets that are sent again cost time. A link that had to "
         "recover has stalled or stopped a job.",
         "nvidia-smi nvlink -e; dmesg | grep -E 'Xid.*: (74|14[4-9]|150),'",
@@ -136,6 +138,7 @@ CHECKS = (
     ),
     check(
         "gpu.p2p",
+        "GPUs access each other's memory",
         "GPUs that NVLink connects cannot access each other's memory: an IOMMU or ACS blocks it, MIG is on, or the "
         "driver does not support it. NCCL copies through the host instead.",
         "nvidia-smi topo -p2p r; nvidia-smi topo -m; NCCL_DEBUG=INFO: 'via P2P' or 'via SHM'",

@@ -171,6 +171,7 @@ _ONE_OWNER = "systemctl disable --now nvidia-imex, unless the DRA driver is set 
 CHECKS = (
     check(
         "gpu.nvswitch",
+        "the node has an NVSwitch, or none, as expected",
         "The node has an NVSwitch that the spec excludes, or lacks one: a wrong machine type, or a switch tray is off.",
         "lspci -d 10de: -n | grep 0680; nvidia-smi -q | grep -A3 Fabric",
         "use the right machine type, or correct hardware.nvswitch in the spec",
@@ -178,6 +179,7 @@ CHECKS = (
     ),
     check(
         "driver.fabricmanager",
+        "the fabric manager has the driver's version, and what it needs",
         "The fabric manager must have exactly the driver's version. On HGX B200 and B300, it also needs NVLSM (NVLink "
         "Subnet Manager) and the kernel module ib_umad. Otherwise it stops at its start, and CUDA returns error 802 "
         "(system not yet initialized).",
@@ -189,6 +191,7 @@ CHECKS = (
     ),
     check(
         "gpu.fabric",
+        "the fabric manager has trained the links",
         "GPUs behind an NVSwitch wait for the fabric manager, which in GB200 and GB300 racks runs on the switch trays. "
         "Until it has trained the links, CUDA returns error 802.",
         "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric",
@@ -198,6 +201,7 @@ CHECKS = (
     ),
     check(
         "driver.imex",
+        "IMEX runs on the nodes of a GB200 or GB300 rack",
         "IMEX lets the nodes of a GB200 or GB300 rack map each other's GPU memory. Without it, NCCL does not use "
         "NVLink between nodes, and cuMemCreate fails with error 800 (operation not permitted).",
         "systemctl status nvidia-imex; nvidia-imex-ctl -N; ls /dev/nvidia-caps-imex-channels",

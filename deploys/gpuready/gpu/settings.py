@@ -82,6 +82,7 @@ def _uniform(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     check(
         "gpu.pcie",
+        "the PCIe links have all their lanes",
         "The PCIe link uses fewer lanes than GPU and slot have: copies take at least twice as long. An idle GPU lowers "
         "its link generation, so the check judges only the maximum.",
         "nvidia-smi --query-gpu=pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv; lspci -vv: LnkSta",
@@ -90,6 +91,7 @@ CHECKS = (
     ),
     check(
         "gpu.throttle",
+        "no GPU is slowed down by heat or power",
         "The GPU reduces its clocks because of heat or power, and the whole training job waits for it.",
         "nvidia-smi -q -d PERFORMANCE",
         "heat: check fans, air flow, coolant; power brake: check the power supplies",
@@ -97,6 +99,7 @@ CHECKS = (
     ),
     check(
         "gpu.temperature",
+        "no GPU is close to its temperature limit",
         "A GPU is close to the temperature at which it slows down.",
         "nvidia-smi -q -d TEMPERATURE",
         "check fans, air flow or coolant (the limit is verify.thresholds.temperature_margin)",
@@ -104,6 +107,7 @@ CHECKS = (
     ),
     check(
         "gpu.uniform",
+        "all GPUs of the node are alike",
         "The GPUs of the node differ in model or VBIOS: the slowest one sets the pace.",
         "nvidia-smi --query-gpu=pci.bus_id,name,vbios_version --format=csv",
         "replace or flash the GPU that differs",
@@ -111,6 +115,7 @@ CHECKS = (
     ),
     check(
         "gpu.mig",
+        "MIG has instances where it is on",
         "MIG instances do not survive a reset or reboot. The mode stays on, so programs find no GPU.",
         "nvidia-smi -L; nvidia-smi mig -lgi",
         "create the instances (nvidia-mig-parted apply), then gpuready apply to update the CDI spec",
@@ -118,6 +123,7 @@ CHECKS = (
     ),
     check(
         "gpu.persistence",
+        "persistence mode is on",
         "Without persistence mode, the driver releases a GPU that no program uses: the next program starts seconds "
         "later, and GPU settings are lost.",
         "nvidia-smi --query-gpu=pci.bus_id,persistence_mode --format=csv; systemctl status nvidia-persistenced",

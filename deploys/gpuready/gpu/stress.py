@@ -208,9 +208,9 @@ def _alone(spec: NodeSpec, state: NodeState) -> Verdict:
     return skip("runs only with gpuready verify --level stress")
 
 
-def check(id: str, cause: str, confirm: str, fix: str, *after: str) -> Check:
+def check(id: str, title: str, cause: str, confirm: str, fix: str, *after: str, component: str = "") -> Check:
     """Build a check of GPUs under load, which a plain ``verify`` skips."""
-    return Check(id, Level.stress, cause, confirm, fix, _alone, gpu=True, active=True, after=after)
+    return Check(id, title, Level.stress, cause, confirm, fix, _alone, component, gpu=True, active=True, after=after)
 
 
 #: Metric -> how a report names it.
@@ -224,6 +224,7 @@ WORDS = {
 }
 RUN = check(
     "stress.run",
+    "idle GPUs can be loaded, without an error",
     "The load test could not run, or failed: something uses the GPUs, the PyTorch of verify.torch or verify.image does "
     "not work, a GPU hung or lost its context, or the driver reported an error (Xid, uncorrectable memory error) under "
     "load.",
@@ -232,6 +233,7 @@ RUN = check(
 )
 COMPUTE = check(
     "stress.compute",
+    "every GPU computes right, and as fast as the others",
     "A GPU computes wrong results, or multiplies more slowly than its model's limit or than the other GPUs. A result "
     "is wrong if it changes between passes, differs from the other GPUs of the model, or is too far from the exact "
     "product.",
@@ -241,6 +243,7 @@ COMPUTE = check(
 )
 MEMORY = check(
     "stress.memory",
+    "GPU memory keeps what is written, and is fast enough",
     "A GPU's memory returns other values than were written, or copies more slowly than its model's limit.",
     "nvidia-smi -q -d ECC,ROW_REMAPPER",
     "wrong: drain the node, reset the GPU and run the test again; if it fails again, replace the GPU; slow: look at "
@@ -249,6 +252,7 @@ MEMORY = check(
 )
 COPIES = check(
     "stress.copies",
+    "copies to and between GPUs are right and fast enough",
     "Copies between host and GPU, or between GPUs, change the data or are slower than on the other GPUs: a PCIe link "
     "with fewer lanes, a GPU behind another socket, a lost NVLink.",
     "nvidia-smi topo -m; nvidia-smi -q | grep -A3 'Link Width'; nvidia-smi nvlink -s",
@@ -257,6 +261,7 @@ COPIES = check(
 )
 REDUCE = check(
     "stress.reduce",
+    "the sum over all GPUs of the node is right and fast enough",
     "The sum over all GPUs of the node is wrong, or slower than on other nodes with these GPUs or than the limit "
     "(verify.thresholds.all_reduce), because NVLink, the fabric manager or peer access differs.",
     "NCCL_DEBUG=INFO with nccl-tests' all_reduce_perf, on the node alone",

@@ -91,6 +91,7 @@ def _summary(report: Mapping[str, Any]) -> str:
 CHECKS = (
     check(
         "gpu.python",
+        "the Python of verify.torch is there",
         "The Python that verify.torch names is not on the node: a wrong path, a directory, or an environment that was "
         "never created there. This check also runs where CUDA does not work.",
         "ls -lL PYTHON",
@@ -101,6 +102,7 @@ CHECKS = (
     ),
     check(
         "gpu.torch",
+        "PyTorch computes on the GPUs",
         "The PyTorch that verify.torch names does not work on this node: it was built without CUDA, is newer than the "
         "driver (error 35, 'driver version is insufficient'), is not built for this GPU ('no kernel image is "
         "available'), or CUDA does not initialize (803, 804). NCCL before 2.13.4 does not report a lost peer.",

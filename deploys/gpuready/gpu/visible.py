@@ -114,6 +114,7 @@ def _evidence(sight: Sight) -> str:
 HOST = (
     Check(
         "libcuda.triton",
+        "Triton finds libcuda",
         Level.effective,
         "Triton (torch.compile) searches libcuda itself, in the directories that ldconfig -p lists: 2.x needs "
         "libcuda.so there, 3.x libcuda.so.1. It reads LD_LIBRARY_PATH only if ldconfig lists none. Otherwise it fails: "
@@ -124,16 +125,19 @@ HOST = (
         "/sbin/ldconfig -p | grep -F libcuda.so",
         "gpuready apply (ldso); for one job, set TRITON_LIBCUDA_PATH to the directory of libcuda.so.1",
         _host,
+        component="ldso",
         after=("libcuda.ldcache",),
     ),
     Check(
         "libcuda.copies",
+        "no libcuda of another driver",
         Level.config,
         "The node has libcudas of several drivers. Within one directory, ldconfig links the highest version: after a "
         "downgrade, a leftover newer one causes error 803. Between directories, the order in ld.so.conf decides.",
         "ls -l $(/sbin/ldconfig -p | sed -n 's/.*libcuda.so.1.* => //p'); cat /proc/driver/nvidia/version",
         "remove the packages or files of the other driver, and run ldconfig",
         _copies,
+        component="ldso",
         after=("libcuda.ldcache",),
     ),
 )
@@ -141,6 +145,7 @@ HOST = (
 INSIDE = (
     Check(
         "libcuda.container",
+        "CUDA initializes in a container",
         Level.smoke,
         "A container starts, but CUDA does not initialize in it: the image's libcuda replaces the driver's (803, 804), "
         "a stub replaces it (34), the container has no GPU (100), or the loader finds no libcuda.so.1.",
@@ -148,12 +153,14 @@ INSIDE = (
         "gpuready compat -i INVENTORY --image IMAGE shows which libcuda the container uses and what helps. "
         "nvidia-ctk's hooks run ldconfig in the container; images without glibc have no ldconfig",
         _inside,
+        component="ldso",
         gpu=True,
         active=True,
         after=("driver.loaded", "docker.runtime", "docker.smoke", "libcuda.init"),
     ),
     Check(
         "libcuda.container_triton",
+        "Triton finds libcuda in a container",
         Level.smoke,
         "In a container, Triton finds no libcuda and fails with 'libcuda.so cannot found!'. Either the driver is "
         "mounted at /usr/local/nvidia (GCP Batch), which the image's linker cache does not list; or the cache lists a "
@@ -162,6 +169,7 @@ INSIDE = (
         "start the container with --runtime=nvidia, whose hook runs ldconfig; else run ldconfig DIRECTORY at its "
         "start, or set -e TRITON_LIBCUDA_PATH=/usr/local/nvidia/lib64",
         _inside_triton,
+        component="ldso",
         gpu=True,
         active=True,
         after=("driver.loaded", "docker.runtime", "docker.smoke"),

@@ -70,6 +70,7 @@ def _reach(log: KernelLog) -> str:
 CHECKS = (
     check(
         "gpu.xid",
+        "the driver reported no GPU error (Xid)",
         "The driver reported a GPU error. Xid 79: the GPU fell off the bus; 48, 63, 64, 94, 95, 171, 172: memory; 74, "
         "144 to 150: NVLink; 119, 120: the GPU's firmware hangs; 163 to 165: power smoothing; 13, 31, 43, 45: the "
         "program's own fault, only shown.",
@@ -80,6 +81,7 @@ CHECKS = (
     ),
     check(
         "gpu.sxid",
+        "no NVSwitch reported an error (SXid)",
         "An NVSwitch reported an error. After a fatal one, the fabric carries no traffic until it is reset.",
         "dmesg | grep SXid; journalctl -u nvidia-fabricmanager; /var/log/fabricmanager.log",
         "drain the node, reset all GPUs (which resets the switches) or reboot, restart nvidia-fabricmanager",

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from gpuready.base.errors import GpureadyError
 from gpuready.base.versions import numbers
+from gpuready.catalogue import BY_ID
 from gpuready.contract.check import Check, Judged, Level, Verdict
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change, Disruption, Value
@@ -166,7 +167,9 @@ def _value(value: result.Value) -> Value:
 
 def _judged(item: result.Check) -> Judged:
     verdict = Verdict(item.status, item.summary, item.evidence, item.remedy)
-    return Judged(Check(item.id, Level[item.level], "", "", "", lambda spec, state: verdict, item.gpu), verdict)
+    component = BY_ID[item.id].component if item.id in BY_ID else ""
+    level = Level[item.level]
+    return Judged(Check(item.id, "", level, "", "", "", lambda spec, state: verdict, component, item.gpu), verdict)
 
 
 def _answer(image: str, found: result.Image | result.Result) -> Answer:

@@ -66,21 +66,25 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "containerd.runtime",
+        "containerd knows the runtime nvidia",
         Level.effective,
         "config.toml names the runtime, but containerd has not read it. Or an imported file or a deprecated table "
         "(default_runtime) overrides it.",
         "crictl info | grep -i -A20 runtimes; containerd config dump | grep -A20 runtimes.nvidia",
         "gpuready apply; or systemctl restart containerd, and read its journal",
         _runtime,
+        component="containerd",
     ),
     Check(
         "containerd.smoke",
+        "a new pod sees the GPUs",
         Level.smoke,
         "A pod under the runtime nvidia does not start, or has no GPU: containerd has not read its configuration, the "
         "cgroup driver differs, a CDI spec is stale, or device nodes are missing.",
         "crictl runp --runtime=nvidia POD.json; journalctl -u containerd -n 50",
         "read the error: it comes from containerd or nvidia-container-runtime",
         _pod,
+        component="containerd",
         active=True,
         after=("containerd.runtime", "driver.loaded"),
     ),

@@ -22,10 +22,12 @@ def _low_level(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "crio.lowlevel",
+        "the toolkit finds CRI-O's runc or crun",
         Level.config,
         "nvidia-container-runtime looks for runc or crun on PATH; CRI-O's packages keep theirs in /usr/libexec/crio.",
         f"command -v runc crun; grep -A9 nvidia-container-runtime {CONFIG}",
         f'name it by its path in {CONFIG}: [nvidia-container-runtime] runtimes = ["/usr/libexec/crio/crun"]',
         _low_level,
+        component="crio",
     ),
 )

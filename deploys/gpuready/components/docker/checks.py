@@ -47,20 +47,24 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "docker.runtime",
+        "Docker knows the runtime nvidia",
         Level.effective,
         "daemon.json names the runtime, but Docker has not read it, or reads another file.",
         "docker info -f '{{json .Runtimes}} {{.DefaultRuntime}}'",
         "gpuready apply; or systemctl reload docker, and read its journal",
         _runtime,
+        component="docker",
     ),
     Check(
         "docker.smoke",
+        "a new container sees the GPUs",
         Level.smoke,
         "A container under the runtime nvidia does not start, or has no GPU: the hook fails, a CDI spec is stale, "
         "NVIDIA_REQUIRE_CUDA is not met, or device nodes are missing.",
         "docker run --rm --pull=never --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all IMAGE ls /dev",
         "read the error: it comes from nvidia-container-runtime; its config.toml can turn on a debug log",
         _smoke,
+        component="docker",
         active=True,
         after=("docker.runtime", "driver.loaded"),
     ),

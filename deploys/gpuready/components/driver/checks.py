@@ -303,6 +303,7 @@ def _initramfs(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "driver.owner",
+        "only one driver is installed",
         Level.config,
         "Two drivers on one node (packages and the .run installer, the distribution's packages and NVIDIA's, packages "
         "and a mounted driver) overwrite each other's files, and each update breaks the other's libraries.",
@@ -312,6 +313,7 @@ CHECKS = (
     ),
     Check(
         "driver.packages",
+        "all packages of the driver have one version",
         Level.config,
         "The driver's packages have different versions, so libraries, tools and module do not match: an update was "
         "interrupted, some packages were held, or two repositories were used.",
@@ -321,15 +323,18 @@ CHECKS = (
     ),
     Check(
         "driver.held",
+        "no automatic update replaces the driver",
         Level.config,
         "An unattended upgrade replaces the driver's libraries while the old module stays loaded. Then NVML fails with "
         "'Driver/library version mismatch', and no new container gets a GPU until a reboot.",
         "apt-mark showhold; unattended-upgrade --dry-run --debug; dnf versionlock list; apt-cache policy nvidia-open",
         "driver: {policy: hold} in the spec, then apply",
         _held,
+        component="driver",
     ),
     Check(
         "driver.loaded",
+        "the kernel module nvidia is loaded",
         Level.effective,
         "The GPU is on the PCI bus, but the kernel module is not loaded: not built for this kernel, refused by Secure "
         "Boot, or nouveau holds the device.",
@@ -340,6 +345,7 @@ CHECKS = (
     ),
     Check(
         "driver.match",
+        "module and libraries have one version",
         Level.effective,
         "The libraries have another version than the loaded module: an update without a reboot, or two drivers on one "
         "node. NVML fails with 'Driver/library version mismatch', CUDA with 803 or 804.",
@@ -351,6 +357,7 @@ CHECKS = (
     ),
     Check(
         "driver.floor",
+        "the driver has all known security fixes",
         Level.effective,
         "Older drivers let a local user, also one in a container, become root on the node or read other users' memory. "
         "NVIDIA fixes this in new releases of the supported branches only.",
@@ -362,6 +369,7 @@ CHECKS = (
     ),
     Check(
         "driver.nodes",
+        "the device nodes exist",
         Level.effective,
         "The device nodes do not exist yet. A program that runs as root creates them. A program in a container cannot, "
         "and CUDA fails there with error 100 or 999.",
@@ -373,6 +381,7 @@ CHECKS = (
     ),
     Check(
         "gpu.count",
+        "all GPUs are there",
         Level.effective,
         "A GPU that fell off the bus, or that the driver could not start, is not listed. If it is gone from the PCI "
         "bus, too, only the number in the spec shows that it is missing.",
@@ -384,6 +393,7 @@ CHECKS = (
     ),
     Check(
         "gpu.model",
+        "the GPUs are of the expected model",
         Level.effective,
         "The node has another GPU than the spec says: a wrong machine type, or an outdated inventory.",
         "nvidia-smi -L",
@@ -394,6 +404,7 @@ CHECKS = (
     ),
     Check(
         "driver.nextboot",
+        "the kernel of the next boot has an nvidia module",
         Level.config,
         "A new kernel or driver is installed, but the module for the next kernel is missing or has another version: "
         "DKMS had no headers, a build failed, or a package was not updated. The node works until the reboot.",
@@ -403,6 +414,7 @@ CHECKS = (
     ),
     Check(
         "driver.nouveau",
+        "nouveau does not hold the GPUs",
         Level.config,
         "The kernel's own driver for NVIDIA GPUs takes the devices first: nvidia-smi finds none, and no CUDA runs.",
         "lspci -k -d 10de: | grep 'driver in use'; grep -rs nouveau /etc/modprobe.d /usr/lib/modprobe.d /proc/cmdline",
@@ -411,6 +423,7 @@ CHECKS = (
     ),
     Check(
         "driver.secureboot",
+        "Secure Boot accepts the module",
         Level.config,
         "With Secure Boot, the kernel loads only signed modules ('Key was rejected by service'). A module that DKMS "
         "built needs the signature of a key that was enrolled at the machine's console.",
@@ -421,6 +434,7 @@ CHECKS = (
     ),
     Check(
         "driver.initramfs",
+        "the initramfs has no old nvidia module",
         Level.config,
         "The initramfs contains an nvidia module from before the update, which loads before the one on disk.",
         "lsinitramfs IMAGE | grep nvidia (or lsinitrd)",

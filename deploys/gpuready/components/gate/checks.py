@@ -24,11 +24,13 @@ def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "gate.ready",
+        "the gate lets GPU jobs start",
         Level.effective,
         "gpuready-verify, which a scheduler asks on the node, says that no GPU job may start here.",
         f"{SCRIPT}; echo $?",
         "gpuready explain with the id of the check in that line",
         _ready,
+        component="gate",
         active=True,
         after=("gate.config", *_DRIVER, *_GPUS, "cdi.spec", "cdi.stale", *_OTHERS),
     ),

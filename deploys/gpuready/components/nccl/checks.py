@@ -195,52 +195,63 @@ def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "nccl.ports",
+        "each fabric port is up and has one address",
         Level.config,
         "A port of the fabric is down, or it is unclear which of its addresses belongs to the fabric. NCCL would "
         "guess.",
         "gpuready nccl -i INVENTORY; rdma link; ip -br addr",
         "name the fabric in nccl.subnets or nccl.interfaces, or give the port its address",
         _ports,
+        component="nccl",
         after=("nccl.config",),
     ),
     Check(
         "nccl.grammar",
+        "/etc/nccl.conf has valid syntax",
         Level.config,
         "NCCL splits a line of /etc/nccl.conf at the first = and trims nothing: quotes, blanks, export and comments "
         "after a value become part of the name or the value.",
         "cat -A /etc/nccl.conf",
         "write NAME=value, one per line, # only as the first character",
         _grammar,
+        component="nccl",
     ),
     Check(
         "nccl.hca",
+        "NCCL_IB_HCA names ports that exist",
         Level.config,
         "NCCL_IB_HCA is a list of prefixes unless it begins with =. If it matches no port, NCCL silently uses TCP, for "
         "example after persistent naming renamed mlx5_0.",
         "grep NCCL_IB_HCA /etc/nccl.conf; ls /sys/class/infiniband",
         "set nccl: {subnets: [...]}, so that gpuready writes the exact names; or remove the line",
         _hca,
+        component="nccl",
     ),
     Check(
         "nccl.gid",
+        "the fixed GID is still the right one",
         Level.config,
         "The GID that /etc/nccl.conf selects is link-local, RoCE v1, empty, or by now another address: indexes change "
         "when addresses are added or removed.",
         "grep -H . /sys/class/infiniband/*/ports/*/gids/* | grep -v 0000:0000:0000:0000:0000:0000:0000:0000",
         "nccl: {subnets: [...]} and gpuready apply; with NCCL 2.21 or newer remove NCCL_IB_GID_INDEX",
         _gid,
+        component="nccl",
         after=("nccl.config",),
     ),
     Check(
         "nccl.debug",
+        "no debug variable is set for all jobs",
         Level.config,
         "A variable for debugging one job (NCCL_DEBUG=INFO, NCCL_P2P_DISABLE, NCCL_PROTO ...) is set for all jobs.",
         "grep -s NCCL_ /etc/nccl.conf /etc/environment /etc/profile.d/*.sh",
         "remove it, and set it in the environment of that job",
         _debug,
+        component="nccl",
     ),
     Check(
         "nccl.torch",
+        "lost ranks are handled",
         Level.config,
         f"{torch.VARIABLE} says what PyTorch does when a rank is lost: "
         + "; ".join(f"{value}: {what}" for value, what in torch.VALUES.items())
@@ -248,5 +259,6 @@ CHECKS = (
         f"grep -s {torch.OLD_NAME} /etc/environment /etc/profile.d/*.sh; printenv {torch.VARIABLE}",
         "leave it unset (3), or set 1 in the job's environment",
         _torch,
+        component="nccl",
     ),
 )

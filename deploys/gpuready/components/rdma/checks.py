@@ -149,6 +149,7 @@ _VERBS = re.compile(r"\A[ \t]*(\S{1,64})\n\s*transport:\s*InfiniBand\b[^\0]*?^\s
 CHECKS = (
     Check(
         "rdma.netns",
+        "the RDMA namespace mode is as the spec says",
         Level.effective,
         "In exclusive mode, an RDMA device belongs to one network namespace, at first the host's. A container sees no "
         "device (/sys/class/infiniband is empty, NCCL logs NET/Socket) until one is moved to it. In shared mode, every "
@@ -157,9 +158,11 @@ CHECKS = (
         "cat /sys/module/ib_core/parameters/netns_mode (Y is shared); modprobe -c | grep ib_core; lsns -t net",
         f"gpuready apply, with maintenance: {{reboot: idle}} and --allow-disruption reboot; in exclusive mode: {_MOVE}",
         _netns,
+        component="rdma",
     ),
     Check(
         "rdma.conflict",
+        "no two parties want different modes",
         Level.config,
         "Two settings contradict each other. rdma-cni needs exclusive mode, k8s-rdma-shared-dev-plugin needs shared "
         "mode. In modprobe.d, the file whose name sorts last takes effect. The kernel command line overrides all "
@@ -167,35 +170,43 @@ CHECKS = (
         "grep -rs netns_mode /etc/modprobe.d /run/modprobe.d /usr/lib/modprobe.d /proc/cmdline; ls /opt/cni/bin",
         "choose one mode, and set netns_mode in one place only",
         _conflict,
+        component="rdma",
     ),
     Check(
         "rdma.ports",
+        "RDMA ports are up and fast enough",
         Level.effective,
         "If a port is down, NCCL does not use its NIC. If a port is slow, it slows the whole job.",
         "rdma link show; grep -H . /sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/device/net/*/speed",
         "check cable, transceiver, switch port and dmesg; or correct hardware.rdma in the spec",
         _ports,
+        component="rdma",
     ),
     Check(
         "rdma.iwarp",
+        "no device speaks iWARP instead of RoCE",
         Level.effective,
         "Intel's E810 and X722 can speak iWARP instead of RoCE v2; then there are no RoCE GIDs, and NCCL uses TCP.",
         "grep -H . /sys/class/infiniband/*/node_type (4: RNIC); ibv_devinfo | grep transport",
         "switch the device to RoCE v2",
         _iwarp,
+        component="rdma",
     ),
     Check(
         "rdma.gdr",
+        "GPUDirect RDMA is available",
         Level.effective,
         "Without GPUDirect RDMA, all data goes through host memory: NCCL's log has NET/IB without GDRDMA.",
         "head -n 1 /proc/driver/nvidia/version (Open Kernel Module or not); ls -d /sys/module/nvidia_peermem",
         "install the open kernel modules (dma-buf, Linux 5.12 or newer)",
         _gdr,
+        component="rdma",
         gpu=True,
         after=("driver.loaded",),
     ),
     Check(
         "rdma.srq",
+        "RDMA devices have the queues that UCX needs",
         Level.effective,
         "UCX needs a shared receive queue for its reliable RDMA transport. On a device that has none (Intel E810), MPI "
         "and NIXL over UCX fail: 'ibv_create_srq() failed: Operation not supported', 'Failed to create UCP worker'; "
@@ -204,6 +215,7 @@ CHECKS = (
         "nothing for NCCL; for programs over UCX set UCX_TLS=^ib, which keeps UCX off RDMA, or name another RDMA "
         "device in UCX_NET_DEVICES; UCX_TLS=ud does not help on an E810 (it ends with a timeout)",
         _srq,
+        component="rdma",
         active=True,
     ),
 )

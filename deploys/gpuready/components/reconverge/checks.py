@@ -43,12 +43,14 @@ def _told(rows: Any) -> str:
 CHECKS = (
     Check(
         "reconverge.last",
+        "the service after a driver change did its work",
         Level.effective,
         "The service that looks after the node when its driver changes did not run, failed, or found what it may not "
         "mend: a module of another version than the libraries, programs that hold deleted libraries.",
         f"cat {RESULT}; journalctl -u {UNIT}",
         f"systemctl start {UNIT}; journalctl -u {UNIT} says what it did; or gpuready apply (it is {SCRIPT})",
         _last,
+        component="reconverge",
         gpu=True,
         after=("driver.loaded",),
     ),

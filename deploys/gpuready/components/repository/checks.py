@@ -29,11 +29,13 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "repository.candidate",
+        "apt offers the toolkit's pinned version",
         Level.effective,
         "The source is written, but apt has no package list from it: it was never updated, or is refused.",
         "apt-cache policy nvidia-container-toolkit; apt-get update",
         "gpuready apply; after that, run apt-get update on the node and read its errors",
         _candidate,
+        component="repository",
         active=True,
     ),
 )

@@ -44,18 +44,22 @@ def _floor(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "toolkit.floor",
+        "the toolkit has the known security fixes",
         Level.config,
         "Older toolkits let a container out: CVE-2024-0132, CVE-2025-23266, CVE-2026-24260.",
         "dpkg-query -W nvidia-container-toolkit",
         f"set toolkit.version to {TOOLKIT_FLOOR} or newer, and apply",
         _floor,
+        component="toolkit",
     ),
     Check(
         "toolkit.version",
+        "the toolkit that runs comes from the packages",
         Level.effective,
         "The command that answers is not the one of the packages: an old copy earlier on PATH, or a half-done upgrade.",
         'command -v nvidia-ctk; nvidia-ctk --version; dpkg -S "$(command -v nvidia-ctk)"',
         "apply; remove a copy in /usr/local/bin",
         _version,
+        component="toolkit",
     ),
 )

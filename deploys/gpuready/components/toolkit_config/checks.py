@@ -55,30 +55,36 @@ def _escape(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "config.readable",
+        "the toolkit's config.toml is valid",
         Level.config,
         "config.toml is not valid TOML: the runtime gives no container a GPU, and the toolkit's package cannot be "
         "configured at its next upgrade.",
         f"nvidia-ctk config --config-file={CONFIG}",
         "fix it by hand, or move it away and run nvidia-ctk config --in-place",
         _readable,
+        component="config",
     ),
     Check(
         "config.cgroups",
+        "no leftover no-cgroups = true",
         Level.config,
         "no-cgroups = true is for rootless engines. Left behind on another host, a container's GPUs are not allowed to "
         "it: 'Failed to initialize NVML: Unknown Error' right at its start.",
         f"grep -n no-cgroups {CONFIG}",
         "nvidia-ctk config --set nvidia-container-cli.no-cgroups=false --in-place; rootless engines get GPUs by CDI",
         _cgroups,
+        component="config",
         after=("config.readable",),
     ),
     Check(
         "config.escape",
+        "no setting undoes a security fix",
         Level.config,
         "A setting brings back what a security fix took away.",
         f"nvidia-ctk config --config-file={CONFIG} | grep -E 'allow-|cuda-compat-mode'",
         "take the setting out of config.toml; it holds for new containers at once",
         _escape,
+        component="config",
         after=("config.readable",),
     ),
 )

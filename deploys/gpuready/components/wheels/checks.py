@@ -99,6 +99,7 @@ def _summary(one: TorchWheel, told: Mapping[str, Any]) -> str:
 CHECKS = (
     Check(
         "wheels.works",
+        "installed wheels load and run",
         Level.effective,
         "A wheel that gpuready installed does not load in its environment, lacks a dependency, has no kernels for this "
         "node's GPUs ('no kernel image is available', 209), or has an NCCL that does not report a lost peer.",
@@ -106,6 +107,7 @@ CHECKS = (
         "ENV/bin/python -m pip check",
         "install its dependencies into the environment, or build the wheel for it",
         _works,
+        component="wheels",
         active=True,
         after=("wheels.config",),
     ),

@@ -47,6 +47,7 @@ def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
 CHECKS = (
     Check(
         "image.compat",
+        "the images fit the driver and the GPUs",
         Level.effective,
         "An image contains a CUDA, and often its own libcuda, that this driver or GPU does not support. In the "
         "program: "

@@ -23,13 +23,21 @@ def _of_pairs(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _check(
-    name: str, *, cause: str, confirm: str, fix: str, gpu: bool = False, after: tuple[str, ...] = ("fabric.ports",)
+    name: str,
+    *,
+    title: str,
+    cause: str,
+    confirm: str,
+    fix: str,
+    gpu: bool = False,
+    after: tuple[str, ...] = ("fabric.ports",),
 ) -> Check:
-    return Check(f"fabric.{name}", Level.fabric, cause, confirm, fix, _of_pairs, gpu, after=after)
+    return Check(f"fabric.{name}", title, Level.fabric, cause, confirm, fix, _of_pairs, gpu=gpu, after=after)
 
 
 PORTS = _check(
     "ports",
+    title="the ports of the pair can be tested",
     cause="A port to the other host is down, or has no usable GID, or several. The pair cannot be tested.",
     confirm="rdma link; cat /sys/class/infiniband/*/ports/*/state; gpuready nccl -i INVENTORY",
     fix="Bring the port up (cable, switch, interface), give its interface a fabric address, or set nccl.subnets.",
@@ -37,6 +45,7 @@ PORTS = _check(
 )
 RPING = _check(
     "rping",
+    title="the connection manager reaches the other port",
     cause="RDMA through the connection manager fails between two ports: address resolution, routes, rdma_cm, or lost "
     "packets. NCCL does not use the connection manager, so write_bw may still pass.",
     confirm="rping -s -a SERVER -v -V -C 10, then rping -c -a SERVER -I CLIENT -v -V -C 10: ten lines of ping data; "
@@ -46,6 +55,7 @@ RPING = _check(
 )
 WRITE_BW = _check(
     "write_bw",
+    title="RDMA writes are fast enough",
     cause="RDMA writes between two ports fail, are slower than verify.thresholds.write_bw of the line rate, or did not "
     "use RDMA: a bad cable or transceiver, flow control (PFC, ECN), a PCIe slot with too few lanes, or other load. "
     "Packets below 4096 bytes (active_mtu) are a warning: RoCE needs an interface MTU of 4200 or more for them.",
@@ -57,6 +67,7 @@ WRITE_BW = _check(
 )
 READ_LAT = _check(
     "read_lat",
+    title="small RDMA reads are quick enough",
     cause="A small RDMA read between two ports fails or takes longer than verify.thresholds.read_lat (microseconds, "
     "typical).",
     confirm="ib_read_lat -d DEV -i PORT -x GID -F -n 1000 -s 64, the same with SERVER at the other end",
@@ -65,6 +76,7 @@ READ_LAT = _check(
 )
 NCCL = _check(
     "nccl",
+    title="an all-reduce uses the network that it should and is fast enough",
     cause="An all-reduce of torch between two GPUs fails, falls back to sockets although there is RDMA, or has less "
     "bus bandwidth than verify.thresholds.nccl of the link's write_bw. Without RDMA, sockets are expected.",
     confirm="NCCL_DEBUG=INFO: the log says NET/IB : Using [0]DEV:PORT; `Using network Socket` only without RDMA",
@@ -74,6 +86,7 @@ NCCL = _check(
 )
 TCP_CONNECT = _check(
     "tcp_connect",
+    title="the other host's ports are reachable over TCP",
     cause="A host is not reached over TCP on the port of torchrun (29500) or on ephemeral ports (40000, 60000): a "
     "firewall, a security group, or a route that leaves by another interface. NCCL listens on ports that the kernel "
     "chooses. A firewall that answers with a reset is not seen here; tcp_bw then fails.",
@@ -83,6 +96,7 @@ TCP_CONNECT = _check(
 )
 TCP_MTU = _check(
     "tcp_mtu",
+    title="the largest packets arrive whole",
     cause="Packets as large as the MTU of the interface do not arrive whole: another MTU on the other host, on a "
     "switch or in a tunnel. Connections open, and hang as soon as they carry data.",
     confirm="ping -M do -c 2 -s SIZE ADDRESS, with SIZE the MTU less 28; ip link show dev INTERFACE",
@@ -90,12 +104,14 @@ TCP_MTU = _check(
 )
 TCP_LAT = _check(
     "tcp_lat",
+    title="no ping is lost",
     cause="Packets of ping are lost, or take longer than verify.thresholds.tcp_lat (microseconds, average).",
     confirm="ping -c 10 -i 0.2 ADDRESS; ip -s link show dev INTERFACE",
     fix="Check errors and drops of the interface, the CPU's power saving, and whether the hosts are in one zone.",
 )
 TCP_BW = _check(
     "tcp_bw",
+    title="TCP is fast enough",
     cause="iperf3 with eight streams moves less than verify.thresholds.tcp_bw of the interface's speed (a warning), "
     "moves nothing, or its bytes went through another interface.",
     confirm="iperf3 -s -B ADDRESS, and on the other host iperf3 -c ADDRESS -P 8 -t 5",
@@ -105,6 +121,7 @@ TCP_BW = _check(
 )
 TRAIN = _check(
     "train",
+    title="all hosts train together, with the same loss and over the right network",
     cause="A training with DistributedDataParallel on all hosts at once fails, a rank ends with another loss or "
     "without an answer, it does not use the wanted network, or one host is slower than the others (a warning).",
     confirm="gpuready example ddp -o ddp.py; gpuready example ddp --launch hosts -i INVENTORY prints the line of each "
