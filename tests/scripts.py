@@ -10,14 +10,16 @@ from typing import Any
 from jinja2 import meta
 
 from gpuready.base import resources
+from gpuready.catalogue import QUESTIONS
 from gpuready.contract.ledger import Drop, Put, Putback
+from gpuready.contract.question import Question
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for path in TEMPLATES.rglob("*.sh.j2"))
-NUMBERS = {"limit"}
+NUMBERS = {"limit", "limits"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
 LISTS |= {"scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
-LISTS |= {"gate", "modules"}
+LISTS |= {"modules"}
 FILES = {"puts": Put, "files": Putback, "drops": Drop}
 
 
@@ -30,6 +32,10 @@ def included(name: str) -> set[str]:
 
 #: Templates that are parts of others and never sent on their own: their header says so.
 PARTS = {name for name in SCRIPTS if "{# Part" in (TEMPLATES / f"{name}.sh.j2").read_text("utf-8")}
+
+
+#: The parts that follow probe/active.
+ASKED = tuple(sorted(kind.template for kind in Question.__subclasses__())) if QUESTIONS else ()
 
 
 @functools.cache

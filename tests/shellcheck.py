@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
 from gpuready.base import resources
-from tests.scripts import PARTS, SCRIPTS, empty, values
+from tests.scripts import ASKED, PARTS, SCRIPTS, empty, values
 
 ROOT = Path(__file__).parents[1]
 PLAIN = ("dev", ".ci/run", "deploys/gpuready/binaries/build.sh")
@@ -39,8 +40,9 @@ def scripts() -> dict[str, str]:
     for name in SCRIPTS:
         if name in PARTS:
             continue
-        for variant, given in (("full", values(name, "value")), ("empty", empty(name))):
-            text = resources.script(name, **given)
+        parts = (name, *ASKED) if name == "probe/active" else (name,)
+        for variant, form in (("full", partial(values, value="value")), ("empty", empty)):
+            text = "".join(resources.script(part, **form(part)) for part in parts)
             key = f"{name.replace('/', '.')}.{variant}"
             found[key] = text
             found |= {f"{key}.document{n}": inner for n, inner in enumerate(documents(text), 1)}

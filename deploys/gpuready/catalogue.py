@@ -16,6 +16,7 @@ from gpuready.components.toolkit import checks as toolkit
 from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
 from gpuready.contract.config_checks import config_checks
+from gpuready.contract.question import Questions
 from gpuready.gpu import (
     diag,
     gpus,
@@ -68,6 +69,21 @@ CATALOGUE = (
 )
 """Every check of this release."""
 
+QUESTIONS: tuple[Questions, ...] = (
+    repository.questions,
+    rdma.questions,
+    libcuda.questions,
+    nvlink.questions,
+    torch_smoke.questions,
+    wheels.questions,
+    monitoring.questions,
+    gate.questions,
+    driver.questions,
+    docker.questions,
+    containerd.questions,
+    images.questions,
+)
+"""What the active checks ask, in this order. CUDA is asked before all that a GPU that hangs would make hang, too."""
 
 BY_ID = {check.id: check for check in (*CATALOGUE, *stress.CHECKS, diag.DIAG, *fabric.CHECKS)}
 """All checks by id, with those under load (``verify --level stress``) and of pairs of hosts (``gpuready fabric``)."""

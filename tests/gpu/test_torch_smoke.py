@@ -10,7 +10,7 @@ from gpuready.base import resources
 
 def asked(tmp_path: Path, torch: str | None) -> dict[str, object]:
     script = tmp_path / "smoke.py"
-    script.write_text(resources.document("probe/torch-smoke.py"))
+    script.write_text(resources.document("gpu/torch-smoke.py"))
     if torch is not None:
         (tmp_path / "torch.py").write_text(torch)
     done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True, cwd=tmp_path)

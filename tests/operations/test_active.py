@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,36 +17,49 @@ from gpuready.base import resources
 from gpuready.base.facts import Answer, Unknown
 from gpuready.base.records import Records
 from gpuready.base.records import unmarked as records
-from gpuready.catalogue import BY_ID
+from gpuready.catalogue import BY_ID, QUESTIONS
+from gpuready.components.gate.checks import AskGate
+from gpuready.components.monitoring.checks import AskScrape
+from gpuready.components.rdma.checks import AskVerbs
 from gpuready.contract.check import run_checks
-from gpuready.model.active import LIMITS, answers, longest
+from gpuready.contract.question import Question, answers
+from gpuready.gpu.libcuda import AskCuda
+from gpuready.gpu.nvlink import AskLinks
+from gpuready.gpu.torch_smoke import AskTorch
+from gpuready.model.boots import Boots
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import Driver, NodeState
+from gpuready.model.state import Driver, NodeState, Tool, Unit
+from gpuready.operations.active import script
+from tests.components.containerd.containerdmodel import dump
 from tests.lab import scale
 from tests.operations.gpu_node import NO_NAMESPACES, on_a_node, tool
+from tests.scripts import ASKED
+from tests.verdicts import root_file
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
-QUIET: dict[str, Any] = {
-    **dict.fromkeys(("image", "torch", "torch_smoke", "wheel_smoke", "hardened", "pause", "slice", "hung"), ""),
-    **dict.fromkeys(("record", "record_path"), ""),
-    **dict.fromkeys(("environments", "scrape", "gate", "initramfs", "images"), ()),
-    "ask": ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
-    "limits": LIMITS,
-}
+#: What every node with a driver is asked.
+ALWAYS = (AskVerbs({"verbs": 20}), AskCuda({"cuda": 60}), AskLinks({"nvlink": 30, "nvlink_errors": 30, "p2p": 30}))
+GATE, SCRAPE = AskGate({"gate": 25}, "true"), AskScrape({"scrape": 15}, ("echo", "metrics"))
+
+
+def torch(python: str, program: str = "") -> AskTorch:
+    return AskTorch({"python": 10, "torch": 125}, python, program)
 
 
 def program(text: str) -> str:
     return base64.b64encode(f"#!/bin/sh\n{text}\n".encode()).decode()
 
 
-def active(place: Path, smi: str, shell: Sequence[str] = ("sh",), **values: Any) -> tuple[dict[str, Any], int]:
-    """The answers on a machine with a driver and two GPUs, and how often nvidia-smi was asked; a limit is a second."""
-    script = resources.script("probe/active", **{**QUIET, "limits": dict.fromkeys(LIMITS, 1), **values})
-    script = on_a_node(place, script)
+def active(
+    place: Path, smi: str, *asked: Question, shell: Sequence[str] = ("sh",), limit: int = 1, **values: Any
+) -> tuple[dict[str, Any], int]:
+    """The answers on a machine with a driver and two GPUs, and how often nvidia-smi was asked."""
+    questions = [replace(each, limits=dict.fromkeys(each.limits, limit)) for each in (*ALWAYS, *asked)]
+    text = on_a_node(place, script(questions, **values))
     tool(place, "nvidia-smi", f'echo "$*" >>{place}/asked\n{smi}')
-    done = subprocess.run(shell, input=script, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
-    asked = place / "asked"
-    count = len(asked.read_text("utf-8").splitlines()) if asked.exists() else 0
+    done = subprocess.run(shell, input=text, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    asked_of_smi = place / "asked"
+    count = len(asked_of_smi.read_text("utf-8").splitlines()) if asked_of_smi.exists() else 0
     return answers(Records(records(done.stdout))), count
 
 
@@ -59,18 +73,18 @@ def test_ibv_devinfo_is_asked_where_there_is_a_device(tmp_path: Path) -> None:
     tool(tmp_path, "ibv_devinfo", f"cat {tmp_path}/devinfo; exit $(( $# - 1 ))")
     irdma = Path(__file__).parents[1] / "data/rdma/ibv_devinfo-v.irdma0.txt"
     (tmp_path / "devinfo").write_bytes(irdma.read_bytes())
-    script = on_a_node(tmp_path, resources.script("probe/active", **QUIET, cuinit=""))
+    text = on_a_node(tmp_path, script(ALWAYS))
     for device, said in ((False, {}), (True, {"verbs": Answer(out=irdma.read_text("utf-8"))})):
         if device:
             (tmp_path / "infiniband/irdma0").mkdir(parents=True)
-        here = script.replace("/sys/class/infiniband/", f"{tmp_path}/infiniband/")
+        here = text.replace("/sys/class/infiniband/", f"{tmp_path}/infiniband/")
         done = subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
         found = answers(Records(records(done.stdout)))
         assert {name: answer for name, answer in found.items() if name == "verbs"} == said
 
 
 def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, "echo said", cuinit=program(WORKS), torch="/bin/true", scrape=("echo", "metrics"))
+    found, asked = active(tmp_path, "echo said", torch("/bin/true"), SCRAPE, cuinit=program(WORKS))
     assert asked == 3
     assert found["nvlink"] == found["nvlink_errors"] == found["p2p"] == Answer(out="said\n")
     assert found["cuda"].out.startswith("cuInit=0") and found["scrape"] == Answer(out="metrics\n")
@@ -79,22 +93,22 @@ def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
 
 def test_without_namespaces_the_named_python_runs_as_nobody_or_says_why_not(tmp_path: Path) -> None:
     """As in a container without CAP_SYS_ADMIN."""
-    given = {"torch": "/usr/bin/python3", "limits": dict.fromkeys(LIMITS, 30), "cuinit": program(WORKS)}
+    given: dict[str, Any] = {"shell": NO_NAMESPACES, "limit": 30, "cuinit": program(WORKS)}
     smoke = "import os; print(os.geteuid())"
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    found, _ = active(tmp_path / "one", "echo said", NO_NAMESPACES, torch_smoke=smoke, **given)
+    found, _ = active(tmp_path / "one", "echo said", torch("/usr/bin/python3", smoke), **given)
     assert found["torch"] == Answer(out="65534\n")
     (python := tmp_path / "env" / "bin" / "python").parent.mkdir(parents=True)
     python.symlink_to("/usr/bin/python3")
     python.parent.chmod(0o700)
-    found, _ = active(tmp_path / "two", "echo said", NO_NAMESPACES, torch_smoke=smoke, **given | {"torch": str(python)})
+    found, _ = active(tmp_path / "two", "echo said", torch(str(python), smoke), **given)
     assert found["torch"].rc == 1
     assert f"its Python runs as nobody, who cannot read {tmp_path}/env" in found["torch"].out
 
 
 def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) -> None:
-    found, _ = active(tmp_path, "echo said", cuinit=program(HANGS), torch=str(tmp_path))
+    found, _ = active(tmp_path, "echo said", torch(str(tmp_path)), cuinit=program(HANGS))
     assert found["python"] == Answer(
         out=f"{tmp_path} is a directory: name the environment's python, such as {tmp_path}/bin/python\n"
     )
@@ -106,14 +120,13 @@ def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) 
     [("/bin/sh", ""), ("/opt/none/python", "there is no /opt/none/python on"), ("/etc/passwd", "lacks the x bit")],
 )
 def test_what_is_wrong_with_the_named_python(tmp_path: Path, path: str, said: str) -> None:
-    found, _ = active(tmp_path, "echo said", cuinit=program(WORKS), torch=path)
+    found, _ = active(tmp_path, "echo said", torch(path), cuinit=program(WORKS))
     assert (found["python"].rc, bool(found["python"].out)) == (0, bool(said))
     assert said in found["python"].out
 
 
 def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: Path) -> None:
-    given = {"scrape": ("echo", "metrics"), "gate": ("echo", "ready")}
-    found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), **given)
+    found, asked = active(tmp_path, HANGS, SCRAPE, GATE, cuinit=program(WORKS))
     assert asked == 1 and found["nvlink"] == Answer(rc=137, out="no answer within 1 s\n")
     why = "not asked, because nvidia-smi gave no answer: does a GPU hang? see dmesg"
     assert found["nvlink_errors"] == found["p2p"] == found["gate"] == Unknown(unknown=why)
@@ -122,12 +135,12 @@ def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: P
 
 
 def test_one_that_gave_the_probe_no_answer_is_not_asked_again(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), hung="1")
+    found, asked = active(tmp_path, HANGS, cuinit=program(WORKS), hung=True)
     assert asked == 0 and isinstance(found["nvlink"], Unknown) and found["cuda"].rc == 0
 
 
 def test_after_a_cuinit_that_hangs_nothing_asks_the_driver(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, "echo said", cuinit=program(HANGS), torch="/bin/true")
+    found, asked = active(tmp_path, "echo said", torch("/bin/true"), cuinit=program(HANGS))
     assert asked == 0
     for name in ("nvlink", "p2p", "torch"):
         assert found[name].unknown.startswith("not asked, because cuInit gave no answer")
@@ -148,12 +161,41 @@ def test_what_survives_sigkill_is_left_behind() -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("environments", [0, 1, 3])
-def test_the_exec_has_more_time_than_all_that_hangs_in_it(environments: int) -> None:
-    values = {**QUIET, "environments": [("/opt/train", "torch")] * environments}
-    script = resources.script("probe/active", **values, cuinit="")
-    limits = re.findall(r"(?:limited|asked) \S+ ([0-9]+) |within ([0-9]+) \"\$W", script)
-    seconds = [int(a or b) for a, b in limits]
-    assert len(seconds) == 14 + environments
-    # The call of nvidia-smi is there once and made for three questions.
-    assert longest(environments, 0) >= sum(seconds) + 3 * len(seconds) + 2 * (LIMITS["smi"] + 3)
+CONFIG = "/etc/containerd/config.toml"
+FULL: dict[str, Any] = {
+    "verify": {"image": "debian:13", "torch": "/opt/train/bin/python"},
+    "torch_wheels": [{"env": f"/opt/{name}", "wheel": "torch-2.2.1-cp310-cp310-linux_x86_64.whl"} for name in "abc"],
+    "images": [{"ref": "a"}, {"ref": "b"}],
+    "monitoring": {"rdma_exporter": "textfile"},
+    "gate": True,
+}
+#: A node with all that is asked.
+NODE = NodeState(
+    driver=Driver(proc_version="580.159.04", module_version="580.159.04"),
+    boots=Boots(older_initramfs=("/boot/initrd.img-6.1",)),
+    containerd=dump("1.7", {CONFIG: "version = 2\n"}),
+    files={CONFIG: root_file("version = 2\n")},
+    tools={"containerd": Tool(path="/usr/bin/containerd")},
+    units={"containerd.service": Unit(load="loaded", active="active", kill_mode="process")},
+)
+
+
+def asked_of(spec: NodeSpec, state: NodeState) -> dict[str, Question]:
+    return {question.template: question for ask in QUESTIONS for question in ask(spec, state)}
+
+
+def test_all_are_asked_of_a_node_with_everything_and_four_of_any() -> None:
+    """Each call is made with the limit that its question names, and the exec has more time than all of them take."""
+    found = asked_of(NodeSpec.model_validate(FULL), NODE)
+    assert tuple(sorted(found)) == ASKED
+    for question in found.values():
+        calls = re.findall(r"\b(?:limited|asked|smi|read_image|within) (?:\S+ )?([0-9]+) ", question.render())
+        assert sorted(map(int, calls)) == sorted(question.limits.values()), question.template
+        assert question.longest >= sum(question.limits.values()) + 3 * len(question.limits)
+    assert set(asked_of(NodeSpec(), NodeState())) == {each.template for each in ALWAYS} | {"repository/ask-apt"}
+
+
+def test_without_a_deeper_level_than_the_files_nothing_is_started() -> None:
+    spec = NodeSpec.model_validate({**FULL, "verify": FULL["verify"] | {"level": "config"}})
+    starts = {"gpu/ask-torch", "wheels/ask-wheels", "docker/ask-smoke", "containerd/ask-pod", "tools/compat/images"}
+    assert set(asked_of(NodeSpec.model_validate(FULL), NODE)) - set(asked_of(spec, NODE)) == starts

@@ -115,7 +115,7 @@ def test_operations_probe_again_when_the_node_may_have_changed(
     sent: list[str] = []
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
-    monkeypatch.setattr(door, "run_active", lambda host, state, spec: state)
+    monkeypatch.setattr(door, "run_active", lambda host, state, spec, questions: state)
     monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
     state = State(Inventory((["@local"], {})), Config(), check_for_changes=bool(before))
     state.set_stage(StateStage.Connect)

@@ -199,7 +199,9 @@ rm /usr/local/sbin/find /run/brake /run/reading
 
 def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
     before = held.run(_LEFT).stdout
-    script = resources.script("tools/compat/read-images", images=["registry.example.com:5000/app:held"])
+    script = resources.script(
+        "tools/compat/read-images", images=["registry.example.com:5000/app:held"], limits={"image.0": 165}
+    )
     (held.root / "root/read.sh").write_text(script, "utf-8")
     (held.root / "root/cut.sh").write_text(_CUT, "utf-8")
     held.run("sh /root/cut.sh TERM", timeout=30)

@@ -15,7 +15,7 @@ import pytest
 from gpuready.base import resources
 from gpuready.base.toml_document import merge
 from gpuready.binaries import cuinit
-from gpuready.model.active import LIMITS
+from gpuready.contract.smoke import ASK, DOCKER_LIMITS
 from tests.lab import Lab, module
 from tests.lab.driver import version
 from tests.system.faults import until
@@ -212,7 +212,7 @@ def test_no_ending_leaves_anything(node: Node, how: str) -> None:
 def begin(node: Node, image: str) -> None:
     """Run the script for an image as a unit, without a controller."""
     script = resources.script(
-        "tools/compat/trace", images=[image], ask=("-e", "NVIDIA_VISIBLE_DEVICES=all"), limits=LIMITS, debug="",
+        "tools/compat/trace", images=[image], ask=ASK[False], limits=DOCKER_LIMITS, debug="",
         cuinit=cuinit("x86_64"),
     )  # fmt: skip
     node.machine.run("cat >/root/trace.sh", stdin=f"NONCE=\n{script}")

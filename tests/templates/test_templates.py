@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gpuready.base import resources
 from gpuready.base.step import Script
+from gpuready.contract.question import Question
 from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values, variables
 
 ROOT = Path(__file__).parents[2]
@@ -217,9 +218,10 @@ def kinds() -> list[type[Script]]:
     """All scripts with typed arguments, by template."""
     deploys = ROOT / "deploys"
     for path in deploys.rglob("*.py"):
-        if "(Script, template=" in path.read_text():
+        if re.search(r"\((Script|Question), template=", path.read_text()):
             importlib.import_module(".".join(path.relative_to(deploys).with_suffix("").parts))
-    return sorted(Script.__subclasses__(), key=lambda kind: kind.template)
+    found = {*Script.__subclasses__(), *Question.__subclasses__()} - {Question}
+    return sorted(found, key=lambda kind: kind.template)
 
 
 def test_a_script_has_a_field_for_each_name_of_its_template_and_no_other() -> None:

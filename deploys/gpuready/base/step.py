@@ -15,13 +15,13 @@ from gpuready.base import resources
 class Script:
     """A script of ``templates/`` with its arguments: each field of a subclass is a name that the template uses.
 
-    Every subclass becomes a frozen dataclass and names its ``template``. Every value is quoted for the shell; True is
-    ``1`` there, False and None are empty words.
+    Every subclass becomes a frozen dataclass and names its ``template``, unless it is a base of others. Every value is
+    quoted for the shell; True is ``1`` there, False and None are empty words.
     """
 
     template: ClassVar[str]
 
-    def __init_subclass__(cls, template: str) -> None:
+    def __init_subclass__(cls, template: str = "") -> None:
         cls.template = template
         dataclass(frozen=True)(cls)
 

@@ -21,6 +21,7 @@ from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, ImageFacts
 from gpuready.model.images import ImageSpec
 from gpuready.tools.compat.archive import environment, read_archive
+from gpuready.tools.compat.checks import ReadImages
 from gpuready.tools.compat.image import facts_of
 from gpuready.tools.compat.layers import ImageError, Tree
 from gpuready.tools.compat.node_image import node_image
@@ -69,7 +70,8 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
 
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
     """As a node's engines are asked, only here."""
-    script = resources.script("tools/compat/read-images", images=[name])
+    question = ReadImages.of([name])
+    script = resources.script("tools/compat/read-images", images=question.images, limits=question.limits)
     try:
         records = Records(unmarked(_run(["sh", "-c", 'NONCE=; eval "$(cat)"'], script)))
     except ProbeError as e:

@@ -8,6 +8,13 @@ from gpuready.contract.check import Verdict, fail, has_gpu, passed
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
+#: How a new container asks for all GPUs. A hardened toolkit ignores the variable and reads the mount.
+ASK = {
+    False: ("-e", "NVIDIA_VISIBLE_DEVICES=all"),
+    True: ("-v", "/dev/null:/var/run/nvidia-container-devices/all"),
+}
+#: Seconds for Docker to look for the image, to run a container of it, and to remove that.
+DOCKER_LIMITS = {"inspect": 20, "smoke": 120, "unmake": 60}
 #: The last line that Docker prints after an error; it depends on the version.
 _HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 

@@ -9,6 +9,7 @@ import re
 from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version
 from gpuready.contract import need
 from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
+from gpuready.contract.question import Question
 from gpuready.gpu.gpus import check
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState
@@ -97,6 +98,14 @@ def result_of(out: str, spec: NodeSpec) -> Verdict | None:
     if count < 1 or (want is not None and count != want):
         return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs")
     return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, GPUs: {count}")
+
+
+class AskCuda(Question, template="gpu/ask-cuda"):
+    """Call cuInit on the host."""
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    return (AskCuda({"cuda": 60}),)
 
 
 CHECKS = (

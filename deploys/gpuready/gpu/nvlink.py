@@ -6,6 +6,7 @@ counted error); AWS's notes on NVLink 5 for the names of its counters.
 
 from gpuready.contract import need
 from gpuready.contract.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.question import Question
 from gpuready.gpu.gpus import RESET, ROOTS, check
 from gpuready.gpu.nvlink_output import Links, links, matrix
 from gpuready.gpu.nvswitch import switched
@@ -113,6 +114,14 @@ def _peers(spec: NodeSpec, state: NodeState) -> Verdict:
     if all(n in joined and joined[n].up for pair in broken for n in pair):
         return fail(summary, evidence=evidence)
     return passed(f"{summary}; no NVLink connects them", evidence)
+
+
+class AskLinks(Question, template="gpu/ask-links"):
+    """Ask nvidia-smi for NVLink and peer-to-peer access."""
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    return (AskLinks({"nvlink": 30, "nvlink_errors": 30, "p2p": 30}),)
 
 
 CHECKS = (

@@ -7,10 +7,12 @@ documentation of torch.cuda and torch.distributed; NCCL's release notes (ncclRem
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base import resources
 from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.contract import need
 from gpuready.contract.check import Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.question import Question
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.gpu.gpus import check
 from gpuready.model.spec import NodeSpec
@@ -86,6 +88,19 @@ def _summary(report: Mapping[str, Any]) -> str:
     nccl = report.get("nccl")
     version = ".".join(map(str, nccl)) if isinstance(nccl, list) else "unknown"
     return f"torch {report['torch']} for CUDA {report.get('cuda')}, NCCL {version}, GPUs: {report.get('count')}"
+
+
+class AskTorch(Question, template="gpu/ask-torch"):
+    """Run PyTorch in the environment of verify.torch."""
+
+    torch: str
+    program: str
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    if not spec.verify.torch or spec.verify.level == "config":
+        return ()
+    return (AskTorch({"python": 10, "torch": 125}, spec.verify.torch, resources.document("gpu/torch-smoke.py")),)
 
 
 CHECKS = (

@@ -12,7 +12,7 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.base.errors import ConvergeError, GpureadyError
-from gpuready.catalogue import BY_ID, CATALOGUE
+from gpuready.catalogue import BY_ID, CATALOGUE, QUESTIONS
 from gpuready.components.ledger.component import Ledger
 from gpuready.contract.check import concerning, run_checks
 from gpuready.inventory.hosts import load
@@ -71,7 +71,7 @@ def judge() -> Generator[PyinfraCommand, None, None]:
         state = settled_state(host)
         concerned = concerning(CATALOGUE, spec, state)
         if any(check.active for check in concerned):
-            state = run_active(host, state, spec)
+            state = run_active(host, state, spec, QUESTIONS)
     except GpureadyError as e:
         yield Failed(e)
         return

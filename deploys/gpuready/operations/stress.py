@@ -9,10 +9,10 @@ from pyinfra.api.host import Host
 from gpuready.base import resources
 from gpuready.base.records import Records
 from gpuready.contract.ignored_containers import words
+from gpuready.contract.smoke import ASK
 from gpuready.gpu.diag import LIMITS, Diagnosis, diagnosis
 from gpuready.gpu.stress import NO_TORCH, Node, node
 from gpuready.model.spec import NodeSpec
-from gpuready.operations.active import ASK
 from gpuready.operations.step import show
 from gpuready.operations.transport import Session, count_exec
 

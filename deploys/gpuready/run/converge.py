@@ -92,15 +92,16 @@ def look(fleet: Fleet, verb: str, read: Read, back: bool, host: Host) -> None:
 
 def run_checks(fleet: Fleet, host: Host) -> None:
     """Run the active checks of a host that :func:`look` has read, unless its spec leaves it undecided."""
+    from gpuready.catalogue import QUESTIONS
     from gpuready.operations.active import run_active
 
     if not fleet.results[host.name].reason:
-        _ask(fleet, host, run_active)
+        _ask(fleet, host, partial(run_active, questions=QUESTIONS))
 
 
 def look_at_images(fleet: Fleet, host: Host) -> None:
     """Read the state of a host, and the images in its engines."""
-    from gpuready.operations.active import read_images
+    from gpuready.operations.images import read_images
 
     look(fleet, "compat", node_state, False, host)
     _ask(fleet, host, read_images)
@@ -184,6 +185,7 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
 
 def _look_again(fleet: Fleet, host: Host, touched: list[ComponentRun], back: bool) -> None:
     """Probe a changed node, compare what its steps left, run the active checks, and write its record."""
+    from gpuready.catalogue import QUESTIONS
     from gpuready.operations.active import run_active
 
     result = fleet.results[host.name]
@@ -194,7 +196,7 @@ def _look_again(fleet: Fleet, host: Host, touched: list[ComponentRun], back: boo
     with holding("comparing"):
         look_back(plan, touched)
     if not plan.original:
-        result.state = run_active(host, plan.state, plan.spec, _record(fleet, result, plan))
+        result.state = run_active(host, plan.state, plan.spec, QUESTIONS, _record(fleet, result, plan))
     _judge(result, plan)
     if "record" in result.state.active:
         result.notes.append("the record of this apply could not be written: is /var full or read-only?")

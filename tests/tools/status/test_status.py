@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from gpuready import __version__
-from gpuready.base import resources
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change
 from gpuready.model.parse import parse
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, File, NodeState
 from gpuready.node import NODE as COMPONENTS
+from gpuready.operations.active import script
 from gpuready.report.exitcode import exit_code
 from gpuready.report.html import html
 from gpuready.report.human import human
@@ -29,7 +29,6 @@ from gpuready.tools.status.record import PATH, Outcome, Record, last_record, out
 from gpuready.tools.status.status import Status, status_of
 from tests.command import VALIDATOR, Exits
 from tests.model.probe_answers import lines
-from tests.operations.test_active import QUIET
 from tests.report.test_report_runs import NO_ROUTE
 from tests.report.test_report_runs import host as host_run
 
@@ -221,10 +220,8 @@ def test_who_changes_the_node_now_is_read_from_its_locks() -> None:
 
 def active(path: Path) -> str:
     """What the script of the active checks says when it has a record to write, on this machine."""
-    script = resources.script("probe/active", **{**QUIET, "cuinit": "", "record": "a 'b'\n", "record_path": str(path)})
-    # Nothing of this machine is asked.
-    script = script.replace("/proc/driver/nvidia/", "/nonexistent/").replace("has apt-cache", "false")
-    return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True).stdout
+    text = script((), record="a 'b'\n").replace(PATH, str(path))
+    return subprocess.run(["sh"], input=text, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_script_of_the_active_checks_writes_it(tmp_path: Path) -> None:

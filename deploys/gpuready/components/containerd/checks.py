@@ -3,11 +3,12 @@
 They never use ``ctr``, which ignores the configuration of runtimes. Sources: CRI's api.proto, crictl's documentation.
 """
 
-from gpuready.components.containerd import files
+from gpuready.components.containerd import files, keys
 from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
 from gpuready.components.containerd.files import UNIT
 from gpuready.contract import need, owners
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.question import Question
 from gpuready.contract.smoke import gpus_seen, not_run
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
@@ -61,6 +62,25 @@ def _pod(spec: NodeSpec, state: NodeState) -> Verdict:
     if answer.rc:
         return not_run(f"a pod of {spec.verify.image} under the runtime nvidia", answer.rc, out)
     return gpus_seen(spec, state, out, "a pod")
+
+
+class AskPod(Question, template="containerd/ask-pod"):
+    """Start a new pod under nvidia through CRI and look into it."""
+
+    image: str
+    pause: str
+    hardened: bool
+    slice: str
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    found, image = files.known(state), spec.verify.image
+    runs = state.unit(UNIT).active == "active" and Containerd().applies(spec, state).yes
+    if not image or spec.verify.level == "config" or not runs or found is None or not found.sandbox_image:
+        return ()
+    # The cgroup parent that a pod under nvidia needs; empty if containerd's default works.
+    slice = "system.slice" if keys.by_systemd(found.runtimes.get("nvidia", {})) else ""
+    return (AskPod({"pod": 120, "unpod": 60}, image, found.sandbox_image, spec.toolkit.hardened, slice),)
 
 
 CHECKS = (

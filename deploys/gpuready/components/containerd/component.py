@@ -210,19 +210,6 @@ class ContainerdInstall(Script, template="containerd/install"):
     ours: str = removal.OURS
 
 
-def sandbox_image(spec: NodeSpec, state: NodeState) -> str:
-    """Return the image of a pod's sandbox; empty if no pod can start."""
-    found = files.known(state)
-    running = state.unit(UNIT).active == "active" and Containerd().applies(spec, state).yes
-    return found.sandbox_image if found and running else ""
-
-
-def pod_slice(state: NodeState) -> str:
-    """Return the cgroup parent that a pod under nvidia needs; empty if containerd's default works."""
-    found = files.known(state)
-    return "system.slice" if found and keys.by_systemd(found.runtimes.get("nvidia", {})) else ""
-
-
 def _takes_docker(state: NodeState) -> bool:
     """Tell whether Docker restarts together with containerd. Older packages of docker.com say Requires=containerd."""
     return "docker.service" in state.unit(UNIT).takes_along and state.docker is not None

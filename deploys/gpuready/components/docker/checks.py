@@ -2,7 +2,8 @@
 
 from gpuready.contract import need, owners
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
-from gpuready.contract.smoke import gpus_seen, not_run
+from gpuready.contract.question import Question
+from gpuready.contract.smoke import ASK, DOCKER_LIMITS, gpus_seen, not_run
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -42,6 +43,19 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
         remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
         return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer.rc, out, remedy)
     return gpus_seen(spec, state, out, "a container")
+
+
+class AskSmoke(Question, template="docker/ask-smoke"):
+    """Start a new container under nvidia and look into it."""
+
+    image: str
+    ask: tuple[str, ...]
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    if not spec.verify.image or spec.verify.level == "config":
+        return ()
+    return (AskSmoke(DOCKER_LIMITS, spec.verify.image, ASK[spec.toolkit.hardened]),)
 
 
 CHECKS = (

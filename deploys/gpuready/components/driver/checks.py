@@ -25,6 +25,7 @@ from gpuready.contract.check import (
     unknown,
     warn,
 )
+from gpuready.contract.question import Question
 from gpuready.cuda import tables
 from gpuready.gpu import bus
 from gpuready.model.spec import NodeSpec
@@ -298,6 +299,17 @@ def _initramfs(spec: NodeSpec, state: NodeState) -> Verdict:
     if carry:
         return fail(f"{', '.join(carry)} contains an older nvidia module than the one on disk")
     return passed(f"no nvidia module in {', '.join(old)}")
+
+
+class AskInitramfs(Question, template="driver/ask-initramfs"):
+    """Look for nvidia modules in images of the initramfs."""
+
+    initramfs: tuple[str, ...]
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    images = state.boots.older_initramfs
+    return (AskInitramfs({"initramfs": 60}, images),) if images else ()
 
 
 CHECKS = (

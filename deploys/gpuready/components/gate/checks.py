@@ -3,6 +3,7 @@
 from gpuready.components.gate.component import SCRIPT
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip
+from gpuready.contract.question import Question
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -19,6 +20,16 @@ def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
     if code != 0:
         return fail(line or f"{SCRIPT} exits with {code} and prints nothing")
     return passed(line.removeprefix("gpuready: ok: "))
+
+
+class AskGate(Question, template="gate/ask-gate"):
+    """Run the gate's program, as a scheduler does."""
+
+    program: str = SCRIPT
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    return (AskGate({"gate": 25}),) if spec.gate else ()
 
 
 CHECKS = (

@@ -5,9 +5,10 @@ Sources: systemctl(1) show, the text format of Prometheus.
 
 import re
 
-from gpuready.components.monitoring.component import INTERVAL, TIMER, WRITER
+from gpuready.components.monitoring.component import INTERVAL, TIMER, WRITER, scrape
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
+from gpuready.contract.question import Question
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -41,6 +42,17 @@ def _scrape(spec: NodeSpec, state: NodeState) -> Verdict:
         return warn(f"unreadable counters: {', '.join(f'{n} of {device}' for device, n in sorted(bad.items()))}")
     count = re.search(r"^rdma_exporter_devices (\d+)$", answer.out, re.M)
     return passed(f"has the counters of {count[1] if count else 0} RDMA devices")
+
+
+class AskScrape(Question, template="monitoring/ask-scrape"):
+    """Read the metrics on the node."""
+
+    scrape: tuple[str, ...]
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    command = scrape(spec)
+    return (AskScrape({"scrape": 15}, command),) if command else ()
 
 
 CHECKS = (

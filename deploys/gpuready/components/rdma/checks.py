@@ -16,6 +16,7 @@ from gpuready.components.rdma.conf import OPERATOR, by_files, by_next_boot, sett
 from gpuready.components.rdma.state import CONF
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, has_gpu, passed, skip, unknown, warn
+from gpuready.contract.question import Question
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.ports import Port, ports
@@ -145,6 +146,15 @@ def _srq(spec: NodeSpec, state: NodeState) -> Verdict:
 
 #: A device's name and max_srq in ibv_devinfo -v. Other transports are iWARP and EFA, where UCX needs no such queue.
 _VERBS = re.compile(r"\A[ \t]*(\S{1,64})\n\s*transport:\s*InfiniBand\b[^\0]*?^\s*max_srq:\s*(\d{1,12})$", re.M)
+
+
+class AskVerbs(Question, template="rdma/ask-verbs"):
+    """Ask the RDMA devices what they can do."""
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    return (AskVerbs({"verbs": 20}),)
+
 
 CHECKS = (
     Check(

@@ -4,6 +4,7 @@ import re
 
 from gpuready.contract import need, owners
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.contract.question import Question
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -24,6 +25,14 @@ def _candidate(spec: NodeSpec, state: NodeState) -> Verdict:
     if f" {spec.toolkit.version}-1 " not in out:
         return fail(f"apt does not know {spec.toolkit.version}-1 from {url}", evidence=" ".join(out.split())[:300])
     return passed(f"apt has {spec.toolkit.version}-1 from {url}")
+
+
+class AskApt(Question, template="repository/ask-apt"):
+    """Ask apt which versions of the toolkit it offers."""
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    return (AskApt({"apt": 20}),)
 
 
 CHECKS = (

@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from gpuready.base import resources
 from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.base.facts import Answer, Unknown
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
+from gpuready.contract.question import Question
 from gpuready.cuda.pytorch import NCCL_FLOOR, error_in
 from gpuready.gpu.compat_host import gpus_of
 from gpuready.model.spec import NodeSpec
@@ -94,6 +96,21 @@ def _summary(one: TorchWheel, told: Mapping[str, Any]) -> str:
         nccl = told.get("nccl")
         text += f", CUDA {told['cuda']}" + (f", NCCL {'.'.join(map(str, nccl))}" if isinstance(nccl, list) else "")
     return text
+
+
+class AskWheels(Question, template="wheels/ask-wheels"):
+    """Import each wheel in its environment."""
+
+    environments: tuple[tuple[str, str], ...]
+    program: str
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    if not spec.torch_wheels or spec.verify.level == "config":
+        return ()
+    environments = tuple((one.env, one.name) for one in spec.torch_wheels)
+    limits = {f"wheel{number}": 125 for number in range(len(environments))}
+    return (AskWheels(limits, environments, resources.document("wheels/smoke.py")),)
 
 
 CHECKS = (

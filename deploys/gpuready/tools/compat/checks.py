@@ -3,9 +3,12 @@
 Sources: :mod:`gpuready.tools.compat` (NVIDIA's CUDA Compatibility guide, the container toolkit's code).
 """
 
+from collections.abc import Iterable
+
 from gpuready.base.versions import numbers
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
+from gpuready.contract.question import Question
 from gpuready.cuda.facts import ImageFacts
 from gpuready.gpu.compat_host import hosts_of
 from gpuready.model.images import ImageSpec, named
@@ -42,6 +45,24 @@ def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
             "gpuready compat --image ARCHIVE reads an archive of docker save, podman save or ctr images export",
         )
     return passed(verdicts)
+
+
+class ReadImages(Question, template="tools/compat/images"):
+    """Read what images say of CUDA, in the node's engines."""
+
+    images: tuple[str, ...]
+
+    @classmethod
+    def of(cls, images: Iterable[str]) -> "ReadImages":
+        """Return the question about images, by their references."""
+        references = tuple(images)
+        return cls({f"image.{number}": 165 for number in range(len(references))}, references)
+
+
+def questions(spec: NodeSpec, state: NodeState) -> tuple[Question, ...]:
+    if not spec.images or spec.verify.level == "config" or not state.driver.loaded:
+        return ()
+    return (ReadImages.of(image.ref for image in named(spec.images)),)
 
 
 CHECKS = (
