@@ -10,7 +10,7 @@ from gpuready.contract.component import Component
 from gpuready.model.state import NodeState, Unknown
 from gpuready.node import NODE
 from tests.components.cases import KEYS, WORDS, Case, cases, replaced, spec_of, state_of
-from tests.components.closing import STAGED, Closed, after, close
+from tests.components.closing import Closed, after, close
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_case(case: Case) -> None:
         and ("stays_open" not in case.data or {"steps", "writes", "removes"} & set(case.data))
     ):
         key = (KEYS / case.data["fetches"]).read_bytes() if "fetches" in case.data else b""
-        closed = close(component, spec, state, found.diff, case.data.get("staged", STAGED), key)
+        closed = close(component, spec, state, found.diff, case.data.get("staged", ""), key)
         check_steps(case.data, state, closed)
         if "stays_open" not in case.data:
             left = compare(component, spec, after(component, spec, state, closed))

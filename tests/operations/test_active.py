@@ -18,6 +18,7 @@ from gpuready.base.facts import Answer, Unknown
 from gpuready.base.records import Records
 from gpuready.base.records import unmarked as records
 from gpuready.catalogue import BY_ID, QUESTIONS
+from gpuready.components.driver.state import Boots
 from gpuready.components.gate.checks import AskGate
 from gpuready.components.monitoring.checks import AskScrape
 from gpuready.components.rdma.checks import AskVerbs
@@ -26,7 +27,6 @@ from gpuready.contract.question import Question, answers
 from gpuready.gpu.libcuda import AskCuda
 from gpuready.gpu.nvlink import AskLinks
 from gpuready.gpu.torch_smoke import AskTorch
-from gpuready.model.boots import Boots
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, NodeState, Tool, Unit
 from gpuready.operations.active import script

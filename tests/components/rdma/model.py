@@ -1,18 +1,16 @@
-"""What the rdma component's steps leave behind, for closing.py: the kernel, apt and GRUB in as few words as will do."""
+"""The kernel, apt and GRUB: RDMA's namespace mode and packages."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from gpuready.base.step import Step
 from gpuready.components.rdma.component import SetOption, SetPackages, SwitchMode
 from gpuready.components.rdma.state import CONF, GRUB
 from gpuready.model.state import NodeState, Package, Unknown
+from tests.components.closing import Closed
 
 
-def after(state: NodeState, steps: Sequence[Step]) -> NodeState:
-    """The state after those steps, but for the files that they wrote."""
+def closed(state: NodeState, steps: Closed) -> NodeState:
     update: dict[str, Any] = {}
-    for step in steps:
+    for step in steps.steps:
         args = step.args
         if isinstance(args, SetOption):
             update["initramfs_old"] = ()

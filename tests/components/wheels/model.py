@@ -1,18 +1,16 @@
-"""What the steps of the wheels component leave behind, for closing.py: pip and the records in few words."""
+"""pip and its environments, and gpuready's records of them."""
 
-from collections.abc import Sequence
-
-from gpuready.base.step import Step
 from gpuready.components.wheels.component import CopyWheel, InstallWheel, RemoveWheel
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
 from gpuready.model.state import File, NodeState
+from tests.components.closing import Closed
 
 
-def after(state: NodeState, steps: Sequence[Step]) -> NodeState:
-    """The state after those steps; what is installed has to have been copied, and is then not there any more."""
+def closed(state: NodeState, steps: Closed) -> NodeState:
+    """A wheel that is installed has been copied; then the copy is gone."""
     copied: set[str] = set()
-    for step in steps:
+    for step in steps.steps:
         if isinstance(step.args, CopyWheel):
             assert step.sends and not step.survives
             copied.add(step.args.sha256)
