@@ -10,7 +10,7 @@ from gpuready.components.driver import next_boot
 from gpuready.components.driver import packages as driverset
 from gpuready.model.parse import parse
 from gpuready.model.state import NodeState
-from tests.components.driver.driver_verdicts import DEBIAN, NEXT, NOW, NVIDIA, UBUNTU, module, node, packages
+from tests.components.driver.test_driver_verdicts import DEBIAN, NEXT, NOW, NVIDIA, UBUNTU, module, node, packages
 from tests.model.probe_answers import lines
 
 #: As modinfo prints two files in one call; the first is Debian's proprietary module, unsigned.

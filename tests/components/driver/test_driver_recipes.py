@@ -11,7 +11,7 @@ from gpuready.components.driver.state import Module
 from gpuready.contract.component import NotComparable
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import OS, Driver, NodeState, Package
-from tests.components.driver.driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning
+from tests.components.driver.test_driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning
 from tests.verdicts import root_files
 
 KERNEL = "6.8.0-90-generic"

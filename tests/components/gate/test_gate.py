@@ -24,7 +24,7 @@ from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from tests.components.cases import node_of
-from tests.gpu import gpu_verdicts
+from tests.gpu import test_gpu_verdicts as gpu_verdicts
 from tests.gpu.kernel_logs import LOGS, judged, log_of
 from tests.lab import scale
 from tests.lab.processes import matching, wait_gone

@@ -8,10 +8,9 @@ from gpuready.components.rdma.conf import by_files, by_next_boot, by_options, mo
 from gpuready.model.parse import RDMA_MARKS, parse
 from gpuready.model.probe import script
 from gpuready.model.state import NodeState
-from tests.components.rdma.rdma_verdicts import port
-from tests.contract.test_checks import one
+from tests.components.rdma.test_rdma_verdicts import port
 from tests.model.probe_answers import lines, recorded
-from tests.verdicts import root_files
+from tests.verdicts import one, root_files
 
 #: kstrtobool() of the kernel looks at the first character, and at the second of on and off.
 VALUES = {"1": "shared", "Y": "shared", "yes": "shared", "t": "shared", "on": "shared", "": "shared"}

@@ -26,7 +26,7 @@ from gpuready.inventory.hosts import load
 from gpuready.model.parse import parse
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
-from tests.components.wheels import wheel_verdicts
+from tests.components.wheels import test_wheel_verdicts as wheel_verdicts
 from tests.components.wheels.wheelfiles import shared_object, wheel
 from tests.model.probe_answers import lines
 from tests.verdicts import root_file

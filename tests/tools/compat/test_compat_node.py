@@ -19,8 +19,8 @@ from gpuready.model.spec import NodeSpec
 from gpuready.tools.compat.node_image import node_image
 from gpuready.tools.compat.note import read_note
 from tests.command import Exits
-from tests.tools.compat.image_verdicts import node
 from tests.tools.compat.imagefiles import NOTE, config, library, pieces, record
+from tests.tools.compat.test_image_verdicts import node
 
 CUDA = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.9"}
 LIBRARY = CompatLib((575, 57, 8), read_note(NOTE))

@@ -1,11 +1,11 @@
-"""Rows of test_checks.py for the gate: is it installed, and what does it say?"""
+"""Verdicts on the gate: is it installed, and what does it say?"""
 
 from typing import Any
 
 from gpuready.components.gate.component import SCRIPT, wanted
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips
+from tests.verdicts import Row, fails, held, is_unknown, passes, root_file, skips
 
 ON: dict[str, Any] = {"gate": True, "hardware": {"gpus": 2}}
 
@@ -31,3 +31,4 @@ VERDICTS: list[Row] = [
     fails("gate.ready", "gpuready: driver.nodes: there is no", said(1, "gpuready: driver.nodes: there is no /x\n"), ON),
     fails("gate.ready", "exits with 127 and prints nothing", said(127, ""), ON),
 ]
+test_verdict = held(VERDICTS)

@@ -1,10 +1,10 @@
-"""Verdicts of the checks of libcuda's visibility, for test_checks.py: id, status, node, spec, part of the summary."""
+"""Verdicts of the checks of libcuda's visibility: id, status, node, spec, part of the summary."""
 
 from typing import Any
 
 from gpuready.model.state import Driver, Linker, NodeState, Unknown
 from tests.model.probe_answers import DRIVER, LIB64, h200, recorded
-from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
+from tests.verdicts import Row, fails, held, is_unknown, passes, skips, warns
 
 IMAGE: dict[str, Any] = {"verify": {"image": "app:1"}}
 ONE, DEV, REAL = f"{LIB64}/libcuda.so.1", f"{LIB64}/libcuda.so", f"{LIB64}/libcuda.so.{DRIVER}"
@@ -73,3 +73,4 @@ VERDICTS: list[Row] = [
     warns("libcuda.container_triton", "several libcudas", node(said(*LISTED, LINKED, *SECOND)), IMAGE),
     passes("libcuda.container_triton", f"in a container: {LIB64}", node(said(*LISTED, LINKED)), IMAGE),
 ]
+test_verdict = held(VERDICTS)

@@ -1,19 +1,33 @@
-"""The verdicts on where the driver came from, its packages and the next boot, as rows of test_checks.py's table."""
+"""Verdicts on where the driver came from, its packages and the next boot."""
 
 from typing import Any
 
 from gpuready.base import resources
 from gpuready.components.driver.component import UNATTENDED
 from gpuready.components.driver.state import Boots, Module
-from gpuready.model.state import Driver, NodeState, Package, Unknown
-from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
+from gpuready.model.state import Driver, Linker, NodeState, Package, Unknown
+from tests.gpu.test_libcuda_verdicts import REAL, leading, linker
+from tests.model.probe_answers import DRIVER, h200
+from tests.verdicts import (
+    GPU,
+    LOADED,
+    UNREADABLE,
+    WITHOUT_GPUS,
+    Row,
+    fails,
+    held,
+    is_unknown,
+    passes,
+    root_files,
+    skips,
+    state,
+    warns,
+)
 
-UNREADABLE = Unknown(unknown="it could not be read")
 DEBIAN = "Debian NVIDIA Maintainers <pkg-nvidia-devel@lists.alioth.debian.org>"
 UBUNTU = "Ubuntu Core Developers <ubuntu-devel-discuss@lists.ubuntu.com>"
 NVIDIA = "cudatools <cudatools@nvidia.com>"
 NOW, NEXT = "6.12.48+deb13-amd64", "6.12.57+deb13-amd64"
-GPU = "0000:00:06.0 0x030200 0x2335"
 KEY = "DKMS module signing key"
 MOUNTED = "36 35 98:0 / /usr/local/nvidia ro - erofs /dev/vdb ro"
 IN_A_CONTAINER = "36 35 98:0 / /var/lib/docker/overlay2/1/merged/usr/lib/libcuda.so.580.95.05 ro - erofs /dev/vdb ro"
@@ -84,6 +98,7 @@ def _found(out: str, rc: int = 0) -> dict[str, Any]:
     return {"done": {}, "initramfs": {"rc": rc, "out": out}}
 
 
+OLD_NVML = {"libnvidia-ml.so.1": ("/l/libnvidia-ml.so.550.54.15",)}
 VERDICTS: list[Row] = [
     # driver.owner
     skips("driver.owner", "no driver", node(of=OTHERS, driver=Driver())),
@@ -181,4 +196,48 @@ VERDICTS: list[Row] = [
     is_unknown("driver.initramfs", "was cut", node(*BOTH, **OLD, active={"initramfs": {"unknown": "was cut"}})),
     passes("driver.initramfs", f"no nvidia module in {IMAGE}", node(*BOTH, **OLD, active=_found(""))),
     fails("driver.initramfs", f"{IMAGE} contains an older", node(*BOTH, **OLD, active=_found(f"{IMAGE}\n"))),
+    # driver.loaded
+    passes("driver.loaded", DRIVER, state(LOADED)),
+    passes("driver.loaded", "570.86.15", state({"proc_version": "570.86.15"})),
+    fails("driver.loaded", "no nvidia module", state({"pci": (GPU,)})),
+    fails("driver.loaded", "no nvidia module", state({"pci": ("0000:01:00.0 0x030000 0x1234",)})),
+    skips("driver.loaded", "no NVIDIA GPU"),
+    skips("driver.loaded", "no NVIDIA GPU", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)})),
+    skips("driver.loaded", "hardware.gpus: none", state({"pci": (GPU,)}), WITHOUT_GPUS),
+    # driver.floor
+    passes("driver.floor", "580.178.04 has all fixes", state({"proc_version": "580.178.04"})),
+    passes("driver.floor", "580.179 has all fixes", state({"proc_version": "580.179"})),
+    warns("driver.floor", "580.178.04 fixes them", state({"proc_version": "580.159.04"})),
+    warns("driver.floor", "branch 570 gets no security updates", state({"proc_version": "570.211.01"})),
+    warns("driver.floor", "fixes them, but branch 535 gets no security", state({"proc_version": "535.261.03"})),
+    warns("driver.floor", "branch 550 gets no security updates", state({"proc_version": "550.163.01"})),
+    warns("driver.floor", "branch 535 gets no security updates", state({"proc_version": "535.309.01"})),
+    passes("driver.floor", "615.71.09 has all fixes", state({"proc_version": "615.71.09"})),
+    warns("driver.floor", "610.57.04 fixes them", state({"proc_version": "610.43.02"})),
+    skips("driver.floor", "no security bulletin for branch 620", state({"proc_version": "620.10"})),
+    skips("driver.floor", "no nvidia module"),
+    # driver.match
+    skips("driver.match", "no nvidia module"),
+    is_unknown("driver.match", "could not be read", state(LOADED, linker=UNREADABLE)),
+    passes("driver.match", DRIVER, leading(REAL)),
+    passes("driver.match", DRIVER, state(LOADED, linker=linker())),
+    fails("driver.match", "libraries have another version", leading("/x/libcuda.so.535.1.2")),
+    fails("driver.match", "libraries have another version", state(LOADED, linker=Linker(cache=OLD_NVML))),
+    warns("driver.match", "next boot loads 590.1.2", state(LOADED | {"on_disk_version": "590.1.2"}, linker=linker())),
+    # gpu.count
+    passes("gpu.count", "2", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
+    fails("gpu.count", "2 of 8", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 8}}),
+    fails("gpu.count", "0 of 1", spec={"hardware": {"gpus": 1}}),
+    fails("gpu.count", "1 of 2", state({"smi": '<gpu id="a">', "gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
+    warns("gpu.count", "does not say how many", state({"gpus": ("a",)})),
+    is_unknown("gpu.count", "is not listed"),
+    is_unknown("gpu.count", "could not be read", state({"smi": UNREADABLE, "gpus": ("a",)}), {"hardware": {"gpus": 1}}),
+    skips("gpu.count", "hardware.gpus: none", state({"gpus": ("a",)}), WITHOUT_GPUS),
+    # gpu.model
+    skips("gpu.model", "not set", h200()),
+    passes("gpu.model", "NVIDIA H200", h200(), {"hardware": {"model": "h200"}}),
+    fails("gpu.model", "expected B200, found NVIDIA H200", h200(), {"hardware": {"model": "B200"}}),
+    is_unknown("gpu.model", "could not be read", state({"smi": UNREADABLE}), {"hardware": {"model": "H200"}}),
+    is_unknown("gpu.model", "lists no GPU", spec={"hardware": {"model": "H200"}}),
 ]
+test_verdict = held(VERDICTS)

@@ -1,16 +1,26 @@
-"""The verdicts of the checks of GPUs and of the node, for test_checks.py: the recorded H200, and copies that differ in
-one element."""
+"""Verdicts of the checks of GPUs and of the node: the recorded H200, and copies that differ in one element."""
 
 from typing import Any
 
 from gpuready.model.kernel_log import kernel_log
 from gpuready.model.state import Driver, NodeState, Package, Unit, Unknown
 from tests.model.probe_answers import DRIVER, h200, recorded
-from tests.verdicts import Row, fails, is_unknown, passes, root_files, skips, warns
+from tests.verdicts import (
+    GPU,
+    Row,
+    fails,
+    held,
+    holding,
+    is_unknown,
+    passes,
+    root_files,
+    skips,
+    state,
+    warns,
+)
 
 XML = recorded("nvidia-smi-q-x.xml")
 SWITCH = "0000:c1:00.0 0x068000 0x22a3"
-GPU = "0000:00:06.0 0x030200 0x2335"
 BOOT = "[    0.000000] Linux version 6.12.0"
 
 
@@ -161,6 +171,12 @@ def packages(**configured: bool) -> NodeState:
 
 
 NODE: list[Row] = [
+    # node.reboot
+    passes("node.reboot", "no reboot"),
+    warns("node.reboot", "/run/reboot-required", state(reboot_required=True)),
+    # node.drained
+    passes("node.drained", "has not drained"),
+    fails("node.drained", "bring it back (in Slurm, as n1)", holding("in Slurm, as n1\n", "/var/lib/gpuready/drained")),
     passes("node.packages", "are configured", packages(runc=True)),
     fails("node.packages", "not configured: nvidia", packages(runc=True, nvidia=False)),
     is_unknown("node.packages", "no answer", NodeState(packages=STUCK)),
@@ -357,3 +373,4 @@ SETTINGS: list[Row] = [
     warns("gpu.persistence", "1 of 2 GPUs: persistence mode is off", twice(PERSISTENT, "<persistence_mode>Disabled")),
 ]
 VERDICTS = [*NODE, *ANSWERS, *XIDS, *MEMORY, *SWITCHES, *SETTINGS]
+test_verdict = held(VERDICTS)

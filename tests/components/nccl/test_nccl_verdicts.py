@@ -1,11 +1,11 @@
-"""The verdicts of the checks on NCCL: id, status, node, spec, part of the summary. test_checks.py holds them to it."""
+"""Verdicts of the checks on NCCL: id, status, node, spec, part of the summary."""
 
 from typing import Any
 
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
 from tests.network.gid_tables import sysfs
-from tests.verdicts import Row, fails, is_unknown, passes, root_file, skips, warns
+from tests.verdicts import Row, fails, held, is_unknown, passes, root_file, skips, warns
 
 V1_AND_V2 = ["0 fe80::1 v1 ens1", "1 fe80::1 v2 ens1", "2 10.0.0.1 v1 ens1", "3 10.0.0.1 v2 ens1"]
 NETWORK = Network(devices={"eno1": NetDevice(), "ens1": NetDevice(addresses=("10.0.0.1/24",))}, default=("eno1",))
@@ -107,3 +107,4 @@ VERDICTS: list[Row] = [
     warns("nccl.torch", "the name from before PyTorch 2.2", node(nccl=BEFORE_2_2)),
     warns("nccl.torch", "PyTorch reads it before", node("TORCH_NCCL_ASYNC_ERROR_HANDLING=1\n")),
 ]
+test_verdict = held(VERDICTS)

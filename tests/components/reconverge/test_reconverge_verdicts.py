@@ -1,4 +1,4 @@
-"""Rows of test_checks.py for the run on the node itself: what it told, and whether that still holds."""
+"""Verdicts on the run on the node itself: what it told, and whether that still holds."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from gpuready.components.reconverge.component import LINK, RESULT, wanted
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from tests.verdicts import Row, fails, passes, root_files, skips, warns
+from tests.verdicts import Row, fails, held, passes, root_files, skips, warns
 
 BASE = {"systemd": True, "boot_id": "b1", "driver": {"module_version": "580.1.2"}, "have": ["apt-get"]}
 OFF = {"reconverge": {"on_driver_change": "off"}}
@@ -55,3 +55,4 @@ VERDICTS: list[Row] = [
     passes("reconverge.last", "it found nothing stale", told()),
     passes("reconverge.last", "it mended cdi, links", told(outcome="mended", mended=["cdi", "links"])),
 ]
+test_verdict = held(VERDICTS)

@@ -1,11 +1,11 @@
-"""Verdicts of the checks of NVLink, for test_checks.py: two recorded H200, and answers that differ in a few words."""
+"""Verdicts of the checks of NVLink: two recorded H200, and answers that differ in a few words."""
 
 from typing import Any
 
 from gpuready.base.facts import Unknown
 from gpuready.model.state import Driver, NodeState
 from tests.model.probe_answers import DATA
-from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
+from tests.verdicts import Row, fails, held, is_unknown, passes, skips, warns
 
 STATUS, ERRORS, P2P = (
     (DATA / "h200x2" / f"{name}.txt").read_text("utf-8") for name in ("nvlink-s", "nvlink-e", "topo-p2pr")
@@ -88,3 +88,4 @@ VERDICTS: list[Row] = [
     fails("gpu.p2p", "GPU 0 cannot access the memory of GPU 1: the chipset", node(p2p=between("CNS"))),
     passes("gpu.p2p", "no NVLink connects them", node(NO_LINKS, NO_LINKS, between("GNS"))),
 ]
+test_verdict = held(VERDICTS)

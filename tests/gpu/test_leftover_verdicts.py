@@ -1,10 +1,10 @@
-"""Rows of test_checks.py for what an update of the driver leaves behind."""
+"""Verdicts on what an update of the driver leaves behind."""
 
 from typing import Any
 
 from gpuready.model.state import NodeState
 from tests.model.probe_answers import DRIVER, h200
-from tests.verdicts import Row, fails, is_unknown, passes, skips, warns
+from tests.verdicts import Row, fails, held, is_unknown, passes, skips, warns
 
 RUNS = {"module_version": DRIVER, "gpus": ["0000:00:06.0"]}
 HOLDER = {"pid": 7, "name": "python3", "cgroup": "/user.slice", "library": "libcuda.so.570.86.15"}
@@ -73,3 +73,4 @@ VERDICTS: list[Row] = [
     warns("driver.processes", "2 processes use the libraries", left(holders=[HOLDER, INSIDE])),
     is_unknown("driver.processes", "no answer", left(unread="holders: no answer")),
 ]
+test_verdict = held(VERDICTS)
