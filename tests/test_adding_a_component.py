@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ COPIED = (
     "templates",
     "tests/components",
     "tests/network",
+    "tests/model",
     "tests/data",
+    "tests/verdicts.py",
     "tests/command.py",
     "tests/lab",
     "tests/conftest.py",
@@ -74,20 +77,26 @@ def run(command: str, copy: Path) -> str:
 
 
 def test_its_commands_show_what_the_page_says(copy: Path) -> None:
-    (commands,) = (text.splitlines() for _, language, text in BLOCKS if language == "console")
-    tests, plan, explain = (run(command, copy) for command in commands)
-    assert re.search(r"\b[1-9]\d* passed", tests)
+    commands = [line for _, language, text in BLOCKS if language == "console" for line in text.splitlines()]
+    cases, plan, explain, verdicts = (run(command, copy) for command in commands)
+    assert re.search(r"\b4 passed", cases) and re.search(r"\b8 passed", verdicts)
     (shown,) = (text for _, language, text in BLOCKS if language == "text")
     assert shown in plan
     assert "profiling: GPU performance counters for all users" in explain
 
 
 def test_it_is_one_folder_and_one_entry() -> None:
+    """And a check of its own is in the catalogue."""
     files = {named[0] for named, language, _ in BLOCKS if language in ("", "python", "yaml")}
     assert {Path(name).parent.name for name in files} == {"profiling"}
-    assert sum(language == "diff" for _, language, _ in BLOCKS) == 2  # the import, and the entry
+    changed: Counter[str] = Counter()
+    path = ""
+    for named, language, text in BLOCKS:
+        path = named[0] if named else path
+        changed[path] += len(re.findall(r"^\+", text, re.M)) if language == "diff" else 0
+    assert +changed == {"deploys/gpuready/node.py": 2, "deploys/gpuready/catalogue.py": 3}
 
 
 def test_its_code_is_as_the_linter_wants_it(copy: Path) -> None:
-    code = f"--config {ROOT}/pyproject.toml deploys/gpuready/components/profiling"
+    code = f"--config {ROOT}/pyproject.toml deploys/gpuready tests/components/profiling"
     run(f".venv/bin/ruff check {code} && .venv/bin/ruff format --check {code}", copy)

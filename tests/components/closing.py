@@ -107,8 +107,10 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
             files[f"{copy}.original" if kept else f"{copy}.absent"] = kept or file_of("", state)
-        secret = any(isinstance(step.args, WriteFiles) and step.args.secret == path for step in closed.steps)
-        files[path] = file_of(text, state).model_copy(update={"mode": 0o600 if secret else 0o644})
+        written = [step.args for step in closed.steps if isinstance(step.args, WriteFiles)]
+        secret, program = (any(getattr(args, name) == path for args in written) for name in ("secret", "program"))
+        mode = 0o600 if secret else 0o755 if program else 0o644
+        files[path] = file_of(text, state).model_copy(update={"mode": mode})
     back = [file for step in closed.steps if isinstance(step.args, Restore) for file in step.args.files]
     state = without(state.model_copy(update={"files": files}), *(f"{KEPT}{file.path}." for file in back))
     state = without(state, *closed.records)
