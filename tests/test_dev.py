@@ -29,6 +29,7 @@ SMOKES = {
         Smoke("demo", "demo: converged, converged again with nothing to do, verified"),
         marks=[pytest.mark.lab, pytest.mark.promise],
     ),
+    "unit": Smoke("unit -k test_changelog", " passed"),
     "test": Smoke("test -q tests/test_changelog.py", " passed"),
     "lint": pytest.param(Smoke("lint", "shellcheck: no findings"), marks=pytest.mark.long),
     "mutants": Smoke("mutants --list", "lock-mode"),
