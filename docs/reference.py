@@ -95,7 +95,7 @@ def _exit_codes() -> str:
 
 
 def _result() -> str:
-    from gpuready.report.result import result_schema
+    from gpuready.report.document import result_schema
 
     schema = result_schema()
     about = """`--output json` prints it, and `gpuready schema result` prints its JSON Schema. Ignore keys that you do

@@ -8,6 +8,7 @@ from datetime import date
 
 from gpuready.base.errors import ConvergeError
 from gpuready.contract import ledger
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.check import concerning, run_checks
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
@@ -16,7 +17,7 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import CheckRun, ComponentRun, HostRun, Run
 
 
 def compared(
@@ -36,16 +37,19 @@ def compared(
     found = []
     for component in plan.chosen:
         pause()
-        found.append(ComponentRun(plan[component]))
-    run.components = found
+        found.append(plan[component])
     permitted = permissions(plan, allowed)
     run.disturbed = any(each.disruptive for each in permitted.values())
     if any(each.drains(spec) for each in permitted.values()):
         run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}")
-    for item in run.components:
-        item.error = ConvergeError(item.found.error) if item.found.error else None
-        item.forecast = permitted[item.found.name].pending if item.found.name in permitted else ""
-    if any(item.found.diff and item.error is None for item in run.components):
+    run.components = [
+        ComponentRun.of(
+            Attempt(each, error=ConvergeError(each.error) if each.error else None),
+            permitted[each.name].pending if each.name in permitted else "",
+        )
+        for each in found
+    ]
+    if any(item.diff and item.error is None for item in run.components):
         run.outcome = "would_change"
     else:
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
@@ -63,22 +67,29 @@ def judged(run: HostRun, plan: Plan, pause: Callable[[], None] = lambda: None) -
 
     assert run.state is not None
     if not plan.original and run.outcome != "skipped":
-        run.checks = list(
-            run_checks(
-                concerning(CATALOGUE, plan.spec, run.state),
-                plan.spec,
-                run.state,
-                run.name,
-                active=bool(run.state.active),
-                today=date.today(),
-                left_out=[item.name for item in plan.left_out],
-                known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
-                pause=pause,
-            )
+        verdicts = run_checks(
+            concerning(CATALOGUE, plan.spec, run.state),
+            plan.spec,
+            run.state,
+            run.name,
+            active=bool(run.state.active),
+            today=date.today(),
+            left_out=[item.name for item in plan.left_out],
+            known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
+            pause=pause,
         )
+        run.checks = list(map(CheckRun.of, verdicts))
 
 
-def look_back(plan: Plan, touched: Sequence[ComponentRun]) -> None:
+def attempted(run: HostRun, attempts: Mapping[str, Attempt]) -> None:
+    """Fill in what the operations did. Components whose turn never came keep their comparison."""
+    for number, item in enumerate(run.components):
+        item.attempted = item.name in attempts
+        if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
+            run.components[number] = ComponentRun.of(attempts[item.name], item.pending_reason)
+
+
+def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
     """Compare the result of the steps. A failed step may have changed something; a successful one must have."""
     by_name = {item.name: item for item in plan.order}
     for item in touched:
@@ -86,7 +97,7 @@ def look_back(plan: Plan, touched: Sequence[ComponentRun]) -> None:
         if item.error is not None or item.pending:
             item.changed = item.changed or again.diff != item.found.diff
             if item.pending and not again.error:
-                item.done = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
+                item.closed = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
         elif again.diff or again.error:
             keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
             item.error = ConvergeError(
@@ -107,12 +118,12 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list
 
 
 def failing(run: HostRun) -> set[str]:
-    return {judged.check.id for judged in run.checks if judged.verdict.status == "fail"}
+    return {check.id for check in run.checks if check.status == "fail"}
 
 
 def went_wrong(run: HostRun, failed_before: Set[str]) -> bool:
     """Tell whether apply made this host worse, so that the rollout must stop. Faults from before do not count."""
     errors = [item for item in run.components if item.error is not None]
-    if any(not item.found.error for item in errors) or failing(run) - failed_before:
+    if any(not item.blocked for item in errors) or failing(run) - failed_before:
         return True
     return run.outcome == "unreachable" or (run.outcome == "failed" and not errors)

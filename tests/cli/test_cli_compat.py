@@ -18,9 +18,10 @@ def test_the_case_of_the_field_report(exits: Exits) -> None:
     out, err = exits(3, *FIELD, "--output", "json")
     found = json.loads(out)
     VALIDATOR.validate(found)
-    assert (found["verdict"], found["certain"], found["libcuda"]) == ("ERROR_804", True, "460.32.03")
-    assert "GeForce RTX 2080 Ti is a consumer GPU" in found["reason"]
-    assert [fix["verdict"] for fix in found["fixes"]] == ["NATIVE", "MINOR", "MINOR", "NATIVE"]
+    image = found["image"]
+    assert (image["verdict"], image["certain"], image["libcuda"]) == ("ERROR_804", True, "460.32.03")
+    assert "GeForce RTX 2080 Ti is a consumer GPU" in image["reason"]
+    assert [fix["verdict"] for fix in image["fixes"]] == ["NATIVE", "MINOR", "MINOR", "NATIVE"]
     assert (found["exit_code"], found["hosts"], err) == (3, {}, "")
 
 
@@ -39,7 +40,7 @@ def test_the_case_of_the_field_report(exits: Exits) -> None:
     ],
 )  # fmt: skip
 def test_verdicts_and_exit_codes(argv: list[str], verdict: str, code: int, exits: Exits) -> None:
-    assert exits(code, *argv, "--output", "json").document["verdict"] == verdict
+    assert exits(code, *argv, "--output", "json").document["image"]["verdict"] == verdict
 
 
 def test_for_people(exits: Exits) -> None:
@@ -59,7 +60,7 @@ def test_an_answer_that_depends_on_the_gpu_says_so(exits: Exits) -> None:
     assert exits(0, *asked, "--gpu", "NVIDIA L4").out.startswith("NATIVE  ")
     forward = exits(3, "compat", "--driver", "535.54.03", "--image-cuda", "12.4", "--compat-lib", "550.54.14").out
     assert "FORWARD for pro, datacenter" in forward and "ERROR_804 for" not in forward
-    same = exits(3, "compat", "--driver", "450.80.02", "--image-cuda", "12.2", "--output", "json").document
+    same = exits(3, "compat", "--driver", "450.80.02", "--image-cuda", "12.2", "--output", "json").document["image"]
     assert (same["verdict"], same["certain"], same["notes"]) == ("NEEDS_DRIVER", True, [])
 
 
@@ -68,7 +69,7 @@ def test_for_ci(exits: Exits) -> None:
     assert suites.get("failures") == "1"
     assert ET.fromstring(exits(0, *HOST, "--image-cuda", "10.2", "--output", "junit").out).get("failures") == "0"
     (line,) = exits(3, *FIELD, "--output", "jsonl").out.splitlines()
-    assert json.loads(line)["verdict"] == "ERROR_804"
+    assert json.loads(line)["image"]["verdict"] == "ERROR_804"
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_the_document_of_tcp(cli: Cli) -> None:
     found = cli(0, {"n1": plain(1), "n2": plain(2)}, "--launch", "--output", "json").document
     told = found["hosts"]["n2"]["nccl"]
     wire = {"netdev": "ens1", "address": "10.0.0.2/24", "line_gbps": 25.0, "mtu": 9000}
-    assert (told["wires"], told["environment"]) == ([wire], {"GLOO_SOCKET_IFNAME": "ens1"})
+    assert (told["interfaces"], told["environment"]) == ([wire], {"GLOO_SOCKET_IFNAME": "ens1"})
     assert (told["variables"], told["ports"]) == ({"NCCL_SOCKET_IFNAME": "=ens1"}, [])
     assert told["launch"]["environment"]["GLOO_SOCKET_IFNAME"] == "ens1"
 

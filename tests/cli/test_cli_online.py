@@ -15,12 +15,12 @@ import click
 import pytest
 
 from gpuready.cli.app import run
-from gpuready.contract.check import Judged, Level, passed, skip
+from gpuready.contract.check import Level, passed, skip
 from gpuready.operations.context import Event
-from gpuready.report.run import ComponentRun, Run
+from gpuready.report.run import CheckRun, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale
-from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, host
+from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, component, host
 from tests.report.test_report_runs import run as run_of
 
 Play = Callable[[str], Run]
@@ -87,8 +87,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
 def differing(verb: str) -> Run:
     """What plan finds on lab1, and what apply makes of it."""
     if verb == "apply":
-        return run_of("apply", host("lab1", "changed", ComponentRun(DOCKER, changed=True)))
-    return run_of(verb, host("lab1", "would_change", ComponentRun(DOCKER), checks=(LDCACHE, STUB)))
+        return run_of("apply", host("lab1", "changed", component(DOCKER, changed=True)))
+    return run_of(verb, host("lab1", "would_change", component(DOCKER), checks=(LDCACHE, STUB)))
 
 
 Answer = Callable[[bool | type[Exception]], None]
@@ -122,7 +122,7 @@ def test_apply_changes_nothing_after_no(hosts: str, played: Played, answer: Answ
     assert [asked.verb for asked in nodes.asked] == ["plan"]
     component = found["hosts"]["lab1"]["components"][0]
     assert (found["verb"], component["pending"], component["changed"]) == ("apply", True, False)
-    assert component["waits"] == "you answered no"
+    assert component["pending_reason"] == "you answered no"
 
 
 def test_what_was_shown_before_the_question_is_not_shown_again(
@@ -147,7 +147,7 @@ def test_ctrl_c_at_the_question(hosts: str, played: Played, answer: Answer, exit
 
 
 def test_nothing_to_change_asks_nothing(hosts: str, played: Played, answer: Answer) -> None:
-    nodes = played(lambda verb: run_of(verb, host("lab1", "ok", ComponentRun(SAME))))
+    nodes = played(lambda verb: run_of(verb, host("lab1", "ok", component(SAME))))
     answer(RuntimeError)
     assert run(["apply", "-i", hosts]) == 0
     assert [asked.verb for asked in nodes.asked] == ["plan"]
@@ -185,7 +185,7 @@ UNTOUCHED = check("docker.smoke", skip("no Docker on this node"), level=Level.sm
     ],
 )
 def test_a_level_at_which_nothing_was_tested_is_a_note(
-    checks: list[Judged], words: list[str], note: str, hosts: str, played: Played, exits: Exits
+    checks: list[CheckRun], words: list[str], note: str, hosts: str, played: Played, exits: Exits
 ) -> None:
     played(lambda verb: run_of(verb, host("lab1", checks=(LDCACHE, *checks))))
     notes = exits(0, "verify", "-i", hosts, *words, "--output", "json").document["hosts"]["lab1"]["notes"]

@@ -10,9 +10,9 @@ from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import NodeState
 from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import HostRun, Run
 from tests.command import Exits, imported, write_states
-from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, host, sample
+from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, component, host, sample
 from tests.report.test_report_runs import run as made
 from tests.report.test_results_recorded import RECORDED
 
@@ -107,15 +107,15 @@ def test_what_changed(exits: Exits, tmp_path: Path) -> None:
     seen = check("gpu.count", passed("8 GPUs seen"))
     before = made(
         "verify",
-        host("gpu01", "would_change", ComponentRun(TOOLKIT), ComponentRun(SAME_DOCKER), checks=(seen,)),
-        host("gpu02", "ok", ComponentRun(SAME), ComponentRun(SAME_DOCKER), checks=(seen, STUB)),
+        host("gpu01", "would_change", component(TOOLKIT), component(SAME_DOCKER), checks=(seen,)),
+        host("gpu02", "ok", component(SAME), component(SAME_DOCKER), checks=(seen, STUB)),
         host("gone"),
     )
     fewer = check("gpu.count", passed("7 GPUs seen"))
     after = made(
         "verify",
-        host("gpu01", "ok", ComponentRun(SAME), ComponentRun(SAME_DOCKER), checks=(fewer,)),
-        host("gpu02", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(seen, STUB)),
+        host("gpu01", "ok", component(SAME), component(SAME_DOCKER), checks=(fewer,)),
+        host("gpu02", "would_change", component(SAME), component(DOCKER), checks=(seen, STUB)),
         host("new"),
     )
     a, b = written(tmp_path / "a.json", before, 3), written(tmp_path / "b.json", after, 3)
@@ -140,15 +140,15 @@ def test_the_same_run_has_no_change(exits: Exits) -> None:
 
 
 def test_runs_of_different_commands_are_not_compared(exits: Exits, tmp_path: Path) -> None:
-    plan = written(tmp_path / "p.json", made("plan", host("a", "would_change", ComponentRun(DOCKER))))
-    verify = written(tmp_path / "v.json", made("verify", host("a", "would_change", ComponentRun(DOCKER))), 3)
+    plan = written(tmp_path / "p.json", made("plan", host("a", "would_change", component(DOCKER))))
+    verify = written(tmp_path / "v.json", made("verify", host("a", "would_change", component(DOCKER))), 3)
     out, err = exits(64, "report", plan, verify)
     assert out == "" and f"{plan} is a result of plan, and {verify} of verify: " in err
 
 
 def test_what_a_run_did_not_look_at_did_not_change(exits: Exits, tmp_path: Path) -> None:
-    lost = written(tmp_path / "b.json", made("verify", HostRun("gpu01", "unreachable")), 4)
-    looked = written(tmp_path / "a.json", made("verify", host("gpu01", "ok", ComponentRun(SAME))))
+    lost = written(tmp_path / "b.json", made("verify", HostRun("gpu01", outcome="unreachable")), 4)
+    looked = written(tmp_path / "a.json", made("verify", host("gpu01", "ok", component(SAME))))
     out = exits(0, "report", looked, lost).out
     assert "  ok -> UNREACHABLE on gpu01" in out and "(not judged)" not in out
 

@@ -16,8 +16,8 @@ from gpuready.cli.app import VERBS, run
 from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.node import NODE
+from gpuready.report.document import result_schema
 from gpuready.report.exitcode import MEANING
-from gpuready.report.result import result_schema
 from tests.command import VALIDATOR, Exits, gpuready, imported, python
 
 PLAN = f"'{sys.executable}' -m gpuready plan -i"
@@ -181,7 +181,7 @@ def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
 
 ENGINE = {"jinja2", "pyinfra"}
 PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
-RESULT = {"gpuready.report.result", "gpuready.tools.fabric.verdict"}
+RESULT = {"gpuready.report.document", "gpuready.tools.fabric.verdict"}
 COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask"}
 LIGHT: tuple[tuple[list[str], set[str]], ...] = (
     *(

@@ -6,6 +6,7 @@ import pytest
 
 from gpuready.base.step import Step, Steps
 from gpuready.components.driver.component import Driver
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
@@ -13,7 +14,6 @@ from gpuready.contract.permission import permission, permissions
 from gpuready.evaluate import look_back
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package
-from gpuready.report.run import ComponentRun
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
@@ -134,15 +134,15 @@ def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:
         there = {name: Package(version="550.163.01-2", arch="amd64", held=held[name]) for name in held}
         return NodeState(have=("apt-get",), packages=there)
 
-    item = ComponentRun(compare(Driver(), spec, node(libcuda1=False, libnvcuvid1=False)), pending="until idle")
+    item = Attempt(compare(Driver(), spec, node(libcuda1=False, libnvcuvid1=False)), pending="until idle")
     look_back(Plan((Driver(),), spec, node(libcuda1=True, libnvcuvid1=False)), [item])
-    assert (item.changed, item.done) == (True, {"driver.libcuda1.held"})
+    assert (item.changed, item.closed) == (True, {"driver.libcuda1.held"})
 
 
 def test_what_differs_after_its_steps_says_what_to_do() -> None:
     spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
     state = NodeState(have=("apt-get",), packages={"libcuda1": Package(version="550.163.01-2", arch="amd64")})
-    item = ComponentRun(compare(Driver(), spec, state))
+    item = Attempt(compare(Driver(), spec, state))
     look_back(Plan((Driver(),), spec, state), [item])
     assert item.error is not None and "driver still differs after its steps" in str(item.error)
     assert item.error.remedy.startswith("run again; if it still differs, ")

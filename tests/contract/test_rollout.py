@@ -10,8 +10,8 @@ from gpuready.contract.rollout import MAX_FAIL, Batch, Member, Rollout, batches
 from gpuready.evaluate import went_wrong
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
-from gpuready.report.run import ComponentRun, HostRun
-from tests.report.test_report_runs import BROKEN, DOCKER, NO_RUNTIME, TOOLKIT, UNSEEN, host, run
+from gpuready.report.run import HostRun
+from tests.report.test_report_runs import BROKEN, DOCKER, NO_RUNTIME, TOOLKIT, UNSEEN, component, host, run
 
 SIZE = st.one_of(st.integers(1, 30).map(str), st.integers(1, 100).map(lambda n: f"{n}%"))
 SIZES = st.lists(SIZE, min_size=1, max_size=4).map(",".join)
@@ -151,14 +151,14 @@ CANNOT = ConvergeError(BROKEN.error)
 @pytest.mark.parametrize(
     ("found", "before", "wrong"),
     [
-        (host("a", "changed", ComponentRun(DOCKER, changed=True)), set(), False),
-        (host("a", "pending", ComponentRun(DOCKER, pending="until idle")), set(), False),
-        (host("a", "failed", ComponentRun(DOCKER, error=DOES_NOT), error=DOES_NOT), set(), True),
-        (host("a", "unreachable", ComponentRun(DOCKER), error=UnreachableError("gone")), set(), True),
-        (host("a", "failed", ComponentRun(DOCKER), error=EngineError("bug")), set(), True),
-        (host("a", "failed", ComponentRun(BROKEN, error=CANNOT), error=CANNOT), set(), False),
-        (host("a", "changed", ComponentRun(DOCKER), checks=(NO_RUNTIME, UNSEEN)), set(), True),
-        (host("a", "changed", ComponentRun(DOCKER), checks=(NO_RUNTIME, UNSEEN)), {"docker.runtime"}, False),
+        (host("a", "changed", component(DOCKER, changed=True)), set(), False),
+        (host("a", "pending", component(DOCKER, pending="until idle")), set(), False),
+        (host("a", "failed", component(DOCKER, error=DOES_NOT), error=DOES_NOT), set(), True),
+        (host("a", "unreachable", component(DOCKER), error=UnreachableError("gone")), set(), True),
+        (host("a", "failed", component(DOCKER), error=EngineError("bug")), set(), True),
+        (host("a", "failed", component(BROKEN, error=CANNOT), error=CANNOT), set(), False),
+        (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), set(), True),
+        (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), {"docker.runtime"}, False),
     ],
     ids=["changed", "waits", "failed", "gone", "bug", "was broken before", "a check fails", "which failed before"],
 )
@@ -167,7 +167,7 @@ def test_what_keeps_the_next_batch_from_beginning(found: HostRun, before: set[st
 
 
 def test_a_host_whose_turn_never_came() -> None:
-    left = host("b", "would_change", ComponentRun(DOCKER))
+    left = host("b", "would_change", component(DOCKER))
     left.leave_out("not begun: a failed, and --max-fail is 0")
     whole = run("apply", host("a", "failed", error=DOES_NOT), left)
     assert exit_code(whole) == 1 and exit_code(run("apply", left)) == 6
@@ -176,7 +176,7 @@ def test_a_host_whose_turn_never_came() -> None:
 
 
 def test_batches_are_shown_where_there_are_several() -> None:
-    whole = run("plan", *(host(f"n{i}", "would_change", ComponentRun(TOOLKIT)) for i in range(1, 61)))
+    whole = run("plan", *(host(f"n{i}", "would_change", component(TOOLKIT)) for i in range(1, 61)))
     whole.batches = [("n1",), *(tuple(f"n{i}" for i in range(a, a + 5)) for a in range(2, 61, 5))]
     shown = human(whole, 0)
     assert "in 13 batches, one after another\n  hosts:   1: n1; 2: n[2-6]; " in shown and "; and 5 more\n" in shown

@@ -23,9 +23,9 @@ from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
 from gpuready.report.changes import changes, human
-from gpuready.report.restored import restored
-from gpuready.report.result import document, result_schema
-from gpuready.report.run import HostRun, Run
+from gpuready.report.document import document, read, result_schema
+from gpuready.report.run import CheckRun, HostRun, Run
+from gpuready.report.stress import LoadedGpu
 from tests.command import Exits
 
 DATA = Path(__file__).parents[1] / "data" / "stress"
@@ -98,9 +98,14 @@ def test_the_recorded_errors_of_rounding_are_within_the_limits() -> None:
         assert 0 < product.residual < 0.85 * load("stress")["residual"][name], name
 
 
+def loaded_host(found: Node) -> HostRun:
+    return HostRun("n1", {"stress": tuple(map(LoadedGpu.of, found.gpus))}, outcome="ok")
+
+
 def test_the_result_document_has_every_gpu_and_its_figures() -> None:
     found = recorded("plain")
-    host = HostRun("n1", "ok", stress=tuple(found.gpus), checks=Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY))
+    host = loaded_host(found)
+    host.checks = list(map(CheckRun.of, Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY)))
     result = document(Run("verify", [host]), 0)
     jsonschema.validate(result, result_schema())
     first, second = result["hosts"]["n1"]["stress"]
@@ -109,7 +114,7 @@ def test_the_result_document_has_every_gpu_and_its_figures() -> None:
                                         "unit": "TFLOP/s"}  # fmt: skip
     assert first["checksums"]["fp8"] == second["checksums"]["fp8"] and first["errors"] == first["wrong"] == {}
     assert result["level"] == "stress" and result["gpu_checks"] == 5
-    assert document(*restored(json.loads(json.dumps(result)))) == result
+    assert document(*read(json.loads(json.dumps(result)))) == result
 
 
 def test_the_drift_of_a_gpu_between_two_runs_is_reported() -> None:
@@ -117,7 +122,7 @@ def test_the_drift_of_a_gpu_between_two_runs_is_reported() -> None:
         for name, share in {"bf16": 0.93, "fp8": 0.97}.items():  # within the margin of 10 %; within the half of it
             row["products"][name] = {**row["products"][name], "median": row["products"][name]["median"] * share}
 
-    runs = [(Run("verify", [HostRun("n1", "ok", stress=tuple(node.gpus))]), 0)
+    runs = [(Run("verify", [loaded_host(node)]), 0)
             for node in (recorded("plain"), altered(slower))]  # fmt: skip
     (drift,) = changes(*runs).hosts["n1"]
     assert (drift.kind, drift.name, drift.detail) == ("figure", f"{SECOND}: bf16", "-7 %")
@@ -392,7 +397,7 @@ def test_no_answer_of_a_node_raises_an_error(row: dict[str, Any]) -> None:
     assert len(measured(CARDS, text)) == 2
     found = recorded("plain", stress=(0, text))
     assert len(judged(found)) == len(CHECKS)
-    document(Run("verify", [HostRun("n1", "ok", stress=tuple(found.gpus))]), 0)
+    document(Run("verify", [loaded_host(found)]), 0)
 
 
 # --- the command line

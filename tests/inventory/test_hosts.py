@@ -372,7 +372,7 @@ def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, exits: Ex
 
 def test_an_apply_with_only_such_hosts_fails() -> None:
     def ran(verb: str, *outcomes: str) -> Run:
-        made = Run(verb, [HostRun(f"n{i}", outcome, reason="x") for i, outcome in enumerate(outcomes)])
+        made = Run(verb, [HostRun(f"n{i}", outcome=outcome, reason="x") for i, outcome in enumerate(outcomes)])
         made.leave_alone([Skipped("db01", UNCHOSEN)])
         return made
 

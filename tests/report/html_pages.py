@@ -3,26 +3,30 @@
 import copy
 from typing import Any
 
+from gpuready.report.document import read
 from gpuready.report.html import html
-from gpuready.report.restored import restored
 from gpuready.report.text import printable
 from tests.report.test_results_recorded import recorded
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e</style></title>javascript:alert(3)"
 #: Keys whose values are texts of nodes; the others are of our own making, and the schema holds them.
-TEXTS = {"summary", "evidence", "remedy", "message", "actual", "expected", "reason", "waits", "source", "key", "name"}
+TEXTS = {
+    "summary", "evidence", "remedy", "message", "actual", "expected", "reason", "pending_reason", "source", "key",
+    "name",
+}  # fmt: skip
 
 
 def page(document: Any) -> str:
     """What ``--output html:PATH`` writes of a document."""
-    return printable(html(*restored(copy.deepcopy(document))))
+    return printable(html(*read(copy.deepcopy(document))))
 
 
 def fleet(size: int) -> Any:
     """An apply of a recorded H200 node, ``size`` times: most changed, some failed, waiting or unreachable."""
     base = recorded("plan-h200")
     (node,) = base["hosts"].values()
-    refused = {"kind": "converge", "message": "docker: dockerd did not answer within 60 s", "remedy": "journalctl"}
+    text = "docker: dockerd did not answer within 60 s"
+    refused = {"kind": "converge", "message": text, "remedy": "journalctl", "exit_code": 1}
     hosts: dict[str, Any] = {}
     for number in range(1, size + 1):
         host = copy.deepcopy(node)
@@ -51,7 +55,7 @@ def hostile(document: Any) -> Any:
         if isinstance(value, dict):
             return {f"{name}{EVIL}" if key == "hosts" else name: spoilt(each, name) for name, each in value.items()}
         if isinstance(value, list):
-            return [f"{each}{EVIL}" if isinstance(each, str) and key in ("hits", "notes") else spoilt(each, key)
+            return [f"{each}{EVIL}" if isinstance(each, str) and key in ("affected", "notes") else spoilt(each, key)
                     for each in value]  # fmt: skip
         return f"{value}{EVIL}" if isinstance(value, str) and key in TEXTS else value
 

@@ -10,7 +10,7 @@ import pytest
 from gpuready.base.errors import ConvergeError, SpecError, SpecErrors, Where
 from gpuready.contract.check import fail
 from gpuready.report.render import render
-from gpuready.report.run import Run
+from gpuready.report.run import Error, Run
 from gpuready.report.text import printable
 from tests.report.test_fabric_report import run as fabric_run
 from tests.report.test_report_runs import CODES, check, host, run, sample
@@ -86,7 +86,7 @@ def test_an_error_of_the_spec_stands_at_its_line() -> None:
         SpecError("unknown key", where=Where("in, ventory/ho-sts%.yaml", 3), given="gpuz", near="gpus"),
         SpecError("too large", where=Where("b.yaml", 12)),
     ]  # fmt: skip
-    broken = Run("apply", error=SpecErrors(errors))
+    broken = Run("apply", error=Error.of(SpecErrors(errors)))
     first, second = commands(render(broken, 5, "github"))
     assert first[:2] == ("error", {"file": "in, ventory/ho-sts%.yaml", "line": "3", "title": "gpuready spec"})
     assert first[2] == "unknown key; given 'gpuz'; did you mean 'gpus'?"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from gpuready.model.spec import NodeSpec
 from gpuready.report.exitcode import exit_code
+from gpuready.report.fabric import Fabric
 from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.run import HostRun, Run
+from gpuready.report.run import INTERRUPTED, CheckRun, HostRun, Run
 from gpuready.report.text import printable
 from gpuready.tools.fabric.checks import CHECKS, judge_host
 from gpuready.tools.fabric.commands import TESTS
@@ -26,11 +27,15 @@ from tests.tools.fabric.fabric_samples import ALL, end, finding, sample
 
 def run(fabric: FabricRun | None = None, *names: str) -> Run:
     made = Run(
-        "fabric", [HostRun(name, "ok") for name in names or ("n1", "n2", "n3")], seconds=31.2, probed="hosts.yaml"
+        "fabric",
+        [HostRun(name, outcome="ok") for name in names or ("n1", "n2", "n3")],
+        seconds=31.2,
+        source="hosts.yaml",
     )
-    made.fabric = sample() if fabric is None else fabric
+    found = sample() if fabric is None else fabric
+    made.parts["fabric"] = Fabric.of(found)
     for host in made.hosts:
-        host.checks = judge_host(made.fabric, host.name, NodeSpec(), date(2026, 11, 21))
+        host.checks = list(map(CheckRun.of, judge_host(found, host.name, NodeSpec(), date(2026, 11, 21))))
     return made
 
 
@@ -124,7 +129,7 @@ def test_nothing_tested_is_still_a_document(form: str) -> None:
     empty = run(FabricRun(Wanted(Pairing("ring"), ALL, 5)))
     assert render(empty, exit_code(empty), form).endswith("\n")
     assert exit_code(empty) == 3  # nothing tested proves nothing
-    assert render(Run("fabric", interrupted=True), 130, form).endswith("\n")
+    assert render(Run("fabric", error=INTERRUPTED), 130, form).endswith("\n")
 
 
 @given(st.text(max_size=20), st.text(max_size=60))
@@ -141,7 +146,7 @@ def test_any_words_of_a_node_leave_every_format_well_formed(host: str, words: st
 
 
 def test_verdicts_of_hosts_follow_their_findings() -> None:
-    by = {host.name: {judged.check.id: judged.verdict for judged in host.checks} for host in run().hosts}
+    by = {host.name: {check.id: check for check in host.checks} for host in run().hosts}
     assert by["n1"]["fabric.rping"].status == "pass"
     assert by["n2"]["fabric.write_bw"].status == "fail"
     assert "n1 mlx5_0:1 -> n2 mlx5_0:1: n1 is slow" in by["n2"]["fabric.write_bw"].summary

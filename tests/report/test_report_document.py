@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from gpuready.model.state import NodeState
+from gpuready.report.document import document, result_schema
 from gpuready.report.render import FORMATS, render
-from gpuready.report.result import document, result_schema
 from tests.report.test_report_runs import CODES, sample
 
 SCHEMA = result_schema()
@@ -60,6 +60,7 @@ def test_what_design_4_promises_is_there() -> None:
     assert component["disruption"] == "reload" and component["pending"] is False
     assert component["diff"][0] == {
         "key": "docker.runtimes.nvidia.path", "actual": None, "expected": "nvidia-container-runtime",
+        "done": False,
     }  # fmt: skip
     assert one["checks"][0]["status"] == "pass"
     assert "state" not in one
@@ -68,6 +69,7 @@ def test_what_design_4_promises_is_there() -> None:
 def test_an_error_names_kind_message_and_remedy() -> None:
     assert document(sample("usage"), 64)["error"] == {
         "kind": "usage", "message": "no inventory: -i is missing", "remedy": "gpuready plan -i hosts.yaml",
+        "exit_code": 64,
     }  # fmt: skip
     assert document(sample("interrupted"), 130)["error"]["kind"] == "interrupted"
 

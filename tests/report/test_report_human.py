@@ -13,9 +13,21 @@ from gpuready.contract.compare import Comparison
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.page import problem
-from gpuready.report.run import ComponentRun, Run
+from gpuready.report.run import Run
 from gpuready.report.text import printable
-from tests.report.test_report_runs import CODES, DOCKER, NO_RUNTIME, STUB, TOOLKIT, UNSEEN, check, host, run, sample
+from tests.report.test_report_runs import (
+    CODES,
+    DOCKER,
+    NO_RUNTIME,
+    STUB,
+    TOOLKIT,
+    UNSEEN,
+    check,
+    component,
+    host,
+    run,
+    sample,
+)
 
 GOLDEN = Path(__file__).parents[1] / "data" / "report"
 TOLD = (
@@ -67,14 +79,14 @@ def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
 )
 @pytest.mark.parametrize("verb", ["plan", "remove"])  # as plan it is a dry run
 def test_the_end_of_a_remove_speaks_of_what_was_chosen(verb: str, selected: frozenset[str] | None, whose: str) -> None:
-    back = replace(run(verb, host("a", checks=())), back=True, selected=selected)
+    back = replace(run(verb, host("a", checks=())), removing=True, selected=selected)
     assert human(back, 0).splitlines()[-1] == f"OK, 1 host without {whose}"
-    more = replace(run("plan", host("a", "would_change", ComponentRun(TOOLKIT))), back=True, selected=selected)
+    more = replace(run("plan", host("a", "would_change", component(TOOLKIT))), removing=True, selected=selected)
     assert human(more, 0).splitlines()[-1].startswith("1 host: 1 would change, nothing was changed")
 
 
 def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
-    half = ComponentRun(DOCKER, changed=True, pending="until idle", done=frozenset({"docker.live-restore"}))
+    half = component(DOCKER, changed=True, pending="until idle", closed=frozenset({"docker.live-restore"}))
     shown = human(run("apply", host("a", "pending", half)), 7)
     assert "docker: partly changed, the rest is pending on a" in shown
     assert "docker.live-restore: false -> true (done)\n" in shown
@@ -82,19 +94,19 @@ def test_of_what_waits_in_part_it_is_told_what_is_done() -> None:
 
 
 def test_a_remark_of_a_component_that_changes_nothing_is_a_note_of_its_hosts() -> None:
-    idle = ComponentRun(Comparison("reconverge", False, "no driver", notes=("nothing is done here: no driver",)))
+    idle = component(Comparison("reconverge", False, "no driver", notes=("nothing is done here: no driver",)))
     shown = human(run("plan", host("a", "ok", idle), host("b", "ok", idle)), 0)
     assert "note:    a,b: reconverge: nothing is done here: no driver\n" in shown
 
 
 def test_checks_that_fail_because_an_earlier_component_failed_are_named_in_one_line() -> None:
     cause = ConvergeError("cannot fetch the key", remedy="set a mirror")
-    items = (ComponentRun(TOOLKIT, error=cause), ComponentRun(DOCKER, attempted=False))
+    items = (component(TOOLKIT, error=cause), component(DOCKER, attempted=False))
     seen = run("apply", host("a", "failed", *items, checks=(NO_RUNTIME, STUB), error=cause))
     shown = human(seen, exit_code(seen))
     assert "as a result: 1 check failed on a: docker.runtime\n" in shown
     assert "FAIL  docker.runtime" not in shown and "FAIL  libcuda.stub on a" in shown
-    done = run("apply", host("a", "changed", ComponentRun(DOCKER, changed=True), checks=(NO_RUNTIME,)))
+    done = run("apply", host("a", "changed", component(DOCKER, changed=True), checks=(NO_RUNTIME,)))
     assert "FAIL  docker.runtime" in human(done, exit_code(done))
 
 
@@ -145,14 +157,14 @@ def many() -> Run:
             hosts.append(host(name, "unreachable", error=lost))
         elif n % 10 == 2:
             broken = ConvergeError(f"docker: {name}: dockerd did not answer within 60 s\n" + "long " * 99)
-            hosts.append(host(name, "failed", ComponentRun(DOCKER, error=broken), error=broken))
+            hosts.append(host(name, "failed", component(DOCKER, error=broken), error=broken))
         elif n % 10 == 3:
-            hosts.append(host(name, "pending", ComponentRun(DOCKER, pending="until idle: " + "web " * 40)))
+            hosts.append(host(name, "pending", component(DOCKER, pending="until idle: " + "web " * 40)))
         elif n % 10 == 4:
             odd = check(f"odd.check{n}", fail("an own failure of each"))
-            hosts.append(host(name, "changed", ComponentRun(DOCKER, changed=True), checks=(odd,)))
+            hosts.append(host(name, "changed", component(DOCKER, changed=True), checks=(odd,)))
         else:
-            hosts.append(host(name, "changed", ComponentRun(DOCKER, changed=True)))
+            hosts.append(host(name, "changed", component(DOCKER, changed=True)))
     return run("apply", *hosts)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,15 @@ from gpuready.base.errors import (
 )
 from gpuready.base.facts import Answer
 from gpuready.catalogue import CATALOGUE
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
 from gpuready.report.exitcode import MEANING, ORDER, exit_code
 from gpuready.report.human import human
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import INTERRUPTED, CheckRun, ComponentRun, HostRun, Run
+from gpuready.report.run import Error as Wrong
 
 TOOLKIT = Comparison(
     "toolkit",
@@ -85,10 +88,15 @@ STATE = NodeState(
 
 def check(
     id: str, verdict: Verdict, component: str = "", *, level: Level = Level.effective, gpu: bool = False
-) -> Judged:
+) -> CheckRun:
     """A verdict of a check that exists only here."""
     made = Check(id, "title", level, "cause", "confirm", "fix", lambda spec, state: verdict, component, gpu)
-    return Judged(made, verdict)
+    return CheckRun.of(Judged(made, verdict))
+
+
+def component(found: Comparison, *, attempted: bool = True, **more: Any) -> ComponentRun:
+    """A component with this comparison. ``more``: fields of an attempt."""
+    return replace(ComponentRun.of(Attempt(found, **more)), attempted=attempted)
 
 
 LDCACHE = check("libcuda.ldcache", passed("libcuda.so.1 is in the cache"))
@@ -115,32 +123,33 @@ def host(
     name: str,
     outcome: str = "ok",
     *items: ComponentRun,
-    checks: tuple[Judged, ...] = (LDCACHE, RUNTIME, NO_GPU),
-    error: Exception | None = None,
+    checks: tuple[CheckRun, ...] = (LDCACHE, RUNTIME, NO_GPU),
+    error: GpureadyError | None = None,
     notes: tuple[str, ...] = (),
 ) -> HostRun:
     """One host; unless it was never reached, it has been probed."""
-    seen = outcome not in ("unreachable", "not_attempted")
-    assert error is None or isinstance(error, (UnreachableError, ConvergeError, EngineError))
-    return HostRun(
-        name, outcome, error, 1 if seen else 0, 0.4 if seen else 10.0, STATE if seen else None, list(items),
-        list(checks) if seen else [], list(notes),
-    )  # fmt: skip
+    made = HostRun(name, outcome=outcome, seconds=10.0, components=list(items), notes=list(notes))
+    made.error = Wrong.of(error) if error is not None else None
+    if outcome not in ("unreachable", "not_attempted"):
+        made.execs, made.seconds, made.checks = 1, 0.4, list(checks)
+        made.read(STATE)
+    return made
 
 
 def run(verb: str, *hosts: HostRun, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
-    return Run(verb, list(hosts), interrupted=interrupted, seconds=1.5, probed="hosts.yaml")
+    error = INTERRUPTED if interrupted else None
+    return Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml")
 
 
-def differing(name: str, *checks: Judged) -> HostRun:
+def differing(name: str, *checks: CheckRun) -> HostRun:
     """A host on which both components differ, and nothing was done yet."""
-    return host(name, "would_change", ComponentRun(TOOLKIT), ComponentRun(DOCKER), checks=checks)
+    return host(name, "would_change", component(TOOLKIT), component(DOCKER), checks=checks)
 
 
 def blocked(outcome: str, *items: ComponentRun) -> HostRun:
     """A host on which Docker cannot be compared."""
-    return host("gpu01", outcome, *items, ComponentRun(BROKEN, error=ConvergeError(BROKEN.error)))
+    return host("gpu01", outcome, *items, component(BROKEN, error=ConvergeError(BROKEN.error)))
 
 
 ROLLED_BACK = ConvergeError(
@@ -156,7 +165,7 @@ HOSTILE = ConvergeError("evil \x1b[2J\x07 \u202e name \udc80 https://joe:s3cret@
 
 #: Exit code, verb, and the hosts of a run, made anew each time.
 RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
-    "converged": (0, "apply", lambda: [host("lab1", "ok", ComponentRun(SAME), ComponentRun(ABSENT)), host("lab2")]),
+    "converged": (0, "apply", lambda: [host("lab1", "ok", component(SAME), component(ABSENT)), host("lab2")]),
     "proven": (0, "verify", lambda: [
         host("gpu01", checks=(LOADED, COUNTED, LDCACHE)),
         host("gpu02", checks=(LOADED,)),
@@ -165,15 +174,15 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
     "would-change": (0, "plan", lambda: [
         differing("gpu01", LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN),
         differing("gpu02", LDCACHE, DIFFERS, NO_RUNTIME, UNSEEN),
-        host("gpu03", "would_change", ComponentRun(SAME), ComponentRun(DOCKER), checks=(LDCACHE, DIFFERS, NO_RUNTIME)),
+        host("gpu03", "would_change", component(SAME), component(DOCKER), checks=(LDCACHE, DIFFERS, NO_RUNTIME)),
     ]),
     "changed": (0, "apply", lambda: [
-        host("lab1", "changed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, changed=True)),
+        host("lab1", "changed", component(TOOLKIT, changed=True), component(DOCKER, changed=True)),
     ]),
     "failed": (1, "apply", lambda: [
-        host("gpu01", "failed", ComponentRun(TOOLKIT, changed=True), ComponentRun(DOCKER, error=ROLLED_BACK),
+        host("gpu01", "failed", component(TOOLKIT, changed=True), component(DOCKER, error=ROLLED_BACK),
              error=ROLLED_BACK),
-        host("gpu02", "failed", ComponentRun(TOOLKIT, error=HOSTILE), ComponentRun(DOCKER, attempted=False),
+        host("gpu02", "failed", component(TOOLKIT, error=HOSTILE), component(DOCKER, attempted=False),
              error=HOSTILE),
     ]),
     "unreachable": (4, "plan", lambda: [
@@ -182,7 +191,7 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
         host("lab1"),
     ]),
     "pending": (7, "apply", lambda: [
-        host("gpu01", "pending", ComponentRun(TOOLKIT, changed=True), ComponentRun(RESTART, pending=WAITS),
+        host("gpu01", "pending", component(TOOLKIT, changed=True), component(RESTART, pending=WAITS),
              checks=(LDCACHE, DIFFERS)),
     ]),
     "warnings": (0, "verify", lambda: [
@@ -190,12 +199,12 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
         for n in range(1, 17)
     ]),
     "differs": (3, "verify", lambda: [differing("gpu01", DIFFERS, STUB, UNSEEN), host("gpu02", checks=(STUB,))]),
-    "uncomparable": (1, "plan", lambda: [blocked("would_change", ComponentRun(TOOLKIT))]),
+    "uncomparable": (1, "plan", lambda: [blocked("would_change", component(TOOLKIT))]),
     "blind": (3, "verify", lambda: [blocked("failed")]),
     "probed": (0, "probe", lambda: [host("gpu01", checks=())]),
     "host-bug": (70, "plan", lambda: [host("gpu01", "failed", error=EngineError("KeyError: 'x'"))]),
     "interrupted-late": (130, "apply", lambda: [
-        host("gpu01", "changed", ComponentRun(DOCKER, changed=True)),
+        host("gpu01", "changed", component(DOCKER, changed=True)),
         host("gpu02", "not_attempted"),
     ]),
 }  # fmt: skip
@@ -215,9 +224,12 @@ def sample(name: str) -> Run:
     """A fresh run by its name in :data:`CODES`."""
     if name in ERRORS:
         _, verb, error = ERRORS[name]
-        return Run(verb, error=error, interrupted=error is None)
+        return Run(verb, error=INTERRUPTED if error is None else Wrong.of(error))
     _, verb, hosts = RUNS[name]
-    return run(verb, *hosts(), interrupted=name == "interrupted-late")
+    made = run(verb, *hosts(), interrupted=name == "interrupted-late")
+    for host in made.hosts if verb == "probe" else ():
+        host.parts["state"] = host.state
+    return made
 
 
 @pytest.mark.parametrize(("name", "code"), CODES.items())
@@ -237,12 +249,12 @@ def test_apply_fails_on_a_failed_check_but_not_on_an_unknown_one() -> None:
 
 
 def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
-    advice = replace(UNSEEN, check=replace(UNSEEN.check, advisory=True))
+    advice = replace(UNSEEN, advisory=True)
     assert exit_code(run("verify", host("lab1", checks=(UNSEEN,)))) == 3
     assert exit_code(run("verify", host("lab1", checks=(LOADED, advice)))) == 0
     text = human(run("verify", host("lab1", checks=(LOADED, advice))), 0)
     assert "UNKNOWN  gpu.count on lab1" in text and "CHECKS UNKNOWN" not in text
-    failed = replace(advice, verdict=replace(advice.verdict, status="fail"))
+    failed = replace(advice, status="fail")
     assert exit_code(run("verify", host("lab1", checks=(failed,)))) == 3
     assert [check.id for check in CATALOGUE if check.advisory] == ["image.compat"]
 
@@ -253,10 +265,10 @@ def test_apply_calls_ready_what_verify_passes_and_nothing_else() -> None:
         (examined, (LOADED, COUNTED), "ready"),
         (STATE, (LOADED, COUNTED), "OK"),  # nothing changed, so the active checks did not run
         (examined, (LOADED, UNSEEN), "OK"),
-        (examined, (LOADED, replace(UNSEEN, check=replace(UNSEEN.check, advisory=True))), "ready"),
+        (examined, (LOADED, replace(UNSEEN, advisory=True)), "ready"),
     ):
         done = run("apply", host("gpu01", "changed", checks=checks))
-        done.hosts[0].state = state
+        done.hosts[0].read(state)
         assert human(done, exit_code(done)).splitlines()[-1].startswith(f"{word}, "), (state.active, checks)
         done.verb = "verify"
         assert word != "ready" or exit_code(done) == 0
@@ -282,4 +294,4 @@ def test_unknown_is_shown_as_such() -> None:
         (Change("toolkit.x", Unknown(unknown="dpkg is locked"), "1"),),
         error="toolkit.x: dpkg is locked",
     )
-    assert exit_code(run("verify", host("a", "failed", ComponentRun(blind)))) == 3
+    assert exit_code(run("verify", host("a", "failed", component(blind)))) == 3

@@ -105,7 +105,7 @@ class Host(Machine):
 
     def waits(self, component: str, *says: str, **spec: Any) -> str:
         """What a component's part of an apply waits for, which has all of these words; it is not done."""
-        message = str(self.call("apply", code=7, **spec).component(component)["waits"])
+        message = str(self.call("apply", code=7, **spec).component(component)["pending_reason"])
         assert all(word in message for word in says), message
         return message
 

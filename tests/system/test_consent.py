@@ -52,9 +52,9 @@ class Node(Host):
         assert result.code == 7, result.explain()
         component = result.component("toolkit")
         assert component["pending"], result.explain()
-        assert all(word in component["waits"] for word in words), component["waits"]
+        assert all(word in component["pending_reason"] for word in words), component["pending_reason"]
         assert self.toolkit() == self.version
-        return str(component["waits"])
+        return str(component["pending_reason"])
 
     def done(self, result: Result) -> None:
         """The run did it."""
@@ -97,10 +97,10 @@ def test_a_container_with_a_gpu_is_named_and_waited_for(node: Node) -> None:
     pid = node.train()
     plan = node.plan(inventory=node.wanted())
     found = plan.component("toolkit")
-    assert (found["disruption"], found["hits"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
-    assert found["waits"].startswith("until idle: this change (class recreate) would affect train (busybox:lab)"), (
-        plan.explain()
-    )
+    assert (found["disruption"], found["affected"]) == ("recreate", ["train (busybox:lab)"]), plan.explain()
+    assert found["pending_reason"].startswith(
+        "until idle: this change (class recreate) would affect train (busybox:lab)"
+    ), plan.explain()
     shown = node.shown("plan", inventory=node.wanted())
     assert "impact:  recreate: " in shown and "affects: train (busybox:lab)" in shown and "waiting: until idle" in shown
     node.waited(node.ask(), "train (busybox:lab)")
@@ -114,7 +114,7 @@ def test_a_container_that_appears_after_the_probe_counts(node: Node) -> None:
     (node.root / "etc/apt/apt.conf.d/99test").write_text(
         f'APT::Update::Pre-Invoke {{"docker inspect late >/dev/null 2>&1 || {TRAIN.format("late")} >/dev/null";}};\n'
     )
-    assert not node.plan(inventory=node.wanted()).component("toolkit")["hits"]
+    assert not node.plan(inventory=node.wanted()).component("toolkit")["affected"]
     node.waited(node.ask(), "until idle", "container late (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}}' late").strip() == "true"
 

@@ -163,10 +163,10 @@ def test_one_version_is_installed_in_one_transaction(node: Host) -> None:
 
     # With a GPU the module counts, too; here none can be loaded, so that it takes a reboot, and knows so the next time.
     node.sh(GPU)
-    assert "for a reboot: nvidia cannot be loaded" in wanted.apply(code=7).component("driver")["waits"]
+    assert "for a reboot: nvidia cannot be loaded" in wanted.apply(code=7).component("driver")["pending_reason"]
     result = auto.apply(code=7)
     assert result.component("driver")["disruption"] == "reboot", result.explain()
-    assert "maintenance: {reboot: idle}" in result.component("driver")["waits"]
+    assert "maintenance: {reboot: idle}" in result.component("driver")["pending_reason"]
     node.run("umount /sys/bus/pci/devices")
 
     asked(node, "hold").remove("--only", "driver")

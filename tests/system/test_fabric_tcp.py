@@ -59,7 +59,7 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
 
     told = gpuready("nccl", inventory=hosts).host(a.name)["nccl"]
     assert told["variables"] == {"NCCL_SOCKET_IFNAME": f"={latency['server']['netdev']}"}, told
-    assert told["wires"][0]["address"].startswith(f"{a.address}/")
+    assert told["interfaces"][0]["address"].startswith(f"{a.address}/")
 
     process = gpuready.start("fabric", "--tests", "tcp_bw", "--seconds", "120", inventory=hosts)
     until(lambda: all("iperf3" in left(node) for node in nodes), 60)

@@ -77,7 +77,7 @@ def test_no_daemon_reload_beside_gpu_containers(node: Host) -> None:
     node.run(f"rm {drop_in('containerd')} && systemctl daemon-reload && systemctl restart containerd")
     node.run("docker run -d --name train --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=void busybox:lab sleep 1000000")
     result = wanted.apply(code=7)
-    assert "train (busybox:lab)" in result.component("memlock")["waits"], result.explain()
+    assert "train (busybox:lab)" in result.component("memlock")["pending_reason"], result.explain()
     assert node.run("systemctl show -p NeedDaemonReload --value containerd").stdout.strip() == "yes"
     assert node.run(NEW).stdout.strip() == "unlimited"
     node.run("docker rm -f train")

@@ -134,7 +134,7 @@ def test_what_was_there_before_or_was_changed_since_stays(fresh: Hosts) -> None:
 
     # Docker's file and memory name what the packages bring: they do not go alone, nor with what others put in.
     alone = m.remove("--only", "toolkit", code=7)
-    assert "docker (not selected)" in alone.component("toolkit")["waits"], alone.explain()
+    assert "docker (not selected)" in alone.component("toolkit")["pending_reason"], alone.explain()
     m.run(_SITE_PACKAGE)
     config = m.root / "etc/nvidia-container-runtime/config.toml"
     config.write_text(config.read_text() + "# mine\n")

@@ -64,7 +64,7 @@ def test_a_restart_waits_while_containers_would_stop(shared: Hosts) -> None:
     both = node.with_spec(runtimes={"docker": {"cdi": True, "shm_size": "128m"}})
     first = both.apply(code=7)
     assert first.changed() == {"docker"}
-    assert "work" in first.component("docker")["waits"]
+    assert "work" in first.component("docker")["pending_reason"]
     assert (shm(node), devices(node), node.pids()) == (128, [], before)
     written = json.loads(node.run("cat /etc/docker/daemon.json").stdout)
     assert written["features"] == {"containerd-snapshotter": False, "cdi": True}
@@ -75,14 +75,14 @@ def test_a_restart_waits_while_containers_would_stop(shared: Hosts) -> None:
         second = wanted.apply(code=7)
     assert (second.host()["execs"], second.changed()) == (1, set()), second.explain()
     assert set(second.diff("docker")) == {"docker.running.features.cdi"}
-    assert "work" in second.component("docker")["waits"]
+    assert "work" in second.component("docker")["pending_reason"]
     assert node.pids() == before
 
     # The work is over, and still nobody permitted the restart.
     node.run("docker rm -f work")
     never = node.apply(runtimes=CDI, maintenance={"restart": "never"}, code=7)
     assert devices(node) == [], never.explain()
-    assert "maintenance.restart is never" in never.component("docker")["waits"]
+    assert "maintenance.restart is never" in never.component("docker")["pending_reason"]
 
     # With consent: one restart, and it holds.
     assert wanted.apply().changed() == {"docker"}
@@ -117,7 +117,7 @@ def test_containers_outlive_a_restart_with_live_restore(shared: Hosts) -> None:
         "printf '[Service]\\nKillMode=mixed\\n' >kill.conf; systemctl daemon-reload"
     )
     back = node.apply(runtimes={"docker": {"cdi": False}}, code=7)
-    assert "work" in back.component("docker")["waits"]
+    assert "work" in back.component("docker")["pending_reason"]
     assert node.pids() == after
     node.run("rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload")
     node.apply(runtimes={"docker": {"cdi": False}})

@@ -164,7 +164,8 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(node: Host, tmp_pa
         (hit,) = plan.component("wheels")["hits"]
         assert hit.startswith("python (pid ") and hit.endswith(f") in {ENV}"), plan.explain()
         result = wanted.apply(code=7)
-    assert f"until idle: this change (class recreate) would affect {hit}" in result.component("wheels")["waits"]
+    why = result.component("wheels")["pending_reason"]
+    assert f"until idle: this change (class recreate) would affect {hit}" in why
     assert word(node) == there
     # Asked again just before the step, for whoever began meanwhile.
     values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}

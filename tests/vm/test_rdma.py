@@ -52,7 +52,7 @@ class Node:
     def waits(self, result: Result, *words: str) -> None:
         """The run did what it could, and says what the rest waits for."""
         assert (result.code, result.host()["outcome"]) == (7, "pending"), result.explain()
-        told = result.component("rdma")["waits"]
+        told = result.component("rdma")["pending_reason"]
         assert all(word in told for word in words), told
 
 

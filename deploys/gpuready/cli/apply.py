@@ -84,12 +84,12 @@ def _ask_first(wanted: Request, act: Act) -> Run:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
             return act(wanted)
     except click.Abort:
-        planned.interrupted = True
-    planned.verb, planned.declined = wanted.verb, not planned.interrupted
-    planned.told = sys.stdout.isatty()  # in a file or a pipe the result stands alone, and stands whole
+        planned.interrupt()
+    planned.verb, planned.refused_by_user = wanted.verb, not planned.interrupted
+    planned.diff_shown = sys.stdout.isatty()  # in a file or a pipe the result stands alone, and stands whole
     for host in changing:
         host.outcome, host.checks = "pending", []
         for item in host.components:
-            if item.found.diff and item.error is None:
-                item.pending = DECLINED
+            if item.diff and item.error is None:
+                item.pending, item.pending_reason = True, DECLINED
     return planned

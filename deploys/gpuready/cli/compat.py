@@ -18,6 +18,7 @@ from gpuready.cli.output import deliver, targets
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
+from gpuready.report.compat_report import Image as JudgedImage
 from gpuready.report.run import HostRun, Run
 from gpuready.tools.compat.answer import answers
 
@@ -108,7 +109,11 @@ def command(**given: Any) -> int:
     hosts = [_host(given)]
     images = {name: _read(name, given) for name in names} or {"": _described(_image(given), hosts)}
     found = answers(hosts, "", images)
-    run = Run("compat", answer=found[0]) if len(found) == 1 else Run("compat", [HostRun("host", "ok", answers=found)])
+    run = Run("compat")
+    if len(found) == 1:
+        run.parts["image"] = JudgedImage.of(found[0])
+    else:
+        run.hosts = [HostRun("host", {"images": tuple(map(JudgedImage.of, found))}, outcome="ok")]
     return deliver(run, outputs, color=given["color"])
 
 
@@ -146,12 +151,14 @@ def _matrix(given: dict[str, Any]) -> int:
             images = files | ({} if image is None else {"image": _described(image, models)})
             found = answers(models, why, images | image_facts(specs[host.name], state))
             seen = {name: (state.active, number) for number, name in enumerate(traced)}
-            host.answers = [
-                replace(each, trace=trace(*seen[each.image], each.found, state.driver.loaded))
-                if each.image in seen
-                else each
+            host.parts["images"] = tuple(
+                JudgedImage.of(
+                    replace(each, trace=trace(*seen[each.image], each.found, state.driver.loaded))
+                    if each.image in seen
+                    else each
+                )
                 for each in found
-            ]
+            )
     return wanted.deliver(run)
 
 

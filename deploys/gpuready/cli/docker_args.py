@@ -33,7 +33,7 @@ def command(state: str | None, **given: Any) -> int:
         if host.state is None or host.error is not None:
             continue
         try:
-            host.docker_args = arguments(specs[host.name], host.state)
+            host.parts["docker_args"] = arguments(specs[host.name], host.state)
         except NoGpusError as e:
-            host.outcome, host.error = "failed", e
+            host.fail(e)
     return wanted.deliver(run)

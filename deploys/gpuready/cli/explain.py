@@ -23,6 +23,7 @@ from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
 from gpuready.node import NODE
+from gpuready.report.run import CheckRun
 from gpuready.report.text import count
 
 if TYPE_CHECKING:
@@ -258,9 +259,9 @@ def _narrow(run: Run, ids: Iterable[str]) -> None:
     for host in run.hosts:
         host.components = []
         host.checks = [
-            judged
-            for judged in host.checks
-            if judged.check.id in ids or (judged.check.id in roots and judged.verdict.status in ("fail", "unknown"))
+            check
+            for check in host.checks
+            if check.id in ids or (check.id in roots and check.status in ("fail", "unknown"))
         ]
         if host.error is None and host.outcome in ("would_change", "failed"):
             host.outcome = "ok"
@@ -273,10 +274,10 @@ def _without_gpus(host: HostRun, ids: Iterable[str]) -> set[str]:
     """
     if host.state is None:
         return set()
-    judged = {each.check.id for each in host.checks if each.verdict.status != "skip"}
+    judged = {each.id for each in host.checks if each.status != "skip"}
     needless = {id for id in ids if BY_ID[id].gpu or id.partition(".")[0] in _GPU_AREAS} - judged
-    host.checks = [each for each in host.checks if each.check.id not in needless]
-    host.checks += [Judged(BY_ID[id], skip(_GPULESS)) for id in ids if id in needless]
+    host.checks = [each for each in host.checks if each.id not in needless]
+    host.checks += [CheckRun.of(Judged(BY_ID[id], skip(_GPULESS))) for id in ids if id in needless]
     return needless
 
 
@@ -286,8 +287,8 @@ def _complete(host: HostRun, found: _Answer, needless: Set[str], *, recorded: bo
     Not so if another check of the answer failed or is unknown, because that decides, or if the check is ``needless`` on
     this host. An answer without decisive checks (a component) needs a verdict of any of its checks.
     """
-    seen = {judged.check.id: judged.verdict for judged in host.checks}
-    statuses = {verdict.status for verdict in seen.values()}
+    seen = {check.id: check for check in host.checks}
+    statuses = {check.status for check in seen.values()}
     if host.state is None or statuses & {"fail", "unknown"}:
         return
     decisive = found.decisive or (() if statuses - {"skip"} else found.ids[:1])
@@ -296,8 +297,8 @@ def _complete(host: HostRun, found: _Answer, needless: Set[str], *, recorded: bo
             by_hand = f"by hand: {BY_ID[id].confirm}"
             why, remedy = (seen[id].summary, by_hand) if id in seen else _why_not(host, BY_ID[id], recorded=recorded)
             verdict = unknown(f"could not be judged here: {why}", remedy or by_hand)
-            host.checks = [judged for judged in host.checks if judged.check.id != id]
-            host.checks.append(Judged(replace(BY_ID[id], advisory=False), verdict))
+            host.checks = [check for check in host.checks if check.id != id]
+            host.checks.append(CheckRun.of(Judged(replace(BY_ID[id], advisory=False), verdict)))
 
 
 def _why_not(host: HostRun, check: Check, *, recorded: bool) -> tuple[str, str]:
@@ -315,7 +316,7 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
 
     found: dict[tuple[str, str, str], list[str]] = {}
     for host in run.hosts:
-        seen = {judged.check.id: judged.verdict for judged in host.checks}
+        seen = {check.id: check for check in host.checks}
         for id in (*(id for id in seen if id not in ids), *ids):
             if host.state is not None:
                 key = (id, seen[id].status, seen[id].summary) if id in seen else (id, "-", "not judged here")

@@ -12,13 +12,13 @@ from gpuready.base.errors import EngineError, GpureadyError, InventoryError, Out
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
 from gpuready.report.page import problem
-from gpuready.report.run import VERBS, Run
+from gpuready.report.run import INTERRUPTED, VERBS, Error, Run
 
 
 def interrupted(argv: Sequence[str]) -> int:
     """Ctrl-C before there was a result, or after it."""
     code = delivered()
-    return code if code is not None else deliver(Run(verb_of(argv), interrupted=True), requested(argv))
+    return code if code is not None else deliver(Run(verb_of(argv), error=INTERRUPTED), requested(argv))
 
 
 def failed(argv: Sequence[str], error: Exception) -> int:
@@ -39,7 +39,7 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     if isinstance(told, OutputError):  # there is nowhere to deliver a result to
         complain(problem(str(told), told.remedy, color=use_color(_color(argv), sys.stderr)))
         return told.exit_code
-    run = Run(verb_of(argv), error=told)
+    run = Run(verb_of(argv), error=Error.of(told))
     if isinstance(error, InventoryError):
         from gpuready.inventory.hosts import NothingChosen
 

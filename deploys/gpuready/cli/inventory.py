@@ -29,7 +29,10 @@ def command(**given: Any) -> int:
     from gpuready.inventory.listing import listed
 
     wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)
-    run = Run("inventory", [HostRun(e.name, "ok", notes=list(e.notes), listed=listed(e)) for e in wanted.entries])
+    run = Run("inventory", [
+        HostRun(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
+        for entry in wanted.entries
+    ])  # fmt: skip
     run.leave_alone(wanted.skipped)
     return wanted.deliver(run)
 

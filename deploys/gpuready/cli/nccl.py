@@ -1,6 +1,7 @@
 """``gpuready nccl``: print NCCL settings and torchrun lines. Nothing changes."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -12,8 +13,8 @@ from gpuready.cli.options import STATE, HostVerb, Number, probe_options
 from gpuready.cli.output import printed
 from gpuready.cli.request import Request, request
 from gpuready.network import torch
-from gpuready.network.nccl_settings import cluster
-from gpuready.report.nccl import FORMS, NcclAnswer, text
+from gpuready.network.nccl_settings import Settings, cluster
+from gpuready.report.nccl import FORMS, Nccl, nccl, text
 from gpuready.report.run import HostRun, Run
 from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NcclError, line, master, notes
 
@@ -58,7 +59,7 @@ def command(
     run = launched(wanted, state, job) if launch else settled(wanted, state)
     if form is None:
         return wanted.deliver(run)
-    answers = {host.name: host.nccl for host in run.hosts if host.nccl is not None and host.error is None}
+    answers = {h.name: found for h in run.hosts if (found := nccl(h)) is not None and h.error is None}
     return printed(run, text(answers, form), [target for target in wanted.outputs if target.path], color=wanted.color)
 
 
@@ -77,73 +78,70 @@ def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> N
 
 def settled(wanted: Request, state: str | None) -> Run:
     """Return the run with each host's settings, or why it has none. ``state``: recorded states; None connects."""
-    run = only_read(wanted, state)
-    run.verb = "nccl"  # also of gpuready example
-    _judge(run, wanted)
-    return run
+    return _settled(wanted, state)[0]
 
 
 def launched(wanted: Request, state: str | None, job: Job) -> Run:
     """As :func:`settled`, and with each host's torchrun line."""
-    run = settled(wanted, state)
-    _launch(run, wanted, job)
+    run, found = _settled(wanted, state)
+    _launch(run, wanted, job, found)
     return run
 
 
-def _judge(run: Run, wanted: Request) -> None:
+def _settled(wanted: Request, state: str | None) -> tuple[Run, dict[str, Settings]]:
+    run = only_read(wanted, state)
+    run.verb = "nccl"  # also of gpuready example
     specs = {entry.name: entry.spec for entry in wanted.entries}
     states = {host.name: host.state for host in run.hosts if host.state is not None and host.error is None}
-    settled = cluster(states, specs)
+    found = cluster(states, specs)
     for host in run.hosts:
-        if host.name not in settled:
+        if host.name not in found:
             continue
-        found = settled[host.name]
-        host.nccl = NcclAnswer(found)
-        host.notes += found.notes
-        if found.problems:
-            _fail(host, "; ".join(found.problems), "gpuready explain nccl.ports")
-    _compare([host for host in run.hosts if host.nccl is not None and host.error is None])
-
-
-def _fail(host: HostRun, why: str, remedy: str = "") -> None:
-    host.outcome, host.error = "failed", NcclError(why, remedy=remedy)
+        settings = found[host.name]
+        host.parts["nccl"] = Nccl.of(settings)
+        host.notes += settings.notes
+        if settings.problems:
+            host.fail(NcclError("; ".join(settings.problems), remedy="gpuready explain nccl.ports"))
+    _compare([host for host in run.hosts if host.error is None])
+    return run, found
 
 
 def _compare(hosts: list[HostRun]) -> None:
     """Note the variables that differ between hosts: one environment for all ranks would be wrong."""
-    said = {host.name: host.nccl.settings.variables for host in hosts if host.nccl is not None}
-    for name in dict.fromkeys(name for variables in said.values() for name in variables):
-        if len({variables.get(name) for variables in said.values()}) > 1:
+    variables = {host.name: found.variables for host in hosts if (found := nccl(host)) is not None}
+    for name in dict.fromkeys(name for of_host in variables.values() for name in of_host):
+        if len({of_host.get(name) for of_host in variables.values()}) > 1:
             for host in hosts:
-                value = said[host.name].get(name)
-                here = "is not set" if value is None else f"is {value}"
-                host.notes.append(f"{name} {here}; the hosts differ, so give each host its own value")
+                if host.name in variables:
+                    value = variables[host.name].get(name)
+                    here = "is not set" if value is None else f"is {value}"
+                    host.notes.append(f"{name} {here}; the hosts differ, so give each host its own value")
 
 
-def _launch(run: Run, wanted: Request, job: Job) -> None:
+def _launch(run: Run, wanted: Request, job: Job, found: Mapping[str, Settings]) -> None:
     """Add the torchrun line of each host, or of none: the ranks would wait for one that is missing."""
-    if any(host.nccl is None or host.error is not None for host in run.hosts):
+    if any(host.name not in found or host.error is not None for host in run.hosts):
         run.hosts[0].notes.append("no torchrun lines: every host must take part, and at least one has no NCCL settings")
         return
     specs = {entry.name: entry.spec for entry in wanted.entries}
-    told = [host.nccl.settings for host in run.hosts if host.nccl is not None]
+    settings = [found[host.name] for host in run.hosts]
     try:
-        address = master(told[0], job)
+        address = master(settings[0], job)
     except NcclError as e:
-        _fail(run.hosts[0], str(e))
+        run.hosts[0].fail(e)
         return
     lines: list[Launch] = []
     for rank, host in enumerate(run.hosts):
         assert host.state is not None
         try:
-            lines.append(line(rank, len(told), address, job, specs[host.name], host.state, told[rank]))
+            lines.append(line(rank, len(settings), address, job, specs[host.name], host.state, settings[rank]))
         except NcclError as e:
-            _fail(host, f"no launch line: {e}")
-    if len(lines) < len(told):
+            host.fail(NcclError(f"no launch line: {e}"))
+    if len(lines) < len(settings):
         return
-    for host, settled, made in zip(run.hosts, told, lines, strict=True):
-        host.nccl = NcclAnswer(settled, made)
-        host.notes += notes(address, job, settled, made)
+    for host, mine, made in zip(run.hosts, settings, lines, strict=True):
+        host.parts["nccl"] = Nccl.of(mine, made)
+        host.notes += notes(address, job, mine, made)
     if len({made.processes for made in lines}) > 1:
         run.hosts[0].notes.append("the hosts have different numbers of processes; --nproc-per-node makes them equal")
     if job.port >= EPHEMERAL:

@@ -25,7 +25,7 @@ def offline(wanted: Request, path: str) -> Run:
     states = read_states(path, [entry.name for entry in wanted.entries])
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
     plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch)
-    run.probed = f"{', '.join(wanted.sources)}, states from {path}"
+    run.source = f"{', '.join(wanted.sources)}, states from {path}"
     run.leave_alone(wanted.skipped)
     run.seconds = time.monotonic() - began
     return run
@@ -43,5 +43,5 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         judged(run, plan)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         say(traceback.format_exc().rstrip(), err=True)
-        run.outcome, run.error = "failed", EngineError(f"bug in gpuready: {type(e).__name__}: {e}")
+        run.fail(EngineError(f"bug in gpuready: {type(e).__name__}: {e}"))
     return run

@@ -99,13 +99,13 @@ def requested(argv: Sequence[str]) -> tuple[Target, ...]:
 def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed: bool = False) -> int:
     """Write every rendering, the one on stdout last; the exit code. An interrupt ends it before stdout has begun."""
     code = exit_code(run, detailed=detailed)
-    if run.error is not None:
+    if run.interrupted:
+        complain("gpuready: interrupted\n")
+    elif run.error is not None:
         from gpuready.report.page import problem
 
-        complain(problem(str(run.error), run.error.remedy, color=use_color(color, sys.stderr)))
-    elif run.interrupted:
-        complain("gpuready: interrupted\n")
-    told = not run.hosts and run.answer is None  # stderr has shown the error
+        complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
+    told = not run.hosts and "image" not in run.parts  # stderr has shown the error
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))

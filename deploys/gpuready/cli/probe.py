@@ -22,4 +22,8 @@ def command(**given: Any) -> int:
     from gpuready.cli.request import request
 
     wanted = request("probe", default_output="json", **given)
-    return wanted.deliver(only_read(wanted, None))
+    run = only_read(wanted, None)
+    for host in run.hosts:
+        if host.state is not None:
+            host.parts["state"] = host.state
+    return wanted.deliver(run)

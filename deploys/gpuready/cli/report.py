@@ -70,10 +70,10 @@ def command(document: str, after: str | None, output: tuple[str, ...], color: st
 
 def _read(path: str) -> tuple[Run, int]:
     from gpuready.cli.documents import read_json
-    from gpuready.report.restored import DocumentError, restored
+    from gpuready.report.document import DocumentError, read
 
     found = read_json(path, DocumentError, "a result document is what --output json:PATH writes")
     try:
-        return restored(found)
+        return read(found)
     except DocumentError as e:
         raise DocumentError(f"{path}: {e}", remedy=e.remedy) from None

@@ -45,7 +45,11 @@ def _reduce(host: HostRun, entry: HostEntry) -> None:
     from gpuready import __version__
     from gpuready.tools.status.status import status_of
 
-    found = [item.found for item in host.components]
+    differs = [item.name for item in host.components if item.diff and not item.blocked]
+    blocked = [item.name for item in host.components if item.blocked]
     if state := host.only_read():
-        host.status = status_of(entry.spec, state, found, release=__version__, undecided=host.reason)
-        host.notes += [text for text in (host.status.problem, host.reason and f"not compared: {host.reason}") if text]
+        status = status_of(
+            entry.spec, state, release=__version__, differs=differs, blocked=blocked, undecided=host.reason
+        )
+        host.parts["status"] = status
+        host.notes += [text for text in (status.problem, host.reason and f"not compared: {host.reason}") if text]

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
+from gpuready.base.part import Part
 from gpuready.gpu.thresholds import load
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -23,13 +24,17 @@ _DEVIATIONS = 5 * 1.4826
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Several passes: their median, slowest and fastest, in ``unit``."""
+class Figure(Part):
+    """verify --level stress: a figure of several passes."""
 
     median: float
+    """The median, in ``unit``."""
     min: float
+    """The slowest pass."""
     max: float
+    """The fastest pass."""
     unit: str
+    """The unit, such as GB/s."""
 
     def __str__(self) -> str:
         return f"{self.median:.{0 if self.median >= 100 else 1}f} {self.unit}"

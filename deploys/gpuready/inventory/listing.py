@@ -6,34 +6,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuready.base.documents import read_json
+from gpuready.base.part import Part
 from gpuready.inventory.hosts import HostEntry
 from gpuready.inventory.source_values import Located, plain
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A value of the spec that the inventory sets. ``key``: its path, with dots. ``where``: its file and line."""
+class Setting(Part):
+    """A value of the spec that the inventory sets."""
 
     key: str
+    """Its path, with dots."""
     value: Any
+    """The value."""
     where: str
+    """Its file and line."""
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A chosen host, as the inventory describes it; the result document has the same fields.
-
-    ``where``: the place that names the host first. ``groups``: without ``all``. ``user``, ``port``: null if ssh's
-    configuration decides. ``settings``: the merged gpuready values. ``spec``: the whole spec, with defaults.
-    """
+class Listed(Part):
+    """inventory: a chosen host."""
 
     where: str
+    """The place that names the host first."""
     groups: tuple[str, ...]
+    """The groups of the host, without ``all``."""
     address: str
+    """Its address."""
     user: str | None
+    """The user who logs in; null: ssh's configuration decides."""
     port: int | None
+    """The port of SSH; null: ssh's configuration decides."""
     settings: tuple[Setting, ...]
+    """The merged values of gpuready."""
     spec: dict[str, Any]
+    """The whole spec, with defaults."""
 
 
 def listed(entry: HostEntry) -> Listed:

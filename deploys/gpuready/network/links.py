@@ -7,6 +7,7 @@ name; else by order. Ports of other networks and iWARP ports take no part. Inter
 from collections import Counter
 from dataclasses import dataclass
 
+from gpuready.base.part import Part
 from gpuready.model.state import Docker, NodeState
 from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.tcp import Wire, Wires
@@ -15,20 +16,25 @@ Candidate = Chosen | Refused
 
 
 @dataclass(frozen=True)
-class End:
-    """One port of one host in a test. ``line_gbps`` is the line rate in Gbit/s, None if unknown.
-
-    For a test of TCP, ``device`` is the network interface and ``port`` is 0. ``mtu`` is 0 if unknown.
-    """
+class End(Part):
+    """One port of one host in a test."""
 
     host: str
+    """The host."""
     device: str
+    """The RDMA device; in a test of TCP, the network interface."""
     port: int
+    """The port of the device; 0: a test of TCP."""
     netdev: str = ""
+    """The network interface of the port; empty: it has none."""
     address: str = ""
+    """The address of the port; empty: it has none."""
     gid_index: int | None = None
+    """The GID index of that address; null: InfiniBand or TCP."""
     line_gbps: float | None = None
+    """The line rate in Gbit/s; null: unknown."""
     mtu: int = 0
+    """The MTU of the network interface; 0: unknown."""
 
     @property
     def over_tcp(self) -> bool:

@@ -12,6 +12,7 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.base.errors import ConvergeError, GpureadyError
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.permission import permission, permissions, users
@@ -19,7 +20,6 @@ from gpuready.operations import drain
 from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, forget_outdated, host_plan, node_state, settled_state
 from gpuready.operations.step import Failed, Pending, StepCommand
-from gpuready.report.run import ComponentRun
 
 
 @operation()
@@ -44,7 +44,7 @@ def component(
         host.noop(f"{item.name}: {plan.undecided}")
         return
     found = plan[item]
-    outcome = ComponentRun(found)
+    outcome = Attempt(found)
     if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
         node.outcomes[item.name] = outcome
     if found.error:
@@ -68,9 +68,7 @@ def component(
         yield Failed(outcome.error)
 
 
-def _permitted(
-    item: Component, plan: Plan, outcome: ComponentRun
-) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
+def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
     node = context(host)
     needed = [done for name, done in node.outcomes.items() if plan.original or name in item.requires]
@@ -98,7 +96,7 @@ def _is_disrupted_later(item: Component, plan: Plan) -> bool:
 
 
 def _close(
-    item: Component, diff: tuple[Change, ...], plan: Plan, outcome: ComponentRun
+    item: Component, diff: tuple[Change, ...], plan: Plan, outcome: Attempt
 ) -> Generator[PyinfraCommand, None, None]:
     steps = item.converge(diff, plan.spec, plan.state)
     reply = None

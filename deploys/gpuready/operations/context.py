@@ -9,12 +9,13 @@ from typing import Protocol
 
 from pyinfra.api.host import Host
 
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.report.run import ComponentRun
+from gpuready.report.run import Reboot
 
 _KEY = "gpuready"
 #: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
@@ -33,15 +34,6 @@ class Event:
 
 
 Observer = Callable[[Event], None]
-
-
-@dataclass(frozen=True)
-class Reboot:
-    """A reboot of a host: its boot_id before and after, and the time it took, in seconds."""
-
-    before: str
-    after: str
-    seconds: float
 
 
 class Lock(Protocol):
@@ -79,7 +71,7 @@ class Context:
     current: int = 0
     plan: Plan | None = None
 
-    outcomes: dict[str, ComponentRun] = field(default_factory=dict)
+    outcomes: dict[str, Attempt] = field(default_factory=dict)
     reboots: list[Reboot] = field(default_factory=list)
     drained: bool = False
     lock: Lock | None = None

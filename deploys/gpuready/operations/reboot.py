@@ -25,10 +25,11 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.model.spec import NodeSpec
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
-from gpuready.operations.context import Reboot, context
+from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, forget_outdated, node_state
 from gpuready.operations.step import Failed, Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
+from gpuready.report.run import Reboot
 
 #: Seconds between two attempts to connect, for one attempt, and for services to start once the node answers.
 _PAUSE, _LOOK, _SERVICES = 2, 45, 180

@@ -65,7 +65,7 @@ def gitlab(run: Run) -> str:
     if left := len(found[_MOST:]):
         found[_MOST:] = [(Note("notice", "gpuready", f"{left} more findings: --output html:PATH shows all"), "")]
     for note, host in found:
-        where = note.file or _first(run.probed)
+        where = note.file or _first(run.source or "")
         name = "\0".join((note.title, host, note.file, note.text if not host else ""))
         fingerprint = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         text = f"{host}: {note.text}" if host else note.text
@@ -80,18 +80,19 @@ def gitlab(run: Run) -> str:
 
 
 def _of_run(run: Run) -> Iterator[Note]:
-    if error := run.problem:
-        fix = f"\nfix: {error['remedy']}" if error["remedy"] else ""
-        lines = error["message"].split("\n")
-        if error["kind"] in ("spec", "inventory") and all(map(_PLACE.match, lines)):
+    if error := run.error:
+        fix = f"\nfix: {error.remedy}" if error.remedy else ""
+        lines = error.message.split("\n")
+        if error.kind in ("spec", "inventory") and all(map(_PLACE.match, lines)):
             for line in lines:
                 place = _PLACE.match(line)
                 assert place is not None
-                yield Note("error", error["kind"], line[place.end() :] + fix, (), place["file"], int(place["line"]))
+                yield Note("error", error.kind, line[place.end() :] + fix, (), place["file"], int(place["line"]))
         else:
-            yield Note("error", error["kind"], error["message"] + fix)
-    if run.answer is not None and not run.answer.runs:
-        yield Note("error", "compat", "\n".join(compat_report.told(run.answer, Painter(False))))
+            yield Note("error", error.kind, error.message + fix)
+    image: compat_report.Image | None = run.parts.get("image")
+    if image is not None and not image.runs:
+        yield Note("error", "compat", "\n".join(compat_report.told(image, Painter(False))))
 
 
 def _of_hosts(run: Run) -> Iterator[Note]:
@@ -106,17 +107,15 @@ def _of_hosts(run: Run) -> Iterator[Note]:
         elif "pending" in diff.status_text or diff.status_text.startswith("interrupted"):
             level = "warning"
         yield Note(level, diff.component, "\n".join(lines), tuple(diff.hosts))
-    failing = {
-        (judged.check.id, host.name) for host in run.hosts for judged in host.checks if counts(run.verb, host, judged)
-    }
-    for (check, told), hosts in blocks.verdict_blocks(run).items():
-        level = "error" if any((check, name) in failing for name in hosts) else "warning"
-        yield Note(level, check, _with_fix(f"{told.status}: {told.summary}", told.remedy), tuple(hosts))
+    failing = {(check.id, host.name) for host in run.hosts for check in host.checks if counts(run.verb, host, check)}
+    for check, hosts in blocks.verdict_blocks(run).items():
+        level = "error" if any((check.id, name) in failing for name in hosts) else "warning"
+        yield Note(level, check.id, _with_fix(f"{check.status}: {check.summary}", check.remedy), tuple(hosts))
     for host in run.hosts:
-        for answer in host.answers:
-            if not answer.good:
-                text = "\n".join(compat_report.told(answer, Painter(False)))
-                yield Note("error", f"compat {answer.image}", text, (host.name,))
+        for image in compat_report.images(host):
+            if not image.good:
+                text = "\n".join(compat_report.told(image, Painter(False)))
+                yield Note("error", f"compat {image.image}", text, (host.name,))
 
 
 def _with_fix(text: str, remedy: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.report.run import Run
+from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter
 
 if TYPE_CHECKING:
@@ -19,13 +19,19 @@ _STATES = {
 }
 
 
-def attached_lines(run: Run, paint: Painter) -> list[str]:
-    """A block for each host that has something attached."""
+def attached(host: HostRun) -> tuple[Attached, ...]:
+    """What is attached on a host."""
+    found: tuple[Attached, ...] = host.parts.get("attached", ())
+    return found
+
+
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """One block with the lines of each host that has something attached."""
     found: list[str] = []
     for host in run.hosts:
-        if host.attached:
-            found += [paint("bold", host.name), *(line for each in host.attached for line in _lines(each))]
-    return found
+        if mine := attached(host):
+            found += [paint("bold", host.name), *(line for each in mine for line in _lines(each))]
+    yield found
 
 
 def _lines(each: Attached) -> Iterator[str]:

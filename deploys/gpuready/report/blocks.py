@@ -4,21 +4,18 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from gpuready.base.errors import GpureadyError
-from gpuready.contract.check import Judged, Verdict
-from gpuready.contract.component import Disruption, Value
-from gpuready.model.state import Unknown
 from gpuready.report.mask import mask_value
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import DISRUPTIONS, CheckRun, ComponentRun, Error, HostRun, Run, UnknownValue, Value
 from gpuready.report.text import grouped, one_line
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
-TOLD = ("fail", "unknown", "warn")
+SHOWN = ("fail", "unknown", "warn")
 _LONGEST = 400
+#: From here on, a change may disturb running containers.
+_DISTURBING = DISRUPTIONS[DISRUPTIONS.index("recreate") :]
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){2,7}\]?", re.IGNORECASE)
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
-VerdictKey = tuple[str, Verdict]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
 
 
@@ -46,15 +43,15 @@ class DiffBlock:
     hosts: Names = field(default_factory=list)
     affected: ByText = field(default_factory=dict)
     notes: ByText = field(default_factory=dict)
-    waits: ByText = field(default_factory=dict)
+    waiting: ByText = field(default_factory=dict)
     errors: ByText = field(default_factory=dict)
 
 
 def status_text(run: Run, host: HostRun, item: ComponentRun) -> str:
     """What happened, or would happen, to a component's difference; empty when there is none."""
     if item.error is not None:
-        return "failed" if run.changes and item.found.diff and not item.found.error else "blocked"
-    if not item.found.diff:
+        return "failed" if run.changes and item.diff and not item.blocked else "blocked"
+    if not item.diff:
         return ""
     if not run.changes:
         return "differs" if run.verb == "verify" else "would change"
@@ -74,20 +71,20 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
         for item in host.components:
             if key := diff_key(run, host, item):
                 _add(found.setdefault(key, DiffBlock(*key)), run, host, item)
-    order = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
+    order = list(dict.fromkeys(item.name for host in run.hosts for item in host.components))
     return sorted(found.values(), key=lambda block: order.index(block.component))
 
 
 def diff_key(run: Run, host: HostRun, item: ComponentRun) -> DiffKey | None:
     """What the hosts of one :class:`DiffBlock` share; None for a component that is as it should be."""
     word = status_text(run, host, item)
-    return (item.found.name, word, keys(item)) if word else None
+    return (item.name, word, keys(item)) if word else None
 
 
 def keys(item: ComponentRun) -> tuple[KeyDiff, ...]:
     """The diff's lines; of one that waits in part, what is done says so."""
     return tuple(
-        KeyDiff(c.key, shown(c.key, c.actual), shown(c.key, c.expected), c.key in item.done) for c in item.found.diff
+        KeyDiff(each.key, shown(each.key, each.actual), shown(each.key, each.expected), each.done) for each in item.diff
     )
 
 
@@ -95,7 +92,7 @@ def shown(key: str, value: Value) -> str:
     """A value of a diff as one short phrase."""
     if value is None:
         return "(absent)"
-    if isinstance(value, Unknown):
+    if isinstance(value, UnknownValue):
         return f"(unknown: {one_line(value.unknown)})"
     value = mask_value(key, value)
     if isinstance(value, bool):
@@ -109,34 +106,31 @@ def shown(key: str, value: Value) -> str:
 
 
 def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
-    found = item.found
     block.hosts.append(host.name)
-    block.classes.setdefault(found.disruption.name, []).append(host.name)
-    affected = found.hits or (("nothing running",) if found.disruption >= Disruption.recreate else ())
-    for texts, into in ((affected, block.affected), (found.notes, block.notes)):
+    block.classes.setdefault(item.disruption, []).append(host.name)
+    affected = item.affected or (("nothing running",) if item.disruption in _DISTURBING else ())
+    for texts, into in ((affected, block.affected), (item.notes, block.notes)):
         if texts:
             into.setdefault(texts, []).append(host.name)
-    waits = item.pending or (item.forecast if run.verb == "plan" else "")
-    if waits:
-        block.waits.setdefault((waits,), []).append(host.name)
+    if item.pending_reason and (item.pending or run.verb == "plan"):
+        block.waiting.setdefault((item.pending_reason,), []).append(host.name)
     if item.error is not None:
-        block.errors.setdefault(told(item.error), []).append(host.name)
+        block.errors.setdefault(message_and_fix(item.error), []).append(host.name)
 
 
-def told(error: GpureadyError) -> tuple[str, str]:
-    """An error as message and remedy."""
-    return str(error), error.remedy
+def message_and_fix(error: Error) -> tuple[str, str]:
+    return error.message, error.remedy
 
 
 def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
-    """(outcome, message, remedy) -> hosts; errors that a component's block tells are left out.
+    """(outcome, message, remedy) -> hosts; errors that a component's block shows are left out.
 
     Messages that differ only in the host's own name or address are one: then ``*`` stands for it.
     """
     alike: dict[tuple[str, str, str], dict[tuple[str, str, str], Names]] = {}
     for host in run.hosts:
-        if host.error is not None and all(item.error is not host.error for item in host.components):
-            exact = (host.outcome, *told(host.error))
+        if host.error is not None and all(item.error != host.error for item in host.components):
+            exact = (host.outcome, *message_and_fix(host.error))
             of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name))
             alike.setdefault(of_any, {}).setdefault(exact, []).append(host.name)
     return {
@@ -154,7 +148,7 @@ def note_blocks(run: Run) -> dict[str, Names]:
     """Notes about hosts -> hosts, those of components without a block of their own among them."""
     found: dict[str, Names] = {}
     for host in run.everyone:
-        alone = [item.found for item in host.components if not status_text(run, host, item)]
+        alone = [item for item in host.components if not status_text(run, host, item)]
         of_components = [f"{each.name}: {note}" for each in alone for note in each.notes]
         for note in dict.fromkeys([*host.notes, *of_components]):
             found.setdefault(note, []).append(host.name)
@@ -166,42 +160,34 @@ def skipped_blocks(run: Run) -> dict[str, Names]:
     return grouped((host.reason, host.name) for host in run.skipped)
 
 
-def verdict_blocks(run: Run) -> dict[VerdictKey, Names]:
+def verdict_blocks(run: Run) -> dict[CheckRun, Names]:
     """Distinct verdicts worth reading -> hosts, the worst first; without those of :func:`consequences`."""
     found = grouped(
-        (verdict_key(judged), host.name)
-        for host in run.hosts
-        for judged in worth_telling(run, host)
-        if not _follows(run, host, judged)
+        (check, host.name) for host in run.hosts for check in worth_reading(run, host) if not _follows(run, host, check)
     )
-    return dict(sorted(found.items(), key=lambda item: TOLD.index(item[0][1].status)))
-
-
-def verdict_key(judged: Judged) -> VerdictKey:
-    """The id of a check, and its verdict."""
-    return judged.check.id, judged.verdict
+    return dict(sorted(found.items(), key=lambda item: SHOWN.index(item[0].status)))
 
 
 def consequences(run: Run) -> dict[tuple[str, ...], Names]:
     """Checks that fail because a change was not made -> their hosts. The change is shown, so these need no details."""
     found: dict[tuple[str, ...], Names] = {}
     for host in run.hosts:
-        if ids := tuple(judged.check.id for judged in worth_telling(run, host) if _follows(run, host, judged)):
+        if ids := tuple(check.id for check in worth_reading(run, host) if _follows(run, host, check)):
             found.setdefault(ids, []).append(host.name)
     return found
 
 
-def worth_telling(run: Run, host: HostRun) -> list[Judged]:
+def worth_reading(run: Run, host: HostRun) -> list[CheckRun]:
     """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway."""
-    repeated = {f"{item.found.name}.config" for item in host.components if status_text(run, host, item)}
-    return [judged for judged in host.checks if judged.verdict.status in TOLD and judged.check.id not in repeated]
+    repeated = {f"{item.name}.config" for item in host.components if status_text(run, host, item)}
+    return [check for check in host.checks if check.status in SHOWN and check.id not in repeated]
 
 
-def _follows(run: Run, host: HostRun, judged: Judged) -> bool:
+def _follows(run: Run, host: HostRun, check: CheckRun) -> bool:
     """Whether it fails because apply has not changed its component: not yet (a plan), or because of an error."""
-    if judged.verdict.status != "fail":
+    if check.status != "fail":
         return False
     if run.verb == "plan":
         return host.outcome == "would_change"
-    own = [item for item in host.components if item.found.name == judged.check.component]
+    own = [item for item in host.components if item.name == check.component]
     return any(status_text(run, host, item) in ("failed", "not attempted") for item in own)

@@ -67,13 +67,13 @@ def _cause(run: Run, host: HostRun) -> str:
     """Why, in one line that hosts with the same failure share: without their names and addresses."""
     text = ""
     if host.error is not None:
-        text = of_any_host(str(host.error).strip().split("\n")[0], host.name).removeprefix("*: ")
-    elif waits := next((item.pending for item in host.components if item.pending), ""):
+        text = of_any_host(host.error.message.strip().split("\n")[0], host.name).removeprefix("*: ")
+    elif waits := next((item.pending_reason for item in host.components if item.pending), ""):
         text = waits
-    elif failing := [judged.check.id for judged in host.checks if counts(run.verb, host, judged)]:
+    elif failing := [check.id for check in host.checks if counts(run.verb, host, check)]:
         text = ", ".join(failing)
     elif host.reason:
         text = host.reason
-    elif differs := [item.found.name for item in host.components if item.found.diff]:
+    elif differs := [item.name for item in host.components if item.diff]:
         text = ", ".join(differs)
     return one_line(mask_text(text))

@@ -11,10 +11,12 @@ from gpuready.base.host_list import hostlist
 from gpuready.gpu.stress import WORDS
 from gpuready.gpu.stress_figures import margin
 from gpuready.report import blocks
+from gpuready.report.compat_report import images
 from gpuready.report.ending import host_word
 from gpuready.report.mask import mask_text
 from gpuready.report.page import page
 from gpuready.report.run import HostRun, Run
+from gpuready.report.stress import loaded
 from gpuready.report.text import Painter, count, grouped
 
 SCHEMA = "gpuready/changes/1"
@@ -72,7 +74,7 @@ def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
 
 def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Changed]:
     if (a := host_word(old, mine)) != (b := host_word(new, yours)):
-        yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason or ""))
+        yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason))
     for kind, before, after in (
         ("component", _components(old, mine), _components(new, yours)),
         ("value", _values(mine), _values(yours)),
@@ -95,8 +97,8 @@ def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Chan
 
 def _drift(mine: HostRun, yours: HostRun) -> Iterator[Changed]:
     """Yield the figures of the same GPU that differ by more than half of what may be between two GPUs of a model."""
-    before = {gpu.uuid: gpu for gpu in mine.stress or ()}
-    for gpu in yours.stress or ():
+    before = {gpu.uuid: gpu for gpu in loaded(mine)}
+    for gpu in loaded(yours):
         old = before[gpu.uuid].figures if gpu.uuid in before else {}
         for metric, now in gpu.figures.items():
             share = now.median / old[metric].median - 1 if metric in old and old[metric].median else 0.0
@@ -110,9 +112,9 @@ Seen = dict[str, tuple[str, str]]
 def _components(run: Run, host: HostRun) -> Seen:
     found: Seen = {}
     for item in host.components:
-        fine = "as wanted" if item.found.applies else "does not apply"
+        fine = "as wanted" if item.applies else "does not apply"
         word = blocks.status_text(run, host, item) or fine
-        found[item.found.name] = (word, str(item.error or ""))
+        found[item.name] = (word, str(item.error or ""))
     return found
 
 
@@ -123,12 +125,11 @@ def _values(host: HostRun) -> Seen:
 
 
 def _checks(host: HostRun) -> Seen:
-    return {judged.check.id: (judged.verdict.status, judged.verdict.summary) for judged in host.checks}
+    return {check.id: (check.status, check.summary) for check in host.checks}
 
 
 def _images(host: HostRun) -> Seen:
-    return {answer.image: (answer.word, answer.found.reason if answer.found else answer.unknown)
-            for answer in host.answers}  # fmt: skip
+    return {image.image: (image.word, image.reason) for image in images(host)}
 
 
 def document(found: Changes) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def document(found: Changes) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **{
-            name: {"verb": run.verb or None, "ended": run.ended or None, "source": run.probed or None,
+            name: {"verb": run.verb or None, "ended": run.ended or None, "source": run.source or None,
                    "exit_code": code, "hosts": len(run.hosts)}
             for name, run, code in runs
         },
@@ -176,7 +177,7 @@ def human(found: Changes, *, color: bool = False) -> str:
 def _run(run: Run, code: int) -> str:
     words = [
         run.verb or "no command",
-        f"of {run.shown_source}" if run.probed else "",
+        f"of {run.shown_source}" if run.source else "",
         f"at {run.ended}" if run.ended else "",
     ]
     return f"{' '.join(filter(None, words))}, {count(len(run.hosts), 'host')}, exit {code}"

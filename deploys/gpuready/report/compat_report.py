@@ -3,40 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 from gpuready.base.host_list import hostlist
-from gpuready.cuda.predict import MINOR_LIMITS
+from gpuready.base.part import OPTIONAL, OneOf, Part
+from gpuready.base.versions import driver
+from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
 from gpuready.report.page import page
 from gpuready.report.text import Painter, columns, count, grouped
+from gpuready.tools.compat.trace import Trace
 
 if TYPE_CHECKING:
-    from gpuready.report.run import Run
+    from gpuready.report.run import HostRun, Run
     from gpuready.tools.compat.answer import Answer
-    from gpuready.tools.compat.trace import Trace
 
 _STYLE = {True: "green", False: "red"}
+_VERDICT = OneOf(VERDICTS)
 
 
-def _notes(answer: Answer) -> tuple[str, ...]:
-    return (*(answer.found.notes if answer.found else ()), *answer.notes)
+@dataclass(frozen=True)
+class Fix(Part):
+    """What makes an image run."""
+
+    fix: str
+    """What to do."""
+    verdict: Annotated[str, _VERDICT]
+    """The verdict after it."""
+    certain: bool
+    """That verdict is certain."""
 
 
-def told(answer: Answer, paint: Painter, where: str = "") -> list[str]:
+@dataclass(frozen=True)
+class Image(Part):
+    """compat: one image on one host."""
+
+    image: str
+    """Its name; empty: only facts were given."""
+    verdict: Annotated[str, _VERDICT] | None
+    """Whether it runs there; null: no prediction is possible."""
+    certain: bool
+    """The verdict depends on nothing unknown or undocumented."""
+    reason: str
+    """Why it has this verdict, or none."""
+    remedy: str = ""
+    """What to do if there is no verdict."""
+    notes: tuple[str, ...] = ()
+    """Remarks for the user."""
+    libcuda: str | None = None
+    """The version of the image's libcuda, if that one is loaded."""
+    fixes: tuple[Fix, ...] = ()
+    """What makes it run, best first."""
+    trace: Trace | None = field(default=None, metadata=OPTIONAL)
+    """compat --trace: what a container really got."""
+
+    @classmethod
+    def of(cls, answer: Answer) -> Image:
+        found = answer.found
+        return cls(
+            answer.image,
+            found.verdict if found else None,
+            bool(found and found.certain),
+            found.reason if found else answer.unknown,
+            answer.remedy,
+            (*(found.notes if found else ()), *answer.notes),
+            driver(found.library.version) if found and found.library else None,
+            tuple(Fix(each.do, each.then.verdict, each.then.certain) for each in answer.fixes),
+            answer.trace,
+        )
+
+    @property
+    def word(self) -> str:
+        """The verdict, with a question mark if it is uncertain; UNKNOWN without one."""
+        return "UNKNOWN" if self.verdict is None else self.verdict + ("" if self.certain else "?")
+
+    @property
+    def runs(self) -> bool:
+        """Whether the image runs, according to the prediction."""
+        return self.verdict in RUNS
+
+    @property
+    def good(self) -> bool:
+        """Whether the image runs, and a container got what was predicted, if one was traced."""
+        return self.runs and (self.trace is None or self.trace.agrees)
+
+
+def images(host: HostRun) -> tuple[Image, ...]:
+    """The images that were judged on a host."""
+    found: tuple[Image, ...] = host.parts.get("images", ())
+    return found
+
+
+def told(image: Image, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
-    reason = answer.found.reason if answer.found else answer.unknown
-    lines = [f"{paint(_STYLE[answer.runs], answer.word)}  {where}{reason}"]
-    lines += [f"  note:    {note}" for note in _notes(answer)]
+    lines = [f"{paint(_STYLE[image.runs], image.word)}  {where}{image.reason}"]
+    lines += [f"  note:    {note}" for note in image.notes]
     lines += [
-        f"  {'fix:' if number == 1 else '    '}     {number}. {fix.do} -> {fix.then.verdict}"
-        f"{'' if fix.then.certain else '?'}"
-        for number, fix in enumerate(answer.fixes, 1)
+        f"  {'fix:' if number == 1 else '    '}     {number}. {each.fix} -> {each.verdict}{'' if each.certain else '?'}"
+        for number, each in enumerate(image.fixes, 1)
     ]
-    if not answer.found:
-        lines.append(f"  fix:     {answer.remedy}")
-    elif not answer.runs and not answer.fixes:
+    if image.verdict is None:
+        lines.append(f"  fix:     {image.remedy}")
+    elif not image.runs and not image.fixes:
         lines.append("  fix:     none is known")
-    return lines + ([] if answer.trace is None else _traced(answer.trace, paint))
+    return lines + ([] if image.trace is None else _traced(image.trace, paint))
 
 
 def _traced(trace: Trace, paint: Painter) -> list[str]:
@@ -48,28 +118,28 @@ def _traced(trace: Trace, paint: Painter) -> list[str]:
     return [*lines, *(f"           {line}" for line in trace.proof)]
 
 
-def answer_page(answer: Answer, *, color: bool) -> str:
+def answer_page(image: Image, *, color: bool) -> str:
     """The whole report of one answer."""
-    return page([told(answer, Painter(color))])
+    return page([told(image, Painter(color))])
 
 
-def matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
     """The table, then every distinct answer that is worth reading, with its hosts."""
-    names = list(dict.fromkeys(answer.image for host in run.hosts for answer in host.answers))
+    names = list(dict.fromkeys(each.image for host in run.hosts for each in images(host)))
     if not names:
         return
-    words = {host.name: {answer.image: answer.word for answer in host.answers} for host in run.hosts}
+    words = {host.name: {each.image: each.word for each in images(host)} for host in run.hosts}
     lines = grouped((tuple(of.get(name, "-") for name in names), host) for host, of in words.items())
     rows = ((hostlist(hosts), *(_cell(cell, paint) for cell in cells)) for cells, hosts in lines.items())
     yield columns([("", *names), *rows])
-    alike: dict[tuple[str, ...], tuple[Answer, list[str]]] = {}
+    alike: dict[tuple[str, ...], tuple[Image, list[str]]] = {}
     for host in run.hosts:
-        for answer in host.answers:
-            alike.setdefault((answer.image, *told(answer, paint)), (answer, []))[1].append(host.name)
-    for answer, on in alike.values():
-        said = [note for note in _notes(answer) if note != MINOR_LIMITS]
-        if said or answer.trace or not answer.runs or not (answer.found and answer.found.certain):
-            yield told(answer, paint, f"{answer.image} on {hostlist(on)}: ")
+        for each in images(host):
+            alike.setdefault((each.image, *told(each, paint)), (each, []))[1].append(host.name)
+    for image, on in alike.values():
+        notable = [note for note in image.notes if note != MINOR_LIMITS]
+        if notable or image.trace or not image.runs or not image.certain:
+            yield told(image, paint, f"{image.image} on {hostlist(on)}: ")
 
 
 def _cell(text: str, paint: Painter) -> str:
@@ -79,11 +149,11 @@ def _cell(text: str, paint: Painter) -> str:
 
 def tally(run: Run) -> str:
     """``4 of 6 images on hosts will run, 1 is UNKNOWN``."""
-    answers = [answer for host in run.hosts for answer in host.answers]
-    runs = sum(answer.runs for answer in answers)
-    unknown = sum(answer.found is None for answer in answers)
+    judged = [image for host in run.hosts for image in images(host)]
+    runs = sum(image.runs for image in judged)
+    unknown = sum(image.verdict is None for image in judged)
     blind = f", {unknown} UNKNOWN" if unknown else ""
-    traced = [answer.trace for answer in answers if answer.trace is not None]
+    traced = [image.trace for image in judged if image.trace is not None]
     odd = sum(not each.agrees for each in traced)
     shown = f"; {len(traced)} traced, {odd} of them not as predicted or unknown" if traced else ""
-    return f"{runs} of {count(len(answers), 'image on a host', 'images on hosts')} will run{blind}{shown}"
+    return f"{runs} of {count(len(judged), 'image on a host', 'images on hosts')} will run{blind}{shown}"

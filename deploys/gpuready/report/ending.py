@@ -5,8 +5,9 @@ It says "ready" only if a GPU check ran on every host. Without one, it only says
 
 from collections import Counter
 
-from gpuready.report import blocks, fabric
-from gpuready.report.compat_report import tally
+from gpuready.report import blocks
+from gpuready.report.attached import attached
+from gpuready.report.compat_report import images, tally
 from gpuready.report.exitcode import counts, meaning
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter, columns, count
@@ -36,16 +37,16 @@ def host_lines(run: Run, paint: Painter) -> list[str]:
 
 def host_word(run: Run, host: HostRun) -> str:
     """What became of a host, in one or two words; capitals if the run fails by it."""
-    word = "declined" if run.declined and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
-    if refused := [answer for answer in host.answers if not answer.runs]:
-        return "WILL NOT RUN" if any(answer.found for answer in refused) else "UNKNOWN"
-    if odd := [answer.trace for answer in host.answers if answer.trace and not answer.trace.agrees]:
+    word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
+    if refused := [image for image in images(host) if not image.runs]:
+        return "WILL NOT RUN" if any(image.verdict for image in refused) else "UNKNOWN"
+    if odd := [image.trace for image in images(host) if image.trace and not image.trace.agrees]:
         return "NOT AS PREDICTED" if any(each.differs for each in odd) else "NOT TRACED"
     if run.verb == "verify" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
         return "would change IN PART"
-    bad = {judged.verdict.status for judged in host.checks if counts(run.verb, host, judged)}
+    bad = {check.status for check in host.checks if counts(run.verb, host, check)}
     if bad and host.outcome in ("ok", "changed"):
         finding = "CHECKS FAILED" if "fail" in bad else "CHECKS UNKNOWN"
         return finding if host.outcome == "ok" else f"{word}, but {finding}"
@@ -54,19 +55,19 @@ def host_word(run: Run, host: HostRun) -> str:
 
 def host_style(run: Run, host: HostRun) -> str:
     """The colour of its word."""
-    failing = any(counts(run.verb, host, judged) for judged in host.checks)
-    return "red" if failing or not all(answer.good for answer in host.answers) else _OUTCOMES[host.outcome][1]
+    failing = any(counts(run.verb, host, check) for check in host.checks)
+    return "red" if failing or not all(image.good for image in images(host)) else _OUTCOMES[host.outcome][1]
 
 
 def host_counts(run: Run, host: HostRun) -> str:
     """``4 changes, 12 checks passed, 0 GPU checks``."""
     unjudged = run.verb in (*_UNJUDGED, "compat") or host.outcome == "skipped"
-    if unjudged or not (host.state or host.checks or run.attaching):
+    if unjudged or not (host.probed or host.checks or run.attaching):
         return "-"
-    changes = sum(len(item.found.diff) for item in host.components if not run.changes or item.changed)
-    passing = sum(judged.verdict.status == "pass" for judged in host.checks)
-    seen = Counter(judged.verdict.status for judged in blocks.worth_telling(run, host))  # what has a line above
-    parts = [count(changes, "difference" if run.verb == "verify" else "change")] if run.fabric is None else []
+    changes = sum(len(item.diff) for item in host.components if not run.changes or item.changed)
+    passing = sum(check.status == "pass" for check in host.checks)
+    seen = Counter(check.status for check in blocks.worth_reading(run, host))  # what has a line above
+    parts = [count(changes, "difference" if run.verb == "verify" else "change")] if "fabric" not in run.parts else []
     if blocked := sum(blocks.status_text(run, host, item) == "blocked" for item in host.components):
         parts.append(f"{blocked} blocked")
     if not host.checks:  # on the way back nothing is judged
@@ -74,7 +75,7 @@ def host_counts(run: Run, host: HostRun) -> str:
     parts.append(f"{count(passing, 'check')} passed")
     words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
-    gpu = [count(host.gpu_checks, "GPU check")] if run.fabric is None else []
+    gpu = [count(host.gpu_checks, "GPU check")] if "fabric" not in run.parts else []
     return ", ".join([*parts, *gpu])
 
 
@@ -83,12 +84,11 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.verb == "compat":
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
         return f"{good}: {tally(run)}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
-    if run.declined:
+    if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: declined')}; {_tally(run)}; exit {code}{why}"
-    depth = run.level
-    reached = f"level {depth.name}" if depth is not None else "no level reached"
-    checks = _gpu_words(run) if run.fabric is None else fabric.ending(run)
+    reached = f"level {run.level}" if run.level is not None else "no level reached"
+    checks = _tests(run) if "fabric" in run.parts else _gpu_words(run)
     judged = "" if run.attaching else f"; {reached}, {checks}"
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
@@ -96,14 +96,14 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed{judged}" + (f"; exit {code}" if code else "")
     if run.attaching:
-        return f"{paint('green', 'OK')}, {sum(len(host.attached or ()) for host in run.hosts)} attached{_left(run)}"
+        return f"{paint('green', 'OK')}, {sum(len(attached(host)) for host in run.hosts)} attached{_left(run)}"
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
     if run.verb in _UNJUDGED:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
-    if run.back:
+    if run.removing:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
-    failing = sum(judged.verdict.status == "fail" for host in run.hosts for judged in host.checks)
+    failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
@@ -137,8 +137,13 @@ def _praise(run: Run) -> str:
 
 def _examined(host: HostRun) -> bool:
     """Whether the active checks ran, and none is unknown."""
-    blind = any(counts("verify", host, judged) for judged in host.checks)
-    return host.state is not None and bool(host.state.active) and not blind
+    return host.examined and not any(counts("verify", host, check) for check in host.checks)
+
+
+def _tests(run: Run) -> str:
+    from gpuready.report import fabric
+
+    return fabric.ending(run.parts["fabric"])
 
 
 def _gpu_words(run: Run) -> str:

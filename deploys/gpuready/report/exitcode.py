@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuready.contract.check import Judged
-    from gpuready.report.run import HostRun, Run
+    from gpuready.report.run import CheckRun, HostRun, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
@@ -49,9 +48,11 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
     codes = {0}
     if run.error is not None:
         codes.add(run.error.exit_code)
-    if run.interrupted:
-        codes.add(130)
-    if not all(answer.good for answer in (*filter(None, [run.answer]), *(a for h in run.hosts for a in h.answers))):
+    images = (
+        *filter(None, [run.parts.get("image")]),
+        *(image for host in run.hosts for image in host.parts.get("images", ())),
+    )
+    if not all(image.good for image in images):
         codes.add(3)
     for host in run.hosts:
         codes |= _of_host(run.verb, host, detailed)
@@ -72,13 +73,13 @@ def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
     ):
         # A blocked component is not known to match the spec. verify changes nothing, so there it is no failed host.
         codes = codes | {3 if verb == "verify" else 1}
-    if any(counts(verb, host, judged) for judged in host.checks):
+    if any(counts(verb, host, check) for check in host.checks):
         codes = codes | {3}
     return codes
 
 
-def counts(verb: str, host: HostRun, judged: Judged) -> bool:
+def counts(verb: str, host: HostRun, check: CheckRun) -> bool:
     """Does this verdict make the run fail? Not if a change is pending: checks that need it cannot pass yet."""
-    if judged.verdict.status == "unknown" and judged.check.advisory:
+    if check.status == "unknown" and check.advisory:
         return False
-    return judged.verdict.status in _BAD.get(verb, ()) and host.outcome != "pending"
+    return check.status in _BAD.get(verb, ()) and host.outcome != "pending"

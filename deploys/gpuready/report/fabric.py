@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.part import Part
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.page import labelled
 from gpuready.report.run import Run
 from gpuready.report.text import Painter, columns, count, grouped, lines, printable
 from gpuready.tools.fabric.commands import TESTS
-
-if TYPE_CHECKING:
-    from gpuready.tools.fabric.verdict import Finding
+from gpuready.tools.fabric.run import FabricRun
+from gpuready.tools.fabric.verdict import Finding
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12
@@ -26,6 +26,81 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Unpaired(Part):
+    """fabric: a port without a partner."""
+
+    host: str
+    """Its host."""
+    device: str
+    """Its RDMA device."""
+    port: int
+    """Its number."""
+    other: str
+    """The host that has no port for it."""
+    reason: str
+    """Why it has no partner."""
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.device}:{self.port}" if self.port else f"{self.host} {self.device}"
+
+
+@dataclass(frozen=True)
+class NotAttempted(Part):
+    """fabric: a pair of hosts that was not tested."""
+
+    server: str
+    """One host."""
+    client: str
+    """The other host."""
+    reason: str
+    """Why it was not tested."""
+
+
+@dataclass(frozen=True)
+class Fabric(Part):
+    """fabric: the tests between hosts."""
+
+    pairs: str
+    """How hosts were paired."""
+    seed: int | None
+    """The seed of random:N; null: the pairs are not random."""
+    rounds: int
+    """The planned number of rounds."""
+    tests: tuple[str, ...]
+    """The tests, in order."""
+    findings: tuple[Finding, ...]
+    """What they found, in the order of the tests."""
+    unpaired: tuple[Unpaired, ...]
+    """The ports without a partner."""
+    not_attempted: tuple[NotAttempted, ...]
+    """The pairs that were not tested."""
+
+    @classmethod
+    def of(cls, found: FabricRun) -> Fabric:
+        pairing = found.wanted.pairing
+        return cls(
+            str(pairing),
+            pairing.seed,
+            found.rounds,
+            found.wanted.tests,
+            tuple(found.findings),
+            tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
+            tuple(NotAttempted(*pair) for pair in found.not_attempted),
+        )
+
+    @property
+    def only_together(self) -> bool:
+        """Whether no pairs were tested, only all hosts at once."""
+        return all(TESTS[name].together for name in self.tests)
+
+
+def fabric(run: Run) -> Fabric | None:
+    """The tests between hosts; None: the run is of another command."""
+    found: Fabric | None = run.parts.get("fabric")
+    return found
+
+
 def csv_table(run: Run) -> str:
     """One line a finding, under a header; only the header where nothing was tested."""
     import csv  # like statistics, only where it is asked for
@@ -34,7 +109,8 @@ def csv_table(run: Run) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(_COLUMNS)
-    for each in run.fabric.findings if run.fabric else ():
+    found = fabric(run)
+    for each in found.findings if found else ():
         ends = [x for end in (each.client, each.server) for x in (end.host, end.device, end.port, end.address)]
         limit = "" if each.limit is None else f"{each.limit:g}"
         value = "" if each.value is None else f"{each.value:g}"
@@ -44,34 +120,33 @@ def csv_table(run: Run) -> str:
     return out.getvalue()
 
 
-def headline(run: Run) -> str:
+def headline(run: Run, of: Fabric) -> str:
     """``fabric: 4 hosts of hosts.yaml, ring: 4 pairs in 2 rounds, 31.2 s``."""
-    assert run.fabric is not None
-    pairing = run.fabric.wanted.pairing
-    seed = "" if pairing.seed is None else f" (seed {pairing.seed})"
-    met = {frozenset((each.server.host, each.client.host)) for each in run.fabric.findings if each.has_link}
-    source = f" of {run.shown_source}" if run.probed else ""
-    if run.fabric.wanted.only_together:
+    seed = "" if of.seed is None else f" (seed {of.seed})"
+    met = {frozenset((each.server.host, each.client.host)) for each in of.findings if each.has_link}
+    source = f" of {run.shown_source}" if run.source else ""
+    if of.only_together:
         return f"fabric: {count(len(run.hosts), 'host')}{source}, all at once, {run.seconds:.1f} s"
-    rounds = f"{count(len(met), 'pair')} in {count(run.fabric.rounds, 'round')}"
-    return f"fabric: {count(len(run.hosts), 'host')}{source}, {pairing}{seed}: {rounds}, {run.seconds:.1f} s"
+    rounds = f"{count(len(met), 'pair')} in {count(of.rounds, 'round')}"
+    return f"fabric: {count(len(run.hosts), 'host')}{source}, {of.pairs}{seed}: {rounds}, {run.seconds:.1f} s"
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
     """Matrices, then what is wrong, each with its fix, then what was not tested."""
-    assert run.fabric is not None
-    for matrix in matrices(run.fabric, [host.name for host in run.hosts]):
+    of = fabric(run)
+    assert of is not None
+    for matrix in matrices(of.tests, of.findings, [host.name for host in run.hosts]):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
-    for each in run.fabric.findings:
+    for each in of.findings:
         if each.status != "pass" or not each.has_link:
             where = str(each) if each.has_link and each.status != "skip" else ""
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))
-    alone = grouped((f"{port.end}: {port.reason}", port.other) for port in run.fabric.unpaired)
+    alone = grouped((f"{port}: {port.reason}", port.other) for port in of.unpaired)
     left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
-    whys = Counter(why for _, _, why in run.fabric.not_attempted)
+    whys = Counter(pair.reason for pair in of.not_attempted)
     left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
     yield [f"not tested  {line}" for line in left]
 
@@ -115,10 +190,9 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     yield from labelled("fix", remedy, "  ")
 
 
-def ending(run: Run) -> str:
+def ending(of: Fabric) -> str:
     """How many tests over how many links passed, in a few words."""
-    assert run.fabric is not None
-    found = run.fabric.findings
+    found = of.findings
     statuses = ("pass", "warn", "fail", "unknown", "skip")
     tally = {status: sum(each.status == status for each in found) for status in statuses}
     links = {frozenset((str(each.server), str(each.client))) for each in found if each.has_link}

@@ -1,14 +1,21 @@
 """What ``gpuready probe`` shows to people: a node in a few lines. Scripts take the state in the JSON."""
 
+from collections.abc import Iterator
+
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.report.run import HostRun
+from gpuready.report.run import Run
 from gpuready.report.text import Painter, count
 
 
-def lines_of(host: HostRun, paint: Painter) -> list[str]:
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """A block for each host that was read."""
+    for host in run.hosts:
+        if "state" in host.parts:
+            yield _lines(host.name, host.parts["state"], paint)
+
+
+def _lines(name: str, state: NodeState, paint: Painter) -> list[str]:
     """The facts of one host, one a line."""
-    assert host.state is not None
-    state = host.state
     facts = {
         "system": f"{state.os.name or 'unknown'}, Linux {state.kernel} {state.machine}, init {state.init or 'unknown'}",
         "driver": _driver(state),
@@ -21,7 +28,7 @@ def lines_of(host: HostRun, paint: Painter) -> list[str]:
     }
     width = max(map(len, facts))
     told = [f"  {name:<{width}}  {text}" for name, text in facts.items() if text]
-    return [paint("bold", host.name), *told]
+    return [paint("bold", name), *told]
 
 
 def _plain(value: str | Unknown | None) -> str:

@@ -8,6 +8,7 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 import xml.etree.ElementTree as ET
 from statistics import median
 
+from gpuready.report.fabric import fabric
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.run import Run
 from gpuready.report.xml import document
@@ -24,7 +25,8 @@ _LETTER = 6.6
 def svg(run: Run) -> str:
     """The picture; without a finding it says so."""
     hosts = [host.name for host in run.hosts]
-    made = matrices(run.fabric, [host.name for host in run.hosts]) if run.fabric else []
+    found = fabric(run)
+    made = matrices(found.tests, found.findings, hosts) if found else []
     cell = _CELL if len(hosts) <= _LABELLED else _SMALL
     left = 16 + int(_LETTER * max(map(len, hosts), default=0)) if cell == _CELL else 16
     words = [text for each in made for text in (_title(each), _legend(each, _middle(each)))]

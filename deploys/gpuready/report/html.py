@@ -15,18 +15,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.contract.check import Judged
 from gpuready.report import blocks, compat_report
 from gpuready.report.ending import ending, host_counts, host_style, host_word
 from gpuready.report.exitcode import meaning
-from gpuready.report.human import CLASSES, answer_blocks, consequence_lines, skipped_lines
-from gpuready.report.run import HostRun, Run
+from gpuready.report.human import CLASSES, consequence_lines, part_blocks, skipped_lines
+from gpuready.report.run import CheckRun, ComponentRun, HostRun, Run
 from gpuready.report.text import Painter, count, grouped, one_line, printable
 
 if TYPE_CHECKING:
     import jinja2
 
-Verdicts = dict[blocks.VerdictKey, blocks.Names]
+Verdicts = dict[CheckRun, blocks.Names]
 _PLAIN = Painter(False)
 #: Up to so many hosts each has a row in the matrix; of more, hosts with the same row share it.
 _MOST_ROWS = 50
@@ -78,22 +77,22 @@ class Row:
 
 
 @dataclass
-class Part:
+class ComponentCard:
     """A component on a host; ``shared`` numbers the block of the differences that it shares with other hosts."""
 
     name: str
     mark: Mark
-    item: Any
+    item: ComponentRun
     keys: tuple[blocks.KeyDiff, ...]
     shared: int = 0
 
 
 @dataclass
-class Told:
-    """A check on a host; ``shared`` as that of :class:`Part`."""
+class CheckCard:
+    """A check on a host; ``shared`` as that of :class:`ComponentCard`."""
 
     mark: Mark
-    judged: Judged
+    check: CheckRun
     shared: int = 0
 
 
@@ -104,28 +103,29 @@ class Section:
     host: HostRun
     outcome: Mark
     counts: str
-    parts: list[Part]
+    parts: list[ComponentCard]
     idle: dict[str, list[str]]
-    checks: list[Told]
-    passed: list[Judged]
+    checks: list[CheckCard]
+    passed: list[CheckRun]
     skipped: dict[str, list[str]]
     names: list[str] = field(default_factory=list)
     anchor: str = ""
 
 
 def html(run: Run, code: int) -> str:
-    """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.report.restored`), so it is masked."""
+    """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.report.document`), so it is masked."""
     style, code_of_filter = _asset("style.css"), _asset("filter.js")
     diffs, verdicts = blocks.diff_blocks(run), blocks.verdict_blocks(run)
     sections = _sections(run, diffs, verdicts)
     columns, left_out = _columns(run)
     rows = _rows(run, columns, {name: s.anchor for s in sections for name in s.names})
-    texts = [*answer_blocks(run, _PLAIN), *([compat_report.told(run.answer, _PLAIN)] if run.answer else [])]
+    image = run.parts.get("image")
+    texts = [*part_blocks(run, _PLAIN), *([compat_report.told(image, _PLAIN)] if image else [])]
     slowest = sorted(run.hosts, key=lambda host: -host.seconds)
     return _template().render(
         run=run,
         code=code,
-        error=run.problem,
+        error=run.error,
         meaning=meaning(code, run.verb),
         tone="g" if code in (0, 2) else "l" if code == 7 else "b",
         verdict=ending(run, code, _PLAIN),
@@ -200,10 +200,10 @@ def _outcome(run: Run, host: HostRun) -> Mark:
 
 def _columns(run: Run) -> tuple[list[str], str]:
     """Components and checks with something to see, and what is left out, in words."""
-    parts = list(dict.fromkeys(item.found.name for host in run.hosts for item in host.components))
-    busy = {item.found.name for host in run.hosts for item in host.components if blocks.status_text(run, host, item)}
-    checks = list(dict.fromkeys(judged.check.id for host in run.hosts for judged in host.checks))
-    seen = {judged.check.id for host in run.hosts for judged in host.checks if judged.verdict.status in blocks.TOLD}
+    parts = list(dict.fromkeys(item.name for host in run.hosts for item in host.components))
+    busy = {item.name for host in run.hosts for item in host.components if blocks.status_text(run, host, item)}
+    checks = list(dict.fromkeys(check.id for host in run.hosts for check in host.checks))
+    seen = {check.id for host in run.hosts for check in host.checks if check.status in blocks.SHOWN}
     shown = [name for name in parts if name in busy]
     kept = [id for id in checks if id in seen and id.removesuffix(".config") not in shown]
     hidden = [
@@ -218,16 +218,16 @@ def _rows(run: Run, columns: list[str], anchors: dict[str, str]) -> list[Row]:
     found: dict[object, Row] = {}
     alone = len(run.everyone) <= _MOST_ROWS
     for host in run.everyone:
-        marks = {item.found.name: _mark(run, host, item) for item in host.components}
-        marks |= {judged.check.id: _CHECKS[judged.verdict.status] for judged in host.checks}
+        marks = {item.name: _mark(run, host, item) for item in host.components}
+        marks |= {check.id: _CHECKS[check.status] for check in host.checks}
         outcome, cells = _outcome(run, host), tuple(marks.get(name, _NOTHING) for name in columns)
         key = host.name if alone else (outcome, cells)
         found.setdefault(key, Row([], outcome, cells, anchors[host.name])).names.append(host.name)
     return list(found.values())
 
 
-def _mark(run: Run, host: HostRun, item: Any) -> Mark:
-    if not item.found.applies and item.error is None:
+def _mark(run: Run, host: HostRun, item: ComponentRun) -> Mark:
+    if not item.applies and item.error is None:
         return _NOT_HERE
     return _COMPONENTS[blocks.status_text(run, host, item)]
 
@@ -238,24 +238,23 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
     shared = {key: i for i, (key, hosts) in enumerate(verdicts.items(), 1) if len(hosts) > 1}
     found: dict[object, Section] = {}
     for host in run.everyone:
-        parts, idle, seen = [], dict[str, list[str]](), []
+        parts, idle = [], dict[str, list[str]]()
         for item in host.components:
             key = blocks.diff_key(run, host, item)
-            seen.append((key, item.found, item.error and item.error.to_json().values(), item.pending, item.forecast))
             if key is not None:
-                parts.append(Part(item.found.name, _mark(run, host, item), item, key[2], shared_diffs.get(key, 0)))
+                parts.append(ComponentCard(item.name, _mark(run, host, item), item, key[2], shared_diffs.get(key, 0)))
             else:
-                why = "" if item.found.applies else item.found.reason or "does not apply"
-                idle.setdefault(why, []).append(item.found.name)
-        like = (host.outcome, host.reason, tuple(host.notes), str(host.error or ""), repr(host.reboot), repr(seen),
-                tuple(map(blocks.verdict_key, host.checks)), repr(host.answers), repr(host.docker_args))  # fmt: skip
+                why = "" if item.applies else item.reason or "does not apply"
+                idle.setdefault(why, []).append(item.name)
+        like = (host.outcome, host.reason, tuple(host.notes), host.error, host.reboot, repr(host.components),
+                tuple(host.checks), compat_report.images(host), host.parts.get("docker_args"))  # fmt: skip
         if like not in found:
-            told = [Told(_CHECKS[j.verdict.status], j, shared.get(blocks.verdict_key(j), 0))
-                    for j in blocks.worth_telling(run, host)]  # fmt: skip
-            told.sort(key=lambda each: blocks.TOLD.index(each.judged.verdict.status))
-            skipped = grouped((j.verdict.summary, j.check.id) for j in host.checks if j.verdict.status == "skip")
-            passed = [judged for judged in host.checks if judged.verdict.status == "pass"]
-            found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, told, passed,
+            cards = [CheckCard(_CHECKS[check.status], check, shared.get(check, 0))
+                     for check in blocks.worth_reading(run, host)]  # fmt: skip
+            cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
+            skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")
+            passed = [check for check in host.checks if check.status == "pass"]
+            found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, cards, passed,
                                   skipped, anchor=f"h{len(found) + 1}")  # fmt: skip
         found[like].names.append(host.name)
     return list(found.values())
@@ -263,7 +262,7 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
 
 def _picture(run: Run) -> Any:
     """The heat map, of elements that were built and escaped by the XML library."""
-    if run.fabric is None:
+    if "fabric" not in run.parts:
         return ""
     from markupsafe import Markup
 

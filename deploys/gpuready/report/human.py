@@ -3,13 +3,12 @@
 What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
+import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
-from gpuready.contract.check import DECIDE, UNDECIDED, Verdict
+from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.hosts import CHOOSE, THIS_MACHINE
-from gpuready.report import compat_report, fabric, facts, nccl, status
-from gpuready.report.attached import attached_lines
 from gpuready.report.blocks import (
     DiffBlock,
     consequences,
@@ -22,8 +21,8 @@ from gpuready.report.blocks import (
 from gpuready.report.brief import MOST_HOSTS, summary_lines
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.page import labelled, page, problem
-from gpuready.report.run import Run
-from gpuready.report.text import Painter, count, grouped, lines, one_line
+from gpuready.report.run import CheckRun, Run
+from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
     "none": "nothing is disturbed",
@@ -34,19 +33,28 @@ CLASSES = {
 }
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
+#: The module whose ``blocks`` show a part of the result to people, by the part's key.
+_PARTS = {
+    "state": "facts",
+    "nccl": "nccl",
+    "docker_args": "docker_args",
+    "status": "status",
+    "images": "compat_report",
+    "fabric": "fabric",
+    "attached": "attached",
+}
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
     paint = Painter(color)
-    head = _headline(run) if run.fabric is None else fabric.headline(run)
-    parts = [[head], _errors(run, paint), *(() if run.told else _diffs(run, paint)), _batches(run)]
-    if run.fabric is None:
-        parts += [_verdict(*key, hosts, paint) for key, hosts in verdict_blocks(run).items()]
+    parts = [[_headline(run)], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
+    if "fabric" not in run.parts:
+        parts += [_verdict(check, hosts, paint) for check, hosts in verdict_blocks(run).items()]
         parts += [consequence_lines(run, paint)]
     parts += [
-        *answer_blocks(run, paint),
+        *part_blocks(run, paint),
         note_lines(run),
         skipped_lines(run, paint),
         host_lines(run, paint) if len(run.hosts) <= MOST_HOSTS else summary_lines(run, paint),
@@ -55,36 +63,20 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     return page(parts)
 
 
-def answer_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
+def part_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
     """What only one verb says."""
-    if run.verb == "probe":
-        yield from (facts.lines_of(host, paint) for host in run.hosts if host.state is not None)
-    elif run.verb == "nccl":
-        yield from nccl.lines({host.name: host.nccl for host in run.hosts if host.nccl is not None}, paint)
-    elif run.verb == "docker-args":
-        yield from _docker_args(run, paint)
-    elif run.verb == "status":
-        yield status.table(run, paint)
-    elif run.verb == "compat":
-        yield from compat_report.matrix(run, paint)
-    elif run.fabric is not None:
-        yield from fabric.blocks(run, paint)
-    yield attached_lines(run, paint)
-
-
-def _docker_args(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """One line for all hosts that share it, and why each option."""
-    answers = ((host.docker_args, host.name) for host in run.hosts if host.docker_args is not None)
-    for arguments, names in grouped(answers).items():
-        yield [
-            f"{paint('bold', 'docker run')} on {hostlist(names)}",
-            f"    {' '.join(map(str, arguments))}",
-            *(f"      {each}: {each.why}" for each in arguments),
-        ]
+    kinds = {*run.parts, *(kind for host in run.hosts for kind in host.parts)}
+    for kind, module in _PARTS.items():
+        if kind in kinds:
+            yield from importlib.import_module(f"gpuready.report.{module}").blocks(run, paint)
 
 
 def _headline(run: Run) -> str:
-    source = f" of {run.shown_source}" if run.probed else ""
+    if "fabric" in run.parts:
+        from gpuready.report import fabric
+
+        return fabric.headline(run, run.parts["fabric"])
+    source = f" of {run.shown_source}" if run.source else ""
     if run.attaching:
         return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
     looked = sum(host.probed for host in run.hosts)
@@ -93,8 +85,8 @@ def _headline(run: Run) -> str:
 
 def _errors(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
-    if error := run.problem:
-        found += problem(error["message"], error["remedy"]).rstrip().split("\n")
+    if run.error is not None:
+        found += problem(run.error.message, run.error.remedy).rstrip().split("\n")
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")
         found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]
@@ -110,19 +102,19 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
             *(_classes(block) if run.verb != "verify" and not run.attaching else ()),
             *(f"    {key}" for key in block.keys),
             *(_shared("affects", block.affected, block) if run.verb != "verify" else ()),
-            *_shared("waiting", block.waits, block),
+            *_shared("waiting", block.waiting, block),
             *_shared("note", block.notes, block),
             *_component_errors(block),
         ]
 
 
 def _batches(run: Run) -> list[str]:
-    if len(run.batches) < 2 or run.told:
+    if len(run.batches) < 2 or run.diff_shown:
         return []
     shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
     more = len(run.batches) - _MOST_BATCHES
-    told = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", told, "  ")]
+    hosts = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", hosts, "  ")]
 
 
 def _classes(block: DiffBlock) -> list[str]:
@@ -150,14 +142,14 @@ def _component_errors(block: DiffBlock) -> list[str]:
     return found
 
 
-def _verdict(check: str, verdict: Verdict, hosts: Sequence[str], paint: Painter) -> list[str]:
-    word = paint(_STATUS[verdict.status], verdict.status.upper())
-    first, *rest = lines(verdict.summary, "       ")
+def _verdict(check: CheckRun, hosts: Sequence[str], paint: Painter) -> list[str]:
+    word = paint(_STATUS[check.status], check.status.upper())
+    first, *rest = lines(check.summary, "       ")
     return [
-        f"{word}  {paint('bold', check)} on {hostlist(hosts)}: {first}",
+        f"{word}  {paint('bold', check.id)} on {hostlist(hosts)}: {first}",
         *rest,
-        *labelled("seen", verdict.evidence, "  "),
-        *labelled("fix", verdict.remedy, "  "),
+        *labelled("seen", check.evidence, "  "),
+        *labelled("fix", check.remedy, "  "),
     ]
 
 
@@ -175,7 +167,7 @@ def skipped_lines(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     for reason, hosts in skipped_blocks(run).items():
         found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        fix = "" if reason == THIS_MACHINE else run.choose or CHOOSE
+        fix = "" if reason == THIS_MACHINE else run.how_to_manage or CHOOSE
         found += labelled("fix", DECIDE if reason == UNDECIDED else fix, "  ")
     return found
 

@@ -9,7 +9,7 @@ from gpuready.inventory.listing import Listed, Setting
 from gpuready.report.human import note_lines, skipped_lines
 from gpuready.report.mask import mask_value
 from gpuready.report.page import page
-from gpuready.report.run import Run
+from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter, columns, count, grouped
 
 #: Columns of a value; a longer one pushes its place to the right.
@@ -26,12 +26,17 @@ def listing(run: Run, *, color: bool = False) -> str:
 
 def _table(run: Run, paint: Painter) -> list[str]:
     rows = [
-        (host.name, _address(host.listed), _groups(host.listed.groups), host.listed.where)
+        (host.name, _address(listed), _groups(listed.groups), listed.where)
         for host in run.hosts
-        if host.listed is not None
+        if (listed := _listed(host)) is not None
     ]
     head, *lines = columns([("HOST", "ADDRESS", "GROUPS", "FROM"), *rows])
     return [paint("bold", head), *lines]
+
+
+def _listed(host: HostRun) -> Listed | None:
+    found: Listed | None = host.parts.get("inventory")
+    return found
 
 
 def _address(host: Listed) -> str:
@@ -52,7 +57,7 @@ def _groups(names: Sequence[str]) -> str:
 
 
 def _values(run: Run, paint: Painter) -> Iterator[list[str]]:
-    found = ((host.name, host.listed.settings if host.listed else ()) for host in run.hosts)
+    found = ((host.name, listed.settings if (listed := _listed(host)) else ()) for host in run.hosts)
     sharing = grouped((tuple((each.key, _shown(each), each.where) for each in of), name) for name, of in found)
     for rows, names in sharing.items():
         head = paint("bold", hostlist(names))
@@ -72,4 +77,4 @@ def _shown(setting: Setting) -> str:
 
 
 def _ending(run: Run) -> str:
-    return f"{count(len(run.hosts), 'host')} chosen, {len(run.unchosen)} skipped"
+    return f"{count(len(run.hosts), 'host')} chosen, {len(run.unmanaged)} skipped"

@@ -6,18 +6,14 @@ GitLab and GitHub actions read, too.
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
-from typing import Any
 
-from gpuready.contract.check import Verdict
 from gpuready.report.blocks import keys, status_text
-from gpuready.report.compat_report import told
+from gpuready.report.compat_report import Image, images, told
 from gpuready.report.exitcode import counts
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.fabric import Fabric, fabric
+from gpuready.report.run import CheckRun, ComponentRun, Error, HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
-from gpuready.tools.compat.answer import Answer
-from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.fabric.verdict import Finding
 
 _COUNTED = ("failure", "error", "skipped")
@@ -26,16 +22,16 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    if run.problem or run.answer is not None or not run.everyone:
+    if run.error or "image" in run.parts or not run.everyone:
         root.append(_suite("gpuready", 0.0, [_whole_run(run)]))
-    if run.fabric is not None:
-        root.append(_suite("fabric", sum(each.seconds for each in run.fabric.findings), _findings(run.fabric)))
+    if (of := fabric(run)) is not None:
+        root.append(_suite("fabric", sum(each.seconds for each in of.findings), _findings(of)))
     for host in run.everyone:
         cases = [
             _host_case(host),
             *(_component_case(run, host, item) for item in host.components),
             *_check_cases(run, host),
-            *(_answer_case(host.name, answer) for answer in host.answers),
+            *(_image_case(host.name, image) for image in images(host)),
         ]
         root.append(_suite(host.name, host.seconds, cases))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
@@ -44,10 +40,10 @@ def junit(run: Run, code: int) -> str:
 
 
 def _whole_run(run: Run) -> ET.Element:
-    if run.answer is not None:
-        return _answer_case("gpuready", run.answer)
+    if "image" in run.parts:
+        return _image_case("gpuready", run.parts["image"])
     case = _case("gpuready", "run")
-    return _with_error(case, run.problem) if run.problem else case
+    return _with_error(case, run.error) if run.error else case
 
 
 def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
@@ -58,21 +54,21 @@ def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
     return suite
 
 
-def _answer_case(host: str, answer: Answer) -> ET.Element:
+def _image_case(host: str, image: Image) -> ET.Element:
     """compat: one image on one host."""
-    case = _case(f"{host}.compat", answer.image or "image")
-    lines = "\n".join(told(answer, Painter(False)))
-    if not answer.good:
-        wrong = answer.found and not (answer.runs and answer.trace and answer.trace.unknown)
-        _add(case, "failure" if wrong else "error", f"{answer.word}: {lines.split(chr(10))[0]}", lines)
+    case = _case(f"{host}.compat", image.image or "image")
+    lines = "\n".join(told(image, Painter(False)))
+    if not image.good:
+        wrong = image.verdict and not (image.runs and image.trace and image.trace.unknown)
+        _add(case, "failure" if wrong else "error", f"{image.word}: {lines.split(chr(10))[0]}", lines)
     return _output(case, lines)
 
 
 def _host_case(host: HostRun) -> ET.Element:
     """Could the host be worked on at all?"""
     case = _case(f"{host.name}.host", "host")
-    if host.error is not None and all(item.error is not host.error for item in host.components):
-        _with_error(case, host.error.to_json())
+    if host.error is not None and all(item.error != host.error for item in host.components):
+        _with_error(case, host.error)
     elif host.outcome == "not_attempted":
         _add(case, "error", "not attempted")
     elif host.outcome == "skipped":
@@ -81,37 +77,36 @@ def _host_case(host: HostRun) -> ET.Element:
 
 
 def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
-    case = _case(f"{host.name}.component", item.found.name)
+    case = _case(f"{host.name}.component", item.name)
     word = status_text(run, host, item)
     lines = "\n".join(map(str, keys(item)))
     if item.error is not None:
-        _add(case, "failure", str(item.error), f"{item.error}\n{item.error.remedy}\n{lines}".strip())
-    elif not item.found.applies:
-        _add(case, "skipped", item.found.reason or "does not apply")
+        _add(case, "failure", item.error.message, f"{item.error}\n{item.error.remedy}\n{lines}".strip())
+    elif not item.applies:
+        _add(case, "skipped", item.reason or "does not apply")
     elif item.pending:
-        _add(case, "skipped", f"pending: {item.pending}")
+        _add(case, "skipped", f"pending: {item.pending_reason}")
     elif word in ("differs", "not changed"):
-        _add(case, "failure", f"{word}: {len(item.found.diff)} keys", lines)
+        _add(case, "failure", f"{word}: {len(item.diff)} keys", lines)
     elif word == "not attempted":
         _add(case, "skipped", word)
-    return _output(case, "\n".join([word, lines, *item.found.notes]) if word else "")
+    return _output(case, "\n".join([word, lines, *item.notes]) if word else "")
 
 
 def _check_cases(run: Run, host: HostRun) -> list[ET.Element]:
     cases = []
-    for judged in host.checks:
-        verdict = judged.verdict
-        case = _case(f"{host.name}.check", judged.check.id)
-        _judge(case, verdict, counted=counts(run.verb, host, judged))
+    for check in host.checks:
+        case = _case(f"{host.name}.check", check.id)
+        _judge(case, check, counted=counts(run.verb, host, check))
         cases.append(_output(case, "\n".join(filter(None, (
-            f"{verdict.status}: {verdict.summary}", verdict.evidence, verdict.remedy)))))  # fmt: skip
+            f"{check.status}: {check.summary}", check.evidence, check.remedy)))))  # fmt: skip
     return cases
 
 
-def _findings(fabric: FabricRun) -> list[ET.Element]:
+def _findings(of: Fabric) -> list[ET.Element]:
     """A case for each test over each link and direction."""
     cases = []
-    for each in fabric.findings:
+    for each in of.findings:
         case = _case(f"fabric.{each.test}", str(each))
         case.set("time", f"{each.seconds:.3f}")
         _judge(case, each, counted=each.status in ("fail", "unknown"))
@@ -119,7 +114,7 @@ def _findings(fabric: FabricRun) -> list[ET.Element]:
     return cases
 
 
-def _judge(case: ET.Element, each: Verdict | Finding, *, counted: bool) -> None:
+def _judge(case: ET.Element, each: CheckRun | Finding, *, counted: bool) -> None:
     if counted:
         kind = "failure" if each.status == "fail" else "error"
         _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())
@@ -132,8 +127,8 @@ def _case(classname: str, name: str) -> ET.Element:
     return ET.Element("testcase", classname=classname, name=name, time="0.000")
 
 
-def _with_error(case: ET.Element, error: Mapping[str, Any]) -> ET.Element:
-    _add(case, "error", str(error["message"]), f"{error['message']}\n{error['remedy']}".strip(), str(error["kind"]))
+def _with_error(case: ET.Element, error: Error) -> ET.Element:
+    _add(case, "error", error.message, f"{error.message}\n{error.remedy}".strip(), error.kind)
     return case
 
 

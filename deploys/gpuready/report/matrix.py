@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from gpuready.tools.fabric.commands import TESTS
 
 if TYPE_CHECKING:
-    from gpuready.tools.fabric.run import FabricRun
     from gpuready.tools.fabric.verdict import Finding
 
 #: The worst first.
@@ -33,14 +32,14 @@ class Matrix:
         return sorted(each.value for each in self.cells.values() if each.value is not None)
 
 
-def matrices(fabric: FabricRun, hosts: Sequence[str]) -> list[Matrix]:
+def matrices(tests: Sequence[str], findings: Sequence[Finding], hosts: Sequence[str]) -> list[Matrix]:
     """One for each test of pairs of which at least one finding is more than a skip; hosts in inventory order."""
     made = []
-    for name in fabric.wanted.tests:
+    for name in tests:
         if TESTS[name].together:
             continue
         cells: dict[tuple[str, str], Finding] = {}
-        for each in sorted(fabric.of(name), key=_badness):
+        for each in sorted((each for each in findings if each.test == name), key=_badness):
             cells.setdefault((each.client.host, each.server.host), each)
         if any(each.status != "skip" for each in cells.values()):
             made.append(Matrix(name, tuple(hosts), cells))

@@ -2,12 +2,16 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.network import torch
-from gpuready.network.discovery import Chosen
+from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
+from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter, columns, grouped
 from gpuready.tools.fabric.launch import Launch, assignment
 
@@ -15,14 +19,99 @@ FORMS = ("conf", "env", "docker", "k8s")
 
 
 @dataclass(frozen=True)
-class NcclAnswer:
-    """What is said of one host."""
+class NcclPort(Part):
+    """nccl: a port of an RDMA device."""
 
-    settings: Settings
+    port: str
+    """DEVICE:NUMBER."""
+    transport: Annotated[str, OneOf(("InfiniBand", "RoCE", "iWARP", "other"))]
+    """Its transport."""
+    state: str
+    """Its state."""
+    netdev: str
+    """Its network interface; empty: it has none."""
+    gid_index: int | None
+    """The GID index that NCCL uses; null: InfiniBand, or not used."""
+    address: str | None
+    """The address of that GID; null: it has none, or is not used."""
+    line_gbps: float | None
+    """The speed of the network interface in Gbit/s; null: unknown."""
+    rate_gbps: float | None = None
+    """The rate that RDMA reports, in Gbit/s; some drivers report a wrong one."""
+    refused: str = ""
+    """Why it is not used; empty: it is."""
+
+    @classmethod
+    def of(cls, found: Chosen | Refused) -> "NcclPort":
+        port, chosen = found.port, found if isinstance(found, Chosen) else None
+        return cls(
+            port.name,
+            port.transport,
+            port.state,
+            chosen.netdev if chosen else port.netdev,
+            chosen.gid_index if chosen else None,
+            str(chosen.address) if chosen and chosen.address else None,
+            port.line_gbps,
+            port.rate_gbps,
+            "" if isinstance(found, Chosen) else found.reason,
+        )
+
+
+@dataclass(frozen=True)
+class TcpInterface(Part):
+    """nccl: a network interface for TCP."""
+
+    netdev: str
+    """Its name."""
+    address: str
+    """Its address with its prefix length."""
+    line_gbps: float | None = None
+    """Its speed in Gbit/s; null: unknown."""
+    mtu: int = 0
+    """Its MTU; 0: unknown."""
+
+    def __str__(self) -> str:
+        return f"{self.netdev} {self.address}"
+
+
+@dataclass(frozen=True)
+class Nccl(Part):
+    """nccl: the settings of one host."""
+
+    variables: dict[str, str]
+    """The variables, with the values that NCCL sees."""
+    problems: tuple[str, ...]
+    """Why there are no settings."""
+    ports: tuple[NcclPort, ...]
+    """The ports of its RDMA devices."""
     launch: Launch | None = None
+    """nccl --launch: the torchrun command of this host."""
+    interfaces: tuple[TcpInterface, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The network interfaces, if NCCL uses TCP."""
+    environment: dict[str, str] | None = field(default=None, metadata=OPTIONAL)
+    """Variables that are not NCCL's own, if it uses TCP."""
+
+    @classmethod
+    def of(cls, found: Settings, launch: Launch | None = None) -> "Nccl":
+        found_tcp = tuple(TcpInterface(w.netdev, str(w.address), w.line_gbps, w.mtu) for w in found.wires)
+        ports = tuple(map(NcclPort.of, found.choices.ports))
+        environment = found.environment if found_tcp else None
+        return cls(found.variables, found.problems, ports, launch, found_tcp or None, environment)
 
 
-def lines(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
+def nccl(host: HostRun) -> Nccl | None:
+    """The settings of a host; None: it was not read."""
+    found: Nccl | None = host.parts.get("nccl")
+    return found
+
+
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """The blocks of the human report."""
+    answers = {host.name: found for host in run.hosts if (found := nccl(host)) is not None}
+    yield from lines(answers, paint)
+
+
+def lines(answers: dict[str, Nccl], paint: Painter) -> list[list[str]]:
     """The blocks of the human report."""
     blocks = {
         "interfaces for TCP": _wires(answers),
@@ -33,52 +122,55 @@ def lines(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
     return [*_settings(answers, paint), *told, _launches(answers, paint)]
 
 
-def _settings(answers: dict[str, NcclAnswer], paint: Painter) -> list[list[str]]:
-    told = {name: answer.settings for name, answer in answers.items() if answer.settings.variables}
-    found = grouped((tuple({**each.variables, **each.environment}.items()), name) for name, each in told.items())
+def _settings(answers: dict[str, Nccl], paint: Painter) -> list[list[str]]:
+    told = {name: answer for name, answer in answers.items() if answer.variables}
+    found = grouped(
+        (tuple({**each.variables, **(each.environment or {})}.items()), name) for name, each in told.items()
+    )
     return [
         [f"{paint('bold', 'settings')} of {hostlist(names)}", *(f"    {n}={v}" for n, v in variables)]
         for variables, names in found.items()
     ]
 
 
-def _ports(answers: dict[str, NcclAnswer]) -> list[tuple[str, ...]]:
+def _ports(answers: dict[str, Nccl]) -> list[tuple[str, ...]]:
     return [
-        (name, each.port.name, each.port.transport, _gid(each), _place(each), _speed(each))
+        (name, each.port, each.transport, _gid(each), _place(each), _speed(each))
         for name, answer in answers.items()
-        for each in answer.settings.choices.chosen
+        for each in answer.ports
+        if not each.refused
     ]
 
 
-def _wires(answers: dict[str, NcclAnswer]) -> list[str]:
+def _wires(answers: dict[str, Nccl]) -> list[str]:
     return [
         f"{name}  {wire}  {f'{wire.line_gbps:g} Gb/s' if wire.line_gbps else 'speed unknown'}"
         for name, answer in answers.items()
-        for wire in answer.settings.wires
+        for wire in answer.interfaces or ()
     ]
 
 
-def _gid(each: Chosen) -> str:
+def _gid(each: NcclPort) -> str:
     return "" if each.gid_index is None else f"GID {each.gid_index}"
 
 
-def _place(each: Chosen) -> str:
+def _place(each: NcclPort) -> str:
     return f"{each.address or 'no IP address'}{f' on {each.netdev}' if each.netdev else ''}"
 
 
-def _speed(each: Chosen) -> str:
-    if each.port.line_gbps:
-        return f"{each.port.line_gbps:g} Gb/s"
-    return f"{each.port.rate_gbps:g} Gb/s by RDMA's word" if each.port.rate_gbps else "speed unknown"
+def _speed(each: NcclPort) -> str:
+    if each.line_gbps:
+        return f"{each.line_gbps:g} Gb/s"
+    return f"{each.rate_gbps:g} Gb/s by RDMA's word" if each.rate_gbps else "speed unknown"
 
 
-def _refused(answers: dict[str, NcclAnswer]) -> list[str]:
-    refused = ((name, each) for name, answer in answers.items() for each in answer.settings.choices.refused)
-    found = grouped(((each.port.name, each.reason), name) for name, each in refused)
+def _refused(answers: dict[str, Nccl]) -> list[str]:
+    refused = ((name, each) for name, answer in answers.items() for each in answer.ports if each.refused)
+    found = grouped(((each.port, each.refused), name) for name, each in refused)
     return [f"{port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
 
 
-def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
+def _launches(answers: dict[str, Nccl], paint: Painter) -> list[str]:
     found = {name: answer.launch for name, answer in answers.items() if answer.launch is not None}
     if not found:
         return []
@@ -89,11 +181,11 @@ def _launches(answers: dict[str, NcclAnswer], paint: Painter) -> list[str]:
     return [f"{paint('bold', 'launch')}, ranks in the order of the inventory", *told, said, *values, old]
 
 
-def text(answers: dict[str, NcclAnswer], form: str) -> str:
+def text(answers: dict[str, Nccl], form: str) -> str:
     """The variables in one of :data:`FORMS`; several hosts that differ are told apart by comments."""
-    told = {name: answer.settings for name, answer in answers.items() if answer.settings.variables}
+    told = {name: answer for name, answer in answers.items() if answer.variables}
     found = grouped(
-        (_formed({**each.variables, **(each.environment if form != "conf" else {})}, form), name)
+        (_formed({**each.variables, **((each.environment or {}) if form != "conf" else {})}, form), name)
         for name, each in told.items()
     )
     if len(found) == 1:

@@ -25,10 +25,10 @@ def formats(verb: str) -> tuple[str, ...]:
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
-    if form == "human" and run.answer is not None:
+    if form == "human" and "image" in run.parts:
         from gpuready.report.compat_report import answer_page
 
-        return answer_page(run.answer, color=color)
+        return answer_page(run.parts["image"], color=color)
     if form == "human" and run.verb == "inventory":
         from gpuready.report.inventory import listing
 
@@ -53,15 +53,14 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.report.heatmap import svg
 
         return svg(run)
-    from gpuready.report.result import document, host_document, summary
+    from gpuready.report.document import document, host_document, read, summary
 
     if form == "html":
         from gpuready.report.html import html
-        from gpuready.report.restored import restored
 
-        return html(*restored(document(run, code)))
+        return html(*read(document(run, code)))  # a document is masked
     if form == "json":
         return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts
-    lines = [{"host": host.name, **host_document(run, host)} for host in run.everyone]
+    lines = [{"host": host.name, **host_document(host)} for host in run.everyone]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in (*lines, summary(run, code)))

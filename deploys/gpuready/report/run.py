@@ -1,28 +1,25 @@
-"""What one run found and did, host by host: the verbs fill it, the renderers read it. Pure data."""
+"""The result of a run, host by host: the verbs fill it, and the renderers read it and nothing else. Pure data.
+
+:class:`Summary` and :class:`Host` are the result document (:mod:`gpuready.report.document`). What only one verb
+says is a part, under a key of :mod:`gpuready.report.parts`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
+from gpuready.base.part import OPTIONAL, SECONDS, OneOf, Part
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
-    from gpuready.contract.check import Judged, Level
-    from gpuready.contract.compare import Comparison
-    from gpuready.gpu.stress_figures import Gpu
+    from gpuready.contract.attempt import Attempt
+    from gpuready.contract.check import Judged
     from gpuready.inventory.hosts import Skipped
-    from gpuready.inventory.listing import Listed
     from gpuready.model.spec import NodeSpec
     from gpuready.model.state import NodeState
-    from gpuready.report.nccl import NcclAnswer
-    from gpuready.tools.attach.status import Attached
-    from gpuready.tools.compat.answer import Answer
-    from gpuready.tools.fabric.run import FabricRun
-    from gpuready.tools.run_args.arguments import Argument
-    from gpuready.tools.status.status import Status
 
 #: The id of the result document.
 SCHEMA = "gpuready/result/1"
@@ -34,87 +31,234 @@ VERBS = (
     "docker-args", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach", "rdma list", "report",
     "status",
 )  # fmt: skip
-
+#: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
+LEVELS = ("config", "effective", "smoke", "stress", "fabric")
+STATUSES = ("pass", "warn", "fail", "skip", "unknown")
+DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Statuses that came from looking; skip and unknown did not.
 LOOKED = ("pass", "warn", "fail")
-INTERRUPTED = {
-    "kind": "interrupted",
-    "message": "interrupted; a step that had begun on a node ends there by itself",
-    "remedy": "run the same command again: it does only what is left",
-}
+
+LevelName = Annotated[str, OneOf(LEVELS)]
+Status = Annotated[str, OneOf(STATUSES)]
+
+
+@dataclass(frozen=True)
+class Error(Part):
+    """What went wrong, and what to do."""
+
+    kind: str
+    """Its name, such as ``unreachable``."""
+    message: str
+    """What is wrong, and where."""
+    remedy: str = ""
+    """What to do; empty if nothing is known to help."""
+    exit_code: int = 1
+    """The exit code of a run that fails by it."""
+
+    @classmethod
+    def of(cls, error: GpureadyError) -> Error:
+        return cls(error.kind, str(error), error.remedy, error.exit_code)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+INTERRUPTED = Error(
+    "interrupted",
+    "interrupted; a step that had begun on a node ends there by itself",
+    "run the same command again: it does only what is left",
+    130,
+)
+
+
+@dataclass(frozen=True)
+class UnknownValue(Part):
+    """A value that could not be read."""
+
+    unknown: str
+    """Why it could not be read."""
+
+
+Value = str | int | bool | tuple[str, ...] | UnknownValue | None
+
+
+@dataclass(frozen=True)
+class Difference(Part):
+    """A key that differs from the spec."""
+
+    key: str
+    """The setting, as a path with dots."""
+    actual: Value
+    """What the node has; null: nothing."""
+    expected: Value
+    """What the spec asks for; null: nothing."""
+    done: bool = False
+    """It was closed, although the rest of the component's difference waits."""
+
+
+def _value(value: Any) -> Value:
+    """``value`` is one of :data:`gpuready.contract.component.Value`."""
+    found: Value = UnknownValue(value.unknown) if hasattr(value, "unknown") else value
+    return found
 
 
 @dataclass
-class ComponentRun:
-    """One component on one host. ``found`` is the comparison before anything was done; if it failed, ``error`` is set.
-
-    ``forecast`` is what a part of it would wait for, as far as the state tells; ``pending`` what it did wait for, and
-    ``done`` the keys that were closed nevertheless. ``touched``: a step that could change something started.
-    ``reboot``: it needs a reboot and has permission.
-    """
-
-    found: Comparison
-    changed: bool = False
-    pending: str = ""
-    error: GpureadyError | None = None
-    attempted: bool = True
-    forecast: str = ""
-    done: frozenset[str] = frozenset()
-    touched: bool = False
-    reboot: bool = False
-
-
-@dataclass
-class HostRun:
-    """One host of a run; ``seconds`` is wall time on this host, ``execs`` the scripts sent to it.
-
-    ``disturbed``: what is permitted there may hit running work, so hosts like it go in batches. ``reboot``: boot_id
-    before and after, and the seconds in between. ``reason``: why it is skipped.
-    """
+class ComponentRun(Part):
+    """One component on one host: the comparison before anything was done, and what was done."""
 
     name: str
-    outcome: str = "not_attempted"
-    error: GpureadyError | None = None
-    reason: str = field(default="", kw_only=True)
+    """The component."""
+    applies: bool
+    """It concerns this node."""
+    reason: str = ""
+    """Why it applies, or why not."""
+    disruption: Annotated[str, OneOf(DISRUPTIONS)] = "none"
+    """What closing the difference may do to running work."""
+    affected: tuple[str, ...] = ()
+    """What closing the difference disturbs: containers, processes, jobs."""
+    notes: tuple[str, ...] = ()
+    """Remarks for the user."""
+    attempted: bool = True
+    """Its turn came, or nothing was to be changed."""
+    changed: bool = False
+    """A step changed something."""
+    pending: bool = False
+    """The difference, or a part of it, was left open and waits."""
+    pending_reason: str = ""
+    """Why it is pending; in a plan, why it would be."""
+    blocked: bool = False
+    """It cannot be compared, or must not be changed; ``error`` says why."""
+    error: Error | None = None
+    """Why it is blocked, or failed."""
+    diff: tuple[Difference, ...] = ()
+    """The keys that differed before anything was done."""
+
+    @classmethod
+    def of(cls, attempt: Attempt, forecast: str = "") -> ComponentRun:
+        """``forecast``: what it would wait for, as far as the state tells."""
+        found, error = attempt.found, attempt.error
+        return cls(
+            found.name,
+            found.applies,
+            found.reason,
+            found.disruption.name,
+            found.hits,
+            found.notes,
+            True,
+            attempt.changed,
+            bool(attempt.pending),
+            attempt.pending or forecast,
+            bool(found.error),
+            Error.of(error) if error is not None else None,
+            tuple(Difference(c.key, _value(c.actual), _value(c.expected), c.key in attempt.closed) for c in found.diff),
+        )
+
+
+@dataclass(frozen=True)
+class CheckRun(Part):
+    """The verdict of a check on one host."""
+
+    id: str
+    """The check: ``gpuready explain ID`` describes it."""
+    level: LevelName
+    """How deep it looks."""
+    gpu: bool
+    """It says nothing without a GPU."""
+    status: Status
+    """The verdict; unknown: it could not be decided, which never counts as good."""
+    summary: str
+    """The reason."""
+    evidence: str = ""
+    """What the node printed."""
+    remedy: str = ""
+    """What to do."""
+    advisory: bool = False
+    """If it is unknown, verify does not fail."""
+    component: str = ""
+    """The component that it judges; of other checks, their area."""
+
+    @classmethod
+    def of(cls, judged: Judged) -> CheckRun:
+        check, verdict = judged.check, judged.verdict
+        return cls(
+            check.id, check.level.name, check.gpu, verdict.status, verdict.summary, verdict.evidence, verdict.remedy,
+            check.advisory, check.component,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reboot(Part):
+    """A reboot of the node, as its boot_ids prove it."""
+
+    before: str
+    """The boot_id before it."""
+    after: str
+    """The boot_id after it."""
+    seconds: float
+    """How long the node was away."""
+
+
+@dataclass(kw_only=True)
+class Host(Part):
+    """One host, as the document has it."""
+
+    derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
+
+    outcome: Annotated[str, OneOf(OUTCOMES)] = "not_attempted"
+    """What became of it."""
+    error: Error | None = None
+    """Why it failed, or is unreachable."""
+    reason: str = ""
+    """Why it was skipped, or not compared."""
+    probed: bool = False
+    """The node was read."""
+    examined: bool = False
+    """The active checks ran, in a second script."""
     execs: int = 0
-    seconds: float = 0.0
-    state: NodeState | None = None
-    components: list[ComponentRun] = field(default_factory=list)
-    checks: list[Judged] = field(default_factory=list)
+    """The scripts that were sent to the node."""
+    seconds: float = field(default=0.0, metadata=SECONDS)
+    """The time that was spent on this host."""
     notes: list[str] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    nccl: NcclAnswer | None = None
-    docker_args: tuple[Argument, ...] | None = None
-    listed: Listed | None = None
-    disturbed: bool = False
-    attached: tuple[Attached, ...] | None = None
-    stress: tuple[Gpu, ...] | None = None
-    reboot: dict[str, str | float] | None = None
-    status: Status | None = None
-
-    @property
-    def probed(self) -> bool:
-        """Whether the node was read. A restored run has no states, but what was made of them."""
-        from gpuready.contract.check import UNDECIDED
-
-        made = (self.nccl, self.docker_args, self.status)
-        found = self.components or self.checks or self.answers or any(each is not None for each in made)
-        return self.state is not None or bool(found) or self.reason == UNDECIDED
+    """Remarks for the user."""
+    reboot: Reboot | None = None
+    """Its reboot, if it was rebooted."""
+    components: list[ComponentRun] = field(default_factory=list)
+    """What was compared, in the order in which components run."""
+    checks: list[CheckRun] = field(default_factory=list)
+    """What was judged."""
 
     @property
     def gpu_checks(self) -> int:
         """How many GPU checks really ran on this host: without this number, "OK" says little."""
-        return sum(each.check.gpu and each.verdict.status in LOOKED for each in self.checks)
+        return sum(check.gpu and check.status in LOOKED for check in self.checks)
 
     @property
-    def level(self) -> Level | None:
-        """The deepest level at which something was judged; None if nothing was."""
-        return max((each.check.level for each in self.checks if each.verdict.status in LOOKED), default=None)
+    def level(self) -> LevelName | None:
+        """The deepest level at which something was judged; null if nothing was."""
+        seen = {check.level for check in self.checks if check.status in LOOKED}
+        return max(seen, key=LEVELS.index, default=None)
+
+
+@dataclass
+class HostRun(Host):
+    """A host of a run that is under way or was read back. ``parts``: what one verb adds, by its key in the document.
+
+    ``state`` and ``disturbed`` are the engine's, and in no document. ``disturbed``: what is permitted there may affect
+    running work, so hosts like it go in batches.
+    """
+
+    name: str
+    parts: dict[str, Any] = field(default_factory=dict)
+    state: NodeState | None = None
+    disturbed: bool = False
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
-        self.reboot = {"before": before, "after": after, "seconds": round(seconds, 1)}
+        self.reboot = Reboot(before, after, round(seconds, 1))
         self.notes.append(f"rebooted in {seconds:.0f} s: boot_id {before} before, {after} now")
+
+    def fail(self, error: GpureadyError, outcome: str = "failed") -> None:
+        self.outcome, self.error = outcome, Error.of(error)
 
     def leave_out(self, why: str) -> None:
         """Its turn never came."""
@@ -135,60 +279,83 @@ class HostRun:
         """The probe's first answer: what the node is, and whose its parts are."""
         from gpuready.contract import owners
 
-        self.state = state
+        self.read(state)
         self.notes += owners.notes(spec, state)
+
+    def read(self, state: NodeState) -> None:
+        """The node as it was read last."""
+        self.state, self.probed, self.examined = state, True, bool(state.active)
+
+
+@dataclass(kw_only=True)
+class Summary(Part):
+    """All of the document that is not about a single host; jsonl: the last line."""
+
+    derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
+
+    verb: Annotated[str, OneOf((*VERBS, ""))] = ""
+    """The command; empty: none was recognised."""
+    error: Error | None = None
+    """Why the run could not be done at all, or was interrupted."""
+    seconds: float = field(default=0.0, metadata=SECONDS)
+    """How long the run took."""
+    batches: list[tuple[str, ...]] = field(default_factory=list)
+    """plan, apply: the hosts that differ, in the order in which they are changed."""
+    refused_by_user: bool = False
+    """The user saw the plan and answered no."""
+    ended: str | None = field(default=None, metadata=OPTIONAL)
+    """When the result was written, UTC, such as 2026-11-22T21:00:00Z."""
+    source: str | None = field(default=None, metadata=OPTIONAL)
+    """The inventory, as the command line names it."""
 
 
 @dataclass
-class Run:
-    """A whole run. ``error`` is set when it could not be done at all (usage, spec, inventory, our bug, interrupt).
+class Run(Summary):
+    """A whole run. ``parts``: what one verb adds that is not about a single host, by its key in the document.
 
-    ``batches``: the hosts that differ, in the order in which they are changed. ``told``: a person has seen the diffs.
-    ``declined``: and answered no.
-    ``unchosen``: hosts of the inventory that are none of gpuready's, and were left alone. ``ended``: when its result
-    was written, UTC (2026-11-22T21:00:00Z).
-    ``fabric``: what the tests between hosts found. ``back``: away from the spec (``remove``, and its dry run), and
-    ``selected`` the components that were chosen (None: all).
+    ``unmanaged``: hosts of the inventory that are not gpuready's, and were left alone. The other fields are in no
+    document. ``how_to_manage``: what to write so that gpuready manages them. ``diff_shown``: a person has seen the
+    differences. ``removing``: away from the spec (``remove``, and its dry run). ``selected``: the components that were
+    chosen (None: all).
     """
 
     verb: str
     hosts: list[HostRun] = field(default_factory=list)
-    error: GpureadyError | None = None
-    interrupted: bool = False
-    seconds: float = 0.0
-    probed: str = ""
-    batches: list[tuple[str, ...]] = field(default_factory=list)
-    told: bool = False
-    declined: bool = False
-    fabric: FabricRun | None = None
-    back: bool = False
+    parts: dict[str, Any] = field(default_factory=dict)
+    unmanaged: list[HostRun] = field(default_factory=list)
+    how_to_manage: str = ""
+    diff_shown: bool = False
+    removing: bool = False
     selected: frozenset[str] | None = None
-    answer: Answer | None = None
-    """compat without an inventory: the one answer."""
-    unchosen: list[HostRun] = field(default_factory=list)
-    choose: str = ""
-    """What to write so that gpuready manages them."""
-    ended: str = ""
 
     @property
-    def level(self) -> Level | None:
-        """The level that every judged host reached: the lowest of theirs."""
-        return min((host.level for host in self.hosts if host.level is not None), default=None)
+    def level(self) -> LevelName | None:
+        """The level that every judged host reached: the lowest of theirs; null: nothing was judged."""
+        seen = {host.level for host in self.hosts if host.level is not None}
+        return min(seen, key=LEVELS.index, default=None)
+
+    @property
+    def gpu_checks(self) -> int:
+        """Checks that really saw a GPU, on all hosts."""
+        return sum(host.gpu_checks for host in self.hosts)
 
     @property
     def shown_source(self) -> str:
         """What was read, for a headline: without the comma that makes one name a list of hosts (`-i gpu01,`)."""
-        return re.sub(r",(?=,|$)", "", self.probed)
+        return re.sub(r",(?=,|$)", "", self.source or "")
 
     @property
-    def problem(self) -> dict[str, str] | None:
-        """The error of the whole run as the result document shows it, an interrupt among them."""
-        return self.error.to_json() if self.error is not None else INTERRUPTED if self.interrupted else None
+    def interrupted(self) -> bool:
+        return self.error is not None and self.error.kind == INTERRUPTED.kind
+
+    def interrupt(self) -> None:
+        """It was interrupted; an error that ended it before is worth more."""
+        self.error = self.error or INTERRUPTED
 
     @property
     def everyone(self) -> list[HostRun]:
-        """All hosts that match, skipped ones last."""
-        return [*self.hosts, *self.unchosen]
+        """All hosts that match, unmanaged ones last."""
+        return [*self.hosts, *self.unmanaged]
 
     @property
     def skipped(self) -> list[HostRun]:
@@ -196,24 +363,24 @@ class Run:
         return [host for host in self.everyone if host.outcome == "skipped"]
 
     def leave_alone(self, hosts: Iterable[Skipped]) -> None:
-        """Take the hosts in that were not chosen."""
+        """Take the hosts in that gpuready does not manage."""
         found = tuple(hosts)
-        self.choose = next((host.remedy for host in found if host.remedy), "")
-        self.unchosen = [HostRun(h.name, "skipped", notes=list(h.notes), reason=h.reason) for h in found]
+        self.how_to_manage = next((host.remedy for host in found if host.remedy), "")
+        self.unmanaged = [HostRun(h.name, outcome="skipped", notes=list(h.notes), reason=h.reason) for h in found]
         self.conclude()
 
     def conclude(self) -> None:
         """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
         idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
-        if self.verb == "apply" and idle and not self.interrupted:
+        if self.verb == "apply" and idle and self.error is None:
             from gpuready.contract.check import DECIDE, UNDECIDED
 
-            self.error = self.error or InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE)
+            self.error = Error.of(InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE))
 
     @property
     def attaching(self) -> bool:
         """Is this about a device for a container, and not about what a spec says?"""
-        return self.verb.startswith("rdma") or any(host.attached is not None for host in self.hosts)
+        return self.verb.startswith("rdma") or any("attached" in host.parts for host in self.hosts)
 
     @property
     def changes(self) -> bool:

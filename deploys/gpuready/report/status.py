@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpuready.report.run import Run
@@ -15,14 +16,14 @@ _COLORS = {"failed": "red", "pending": "yellow"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-def table(run: Run, paint: Painter) -> list[str]:
-    """A line for each host that was probed."""
-    hosts = [(host.name, host.status) for host in run.hosts if host.status is not None]
+def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+    """A table with a line for each host that was probed."""
+    hosts: list[tuple[str, Status]] = [(h.name, h.parts["status"]) for h in run.hosts if "status" in h.parts]
     rows = [(name, *_cells(status)) for name, status in hosts]
     if not rows:
-        return []
+        return
     styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
-    return list(map(paint, styles, columns([_HEAD, *rows])))
+    yield list(map(paint, styles, columns([_HEAD, *rows])))
 
 
 def _cells(status: Status) -> tuple[str, ...]:

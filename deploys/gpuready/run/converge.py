@@ -4,7 +4,6 @@ Only hosts with a difference enter pyinfra's operations. Components and checks a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from pyinfra.api.host import Host
@@ -13,14 +12,14 @@ from gpuready import __version__
 from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
 from gpuready.contract.rollout import Member, Rollout
-from gpuready.evaluate import compared, failing, judged, look_back, plan_batches, went_wrong
+from gpuready.evaluate import attempted, compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
-from gpuready.report.run import ComponentRun, HostRun, Run
+from gpuready.report.run import ComponentRun, Error, HostRun, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.status.record import outcome, record
 
@@ -70,7 +69,7 @@ def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = Fa
         fleet.each(partial(look, fleet, verb, settled_state, back))
         for host in run.hosts:
             if host.outcome == "failed" and host.error is None:
-                host.error = next((c.error for c in host.components if c.error is not None), None)
+                host.error = _first_error(host)
         members = plan_batches(run, fleet.entries, batch)
         if members:
             _roll_out(fleet, members, Rollout(members, batch, max_fail), back)
@@ -111,7 +110,7 @@ def _ask(fleet: Fleet, host: Host, ask: Ask) -> None:
     result = fleet.results[host.name]
     if result.state is not None:
         fleet.progress(host.name, "check")
-        result.state = ask(host, result.state, context(host).spec)
+        result.read(ask(host, result.state, context(host).spec))
         _judge(result, _plan(host, node_state(host), False))
 
 
@@ -163,42 +162,49 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
     result, done = fleet.results[host.name], context(host).outcomes
     for boot in context(host).reboots:
         result.saw_reboot(boot.before, boot.after, boot.seconds)
-    for number, item in enumerate(result.components):
-        item.attempted = item.found.name in done
-        if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
-            result.components[number] = replace(done[item.found.name], forecast=item.forecast)
-    failed = next((c.error for c in result.components if c.error is not None), None)
-    touched = [item for item in result.components if item.touched]
-    if touched and not isinstance(failed, UnreachableError):
+    attempted(result, done)
+    failed = _first_error(result)
+    if any(each.touched for each in done.values()) and not _unreachable(failed):
         try:
-            _look_again(fleet, host, touched, back)
+            _look_again(fleet, host, back)
         except GpureadyError as e:  # an earlier failure is the cause
-            failed = failed or e
-        failed = failed or next((c.error for c in result.components if c.error is not None), None)
+            failed = failed or Error.of(e)
+        failed = failed or _first_error(result)
     elif not done and failed is None:
-        failed = EngineError("no operation ran on this host")
+        failed = Error.of(EngineError("no operation ran on this host"))
     if failed is not None:
-        result.outcome, result.error = ("unreachable" if isinstance(failed, UnreachableError) else "failed"), failed
+        result.outcome, result.error = ("unreachable" if _unreachable(failed) else "failed"), failed
     else:
         result.outcome = "pending" if any(c.pending for c in result.components) else "changed"
 
 
-def _look_again(fleet: Fleet, host: Host, touched: list[ComponentRun], back: bool) -> None:
+def _first_error(result: HostRun) -> Error | None:
+    return next((item.error for item in result.components if item.error is not None), None)
+
+
+def _unreachable(error: Error | None) -> bool:
+    return error is not None and error.kind == UnreachableError.kind
+
+
+def _look_again(fleet: Fleet, host: Host, back: bool) -> None:
     """Probe a changed node, compare what its steps left, run the active checks, and write its record."""
     from gpuready.catalogue import QUESTIONS
     from gpuready.operations.active import run_active
 
-    result = fleet.results[host.name]
+    result, done = fleet.results[host.name], context(host).outcomes
     fleet.progress(host.name, "check")
     forget(host)
     plan = _plan(host, settled_state(host), back)
-    result.state = plan.state
+    result.read(plan.state)
     with holding("comparing"):
-        look_back(plan, touched)
+        look_back(plan, [each for each in done.values() if each.touched])
+    attempted(result, done)
+    state = plan.state
     if not plan.original:
-        result.state = run_active(host, plan.state, plan.spec, QUESTIONS, _record(fleet, result, plan))
+        state = run_active(host, state, plan.spec, QUESTIONS, _record(fleet, result, plan))
+        result.read(state)
     _judge(result, plan)
-    if "record" in result.state.active:
+    if "record" in state.active:
         result.notes.append("the record of this apply could not be written: is /var full or read-only?")
 
 
@@ -206,8 +212,8 @@ def _record(fleet: Fleet, result: HostRun, plan: Plan) -> str:
     """Return the record that this apply leaves on the node."""
     results = [
         (
-            item.found.name,
-            outcome(item.found, changed=item.changed, pending=_waits(item), failed=item.error is not None),
+            item.name,
+            outcome(item.applies, changed=item.changed, pending=_waits(item), failed=item.error is not None),
         )
         for item in result.components
     ]
@@ -218,4 +224,4 @@ def _record(fleet: Fleet, result: HostRun, plan: Plan) -> str:
 
 def _waits(item: ComponentRun) -> bool:
     """Tell whether a difference stays: it waits, or the operation was dropped after another one failed."""
-    return bool(item.pending) or (bool(item.found.diff) and not item.attempted)
+    return item.pending or (bool(item.diff) and not item.attempted)

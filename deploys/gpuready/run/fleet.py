@@ -107,7 +107,7 @@ class Fleet:
             try:
                 what(run)
             except KeyboardInterrupt:
-                run.interrupted = True
+                run.interrupt()
                 assert self._state.pool is not None
                 self._state.pool.kill(block=False)  # so that no host continues, reconnects or takes a lock
             finally:
@@ -116,7 +116,7 @@ class Fleet:
                     for name in self.entries:
                         _let_go(self.host(name))
                 except KeyboardInterrupt:  # the result is already complete
-                    run.interrupted = True
+                    run.interrupt()
         return run
 
     def each(self, work: Callable[[Host], None], names: Iterable[str] | None = None) -> None:
@@ -133,11 +133,11 @@ class Fleet:
             with working():
                 work(host)
         except UnreachableError as e:
-            result.outcome, result.error = "unreachable", e
+            result.fail(e, "unreachable")
         except GpureadyError as e:
-            result.outcome, result.error = "failed", e
+            result.fail(e)
         except Exception as e:
-            result.outcome, result.error = "failed", EngineError(f"{type(e).__name__}: {e}")
+            result.fail(EngineError(f"{type(e).__name__}: {e}"))
             logging.getLogger("gpuready").exception("%s", host.name)
         finally:
             result.seconds += time.monotonic() - began
@@ -182,7 +182,7 @@ class Fleet:
         for name in names:
             result = self.results[name]
             if not is_up(self.host(name)) and result.outcome != "unreachable":
-                result.outcome, result.error = "unreachable", UnreachableError("the connection broke before its turn")
+                result.fail(UnreachableError("the connection broke before its turn"), "unreachable")
         return [name for name in names if is_up(self.host(name))]
 
     def prepare(self, names: Iterable[str], deploy: Callable[[], None]) -> None:

@@ -14,13 +14,13 @@ from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
 from gpuready.model.state import NodeState
 from gpuready.report.annotations import notes
-from gpuready.report.compat_report import told
+from gpuready.report.compat_report import Image as Judged
+from gpuready.report.compat_report import images, told
+from gpuready.report.document import document, read
 from gpuready.report.ending import host_word
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.junit import junit
-from gpuready.report.restored import restored
-from gpuready.report.result import document
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import Painter
 from gpuready.tools.compat.answer import Answer as Predicted
@@ -206,11 +206,15 @@ def test_a_damaged_answer_is_no_error(text: str) -> None:
     assert ran.source == "own" and all(isinstance(hook, str) for hook in ran.hooks)
 
 
+def predicted(trace: Trace | None) -> Judged:
+    return Judged.of(Predicted("app:1", NATIVE, trace=trace))
+
+
 def test_for_people_the_difference_comes_first() -> None:
     made = Trace("/l/libcuda.so.1", "/l/libcuda.so.580.1", "580.1", "host", "cdi", "because", 0, ("runtime log: x",))
 
     def lines(trace: Trace) -> list[str]:
-        return [line for line in told(Predicted("app:1", NATIVE, trace=trace), Painter(False)) if "fix" not in line][1:]
+        return [line for line in told(predicted(trace), Painter(False)) if "fix" not in line][1:]
 
     plain = ["  trace:   the host's libcuda 580.1: /l/libcuda.so.580.1; cuInit returns 0", "           why: because"]
     assert lines(made) == [*plain, "           runtime log: x"]
@@ -220,9 +224,9 @@ def test_for_people_the_difference_comes_first() -> None:
 
 def test_a_difference_and_an_unknown_trace_are_not_good() -> None:
     def good(**values: Any) -> bool:
-        return Predicted("app:1", NATIVE, trace=Trace(**values)).good
+        return predicted(Trace(**values)).good
 
-    assert Predicted("app:1", NATIVE).good and good()
+    assert predicted(None).good and good()
     assert not good(differs="x") and not good(unknown="x")
 
 
@@ -235,12 +239,12 @@ def test_a_difference_and_an_unknown_trace_are_not_good() -> None:
     ],
 )
 def test_the_report_of_a_trace(made: Trace, code: int, word: str, kind: str) -> None:
-    run = Run("compat", [HostRun("gpu01", "ok", answers=[Predicted("app:1", NATIVE, trace=made)])])
+    run = Run("compat", [HostRun("gpu01", {"images": (predicted(made),)}, outcome="ok")])
     assert (exit_code(run), host_word(run, run.hosts[0])) == (code, word)
     written = json.loads(json.dumps(document(run, code)))
     VALIDATOR.validate(written)
-    again, same = restored(written)
-    assert (same, again.hosts[0].answers[0].trace) == (code, made)
+    again, same = read(written)
+    assert (same, images(again.hosts[0])[0].trace) == (code, made)
     assert human(again, code) == human(run, code)
     assert "1 of 1 image on a host will run; 1 traced" in human(run, code)
     cases = ET.fromstring(junit(run, code))

@@ -17,12 +17,11 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, File, NodeState
 from gpuready.node import NODE as COMPONENTS
 from gpuready.operations.active import script
+from gpuready.report.document import document, read
 from gpuready.report.exitcode import exit_code
 from gpuready.report.html import html
 from gpuready.report.human import human
 from gpuready.report.mask import mask_state
-from gpuready.report.restored import restored
-from gpuready.report.result import document
 from gpuready.report.run import HostRun, Run
 from gpuready.report.text import printable
 from gpuready.tools.status.record import PATH, Outcome, Record, last_record, outcome, record, spec_hash
@@ -55,7 +54,9 @@ def node(text: str | None, **more: Any) -> NodeState:
 
 
 def status(given: NodeState, *found: Comparison, spec: NodeSpec = SPEC, release: str = "0.1.0") -> Status:
-    return status_of(spec, given, found, release=release)
+    differs = [each.name for each in found if each.diff and not each.error]
+    blocked = [each.name for each in found if each.error]
+    return status_of(spec, given, release=release, differs=differs, blocked=blocked)
 
 
 def test_the_hash_of_a_spec_is_that_of_its_values() -> None:
@@ -88,12 +89,11 @@ def test_what_a_node_says_of_itself_never_spoils_its_record() -> None:
 
 
 def test_outcomes() -> None:
-    apart = Comparison("crio", False)
-    assert outcome(apart, changed=False, pending=False, failed=False) == "skipped"
-    assert outcome(SAME, changed=False, pending=False, failed=False) == "ok"
-    assert outcome(SAME, changed=True, pending=False, failed=False) == "changed"
-    assert outcome(SAME, changed=True, pending=True, failed=False) == "pending"
-    assert outcome(SAME, changed=True, pending=True, failed=True) == "failed"
+    assert outcome(False, changed=False, pending=False, failed=False) == "skipped"
+    assert outcome(True, changed=False, pending=False, failed=False) == "ok"
+    assert outcome(True, changed=True, pending=False, failed=False) == "changed"
+    assert outcome(True, changed=True, pending=True, failed=False) == "pending"
+    assert outcome(True, changed=True, pending=True, failed=True) == "failed"
     for worst in ("pending", "failed"):
         found = last_record(node(written(components={"docker": worst, "nccl": "changed"})))
         assert isinstance(found, Record) and found.outcome == worst
@@ -144,19 +144,19 @@ def test_a_record_that_apply_did_not_write_is_none(name: str) -> None:
     found = status(node(HOSTILE[name]), SAME)
     assert found.record is None and found.outcome is None and PATH in found.problem
     assert found.problem.isprintable() and len(found.problem) < 300
-    text = shown(HostRun("n1", status=found, state=NODE, outcome="ok"))
+    text = shown(HostRun("n1", {"status": found}, outcome="ok"))
     assert "n1    unreadable record  -   -         -     580.95.05  matches the spec" in text
-    VALIDATOR.validate(json.loads(json.dumps(document(of(HostRun("n1", status=found, state=NODE, outcome="ok")), 0))))
+    VALIDATOR.validate(json.loads(json.dumps(document(of(HostRun("n1", {"status": found}, outcome="ok")), 0))))
 
 
 @pytest.mark.fault("hostile-status-record")
 def test_a_name_that_turns_the_line_around_is_spelt_out() -> None:
     found = status(node(written(by="\u202eic@spo")), SAME)
-    assert "\\u202eic@spo" in printable(shown(HostRun("n1", status=found, state=NODE, outcome="ok")))
+    assert "\\u202eic@spo" in printable(shown(HostRun("n1", {"status": found}, outcome="ok")))
 
 
 def of(*hosts: HostRun) -> Run:
-    return Run("status", list(hosts), seconds=0.5, probed="hosts.yaml")
+    return Run("status", list(hosts), seconds=0.5, source="hosts.yaml")
 
 
 def shown(*hosts: HostRun) -> str:
@@ -169,9 +169,9 @@ def test_the_page() -> None:
         "gpu01": status(node(written()), SAME),
         "gpu02": status(node(old, clock=CLOCK + 86400 * 3, step="docker", lock="a@b run=1"), DIFFERS, spec=NodeSpec()),
         "gpu03": status(node(None, driver=Driver()), BLOCKED),
-        "gpu04": status_of(SPEC, node(written(), clock=1), (), release="0.1.0", undecided="no GPU"),
+        "gpu04": status_of(SPEC, node(written(), clock=1), release="0.1.0", undecided="no GPU"),
     }
-    hosts = [HostRun(name, "ok", status=each, state=NODE, execs=1) for name, each in states.items()]
+    hosts = [HostRun(name, {"status": each}, outcome="ok", probed=True, execs=1) for name, each in states.items()]
     found = shown(*hosts, host_run("gpu05", "unreachable", error=NO_ROUTE)).splitlines()
     assert found[0] == "status: 5 hosts of hosts.yaml, 4 probed, 0.5 s"
     assert "\n".join(line.rstrip() for line in found[found.index("") + 1 :]).startswith(
@@ -192,10 +192,10 @@ def test_the_page() -> None:
 
 
 def test_a_document_gives_back_the_status() -> None:
-    run_ = of(HostRun("gpu01", "ok", status=status(node(written()), DIFFERS), state=NODE, execs=1))
+    run_ = of(HostRun("gpu01", {"status": status(node(written()), DIFFERS)}, outcome="ok", execs=1))
     found = json.loads(json.dumps(document(run_, 0)))
     VALIDATOR.validate(found)
-    again, code = restored(found)
+    again, code = read(found)
     assert document(again, code) == document(run_, 0) and "ops@ci" in human(again, code) and "ops@ci" in html(again, 0)
 
 

@@ -1,10 +1,10 @@
 """Report what is attached on a node, for the result document: from the namespaces, not only from the records."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuready.base.part import Part
 from gpuready.components.nccl.spec import Nccl
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
@@ -17,36 +17,50 @@ State = Literal["attached", "returned", "destroyed", "rebooted"]
 
 
 @dataclass(frozen=True)
-class Port:
-    """A port as the container sees it: the GID index that NCCL needs there, or the reason why there is none."""
+class Port(Part):
+    """A port of an attached device, as the container sees it."""
 
     port: int
+    """Its number."""
     gid_index: int | None
+    """The GID index that NCCL needs there; null: InfiniBand, or there is none."""
     address: str
+    """The address of that GID."""
     reason: str
+    """Why there is no GID index."""
 
 
 @dataclass(frozen=True)
-class Attached:
-    """One record and its current state.
-
-    ``state``: attached; returned (the container has ended, the host has it back without its configuration); destroyed
-    (the interface ended with the namespace); rebooted (a reboot ended the attachment).
-    """
+class Attached(Part):
+    """rdma: one record of a node, and its current state."""
 
     device: str
+    """The RDMA device; empty: only the interface was moved."""
     netdev: str
+    """The network interface; empty: the device has none."""
     engine: str
+    """The engine of the container."""
     container: str
+    """The name of the container."""
     id: str
+    """The id of the container."""
     pod: str
+    """The pod of the container, as NAMESPACE/POD; empty: it is not in a pod."""
     where: str
+    """The container in words."""
     since: str
+    """When it was attached, UTC."""
     state: State
-    addresses: Sequence[str]
+    """returned: the container has ended, and the host has it back without its configuration; destroyed: the interface
+    ended with the namespace; rebooted: a reboot ended the attachment."""
+    addresses: tuple[str, ...]
+    """The addresses of the interface in the container."""
     mtu: int | None
+    """The MTU of the interface in the container."""
     up: bool | None
-    ports: Sequence[Port]
+    """Whether the interface is up in the container."""
+    ports: tuple[Port, ...]
+    """The ports of the device, as the container sees them."""
 
 
 def attached(look: Look, nccl: Nccl) -> tuple[Attached, ...]:
@@ -67,7 +81,7 @@ def _status(look: Look, record: Record, nccl: Nccl) -> Attached:
         where=record.where,
         since=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.clock)),
         state=_state(look, space, record, inside=seen is not None),
-        addresses=seen.plain if seen else (),
+        addresses=tuple(seen.plain) if seen else (),
         mtu=seen.mtu if seen else None,
         up=seen.up if seen else None,
         ports=_ports(space, record.device, nccl) if space is not None and record.device in space.devices else (),

@@ -40,11 +40,6 @@ class Answer:
         """Whether the image runs, according to the prediction."""
         return self.found is not None and self.found.runs
 
-    @property
-    def good(self) -> bool:
-        """Whether the image runs, and a container got what was predicted, if one was traced."""
-        return self.runs and (self.trace is None or self.trace.agrees)
-
 
 def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -> list[Answer]:
     """Answer for one node and every image, by name. ``why``: the reason if ``hosts`` is empty."""

@@ -1,6 +1,9 @@
 """What a new container of an image really got: its libcuda, its source, why, and whether compat predicted it."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from gpuready.base.part import OneOf, Part
 
 #: Where a library comes from: mounted from the host, a compat directory of CUDA in the image, the stub for linkers, or
 #: another file of the image. And how a sentence says it.
@@ -13,25 +16,29 @@ SOURCES = {
 
 
 @dataclass(frozen=True)
-class Trace:
-    """``path``: libcuda.so.1 as a program in the container loads it; ``file``: with its links resolved.
-
-    ``version`` is empty if the file's name has none. ``source``: one of SOURCES, empty if there is no library.
-    ``mode``: of nvidia-container-runtime. ``why``: what made the loader use this file. ``proof``: the lines that show
-    it, each with its source. ``cuinit``: what cuInit returned; None if it was not called. ``differs``: what is not as
-    predicted; ``unknown``: why nothing was traced.
-    """
+class Trace(Part):
+    """compat --trace: what a new container of the image got."""
 
     path: str = ""
+    """libcuda.so.1 as a program in the container loads it; empty: there is none, or it was not traced."""
     file: str = ""
+    """That path with its links resolved."""
     version: str = ""
-    source: str = ""
+    """The version in the file's name; empty: it has none."""
+    source: Annotated[str, OneOf((*SOURCES, ""))] = ""
+    """host: mounted from the host; compat, stub, own: a file of the image; empty: there is no library."""
     mode: str = ""
+    """The mode of nvidia-container-runtime."""
     why: str = ""
+    """What made the loader use this file."""
     cuinit: int | None = None
+    """What cuInit returned there; null: it was not called."""
     proof: tuple[str, ...] = ()
+    """The lines that show it, each with its source."""
     differs: str = ""
+    """What is not as predicted."""
     unknown: str = ""
+    """Why nothing was traced."""
 
     @property
     def agrees(self) -> bool:

@@ -7,7 +7,10 @@ sources of perftest and rping, and from NCCL's networking troubleshooting.
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
+from gpuready.base.part import SECONDS, OneOf, Part
+from gpuready.contract.check import STATUSES
 from gpuready.model.verify import Thresholds
 from gpuready.network.links import End
 from gpuready.tools.fabric import commands, figures, tcp
@@ -47,28 +50,41 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One test over one link in one direction: data goes from ``client`` to ``server``, except for a read.
+class Finding(Part):
+    """One test over one link in one direction: data goes from ``client`` to ``server``, except for a read."""
 
-    ``status`` is pass, warn, fail, skip or unknown. ``value`` and ``limit`` are in the test's unit. ``round`` counts
-    from 1. ``blocked``: one of the ports is unusable, so the test did not run.
-    """
+    derived: ClassVar[tuple[str, ...]] = ("unit",)
 
-    test: str
+    test: Annotated[str, OneOf(tuple(commands.TESTS))]
+    """The test."""
     server: End
+    """The port that data goes to."""
     client: End
-    status: str
+    """The port that data comes from."""
+    status: Annotated[str, OneOf(STATUSES)]
+    """The verdict."""
     summary: str
+    """The reason."""
     value: float | None = None
-    limit: float | None = None
+    """The figure, in ``unit``; null: there is none."""
+    limit: float | None = field(default=None, metadata={"digits": 6})
+    """The limit in verify.thresholds, in ``unit``; null: none holds here."""
     proof: str = ""
+    """What carried it, by the counters of both ports."""
     remedy: str = ""
+    """What to do."""
     server_said: str = ""
+    """What the server's program printed, if that matters."""
     client_said: str = ""
+    """What the client's program printed, if that matters."""
     more: dict[str, float] = field(default_factory=dict)
+    """Further figures, by name."""
     round: int = 0
-    seconds: float = 0.0
+    """The round of the run, from 1; 0: a test of all hosts at once."""
+    seconds: float = field(default=0.0, metadata=SECONDS)
+    """How long it took."""
     blocked: bool = False
+    """One of the ports is unusable, so the test did not run."""
 
     @property
     def has_link(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuready.base.errors import GpureadyError
+from gpuready.base.part import Part
 from gpuready.components.cdi.spec_files import KIND, specs
 from gpuready.components.memlock import component
 from gpuready.model.spec import NodeSpec
@@ -29,11 +30,13 @@ class NoGpusError(GpureadyError):
 
 
 @dataclass(frozen=True)
-class Argument:
-    """Words of the command line, and the reason for them."""
+class Argument(Part):
+    """docker-args: an option of docker run."""
 
     words: tuple[str, ...]
+    """The words of the command line."""
     why: str
+    """The reason for it."""
 
     def __str__(self) -> str:
         """Return the words as shell code."""

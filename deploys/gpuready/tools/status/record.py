@@ -18,7 +18,6 @@ from pydantic import AfterValidator, StringConstraints, ValidationError
 from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.base.facts import Facts
-from gpuready.contract.compare import Comparison
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -82,11 +81,11 @@ def seconds(text: str) -> float:
     return datetime.strptime(text, _TIME).replace(tzinfo=timezone.utc).timestamp()
 
 
-def outcome(found: Comparison, *, changed: bool, pending: bool, failed: bool) -> Outcome:
+def outcome(applies: bool, *, changed: bool, pending: bool, failed: bool) -> Outcome:
     """Return what became of a component."""
     if failed or pending:
         return "failed" if failed else "pending"
-    return "changed" if changed else "ok" if found.applies else "skipped"
+    return "changed" if changed else "ok" if applies else "skipped"
 
 
 def record(

@@ -9,7 +9,6 @@ from pydantic import Field
 from gpuready.base.errors import brief
 from gpuready.base.facts import Facts
 from gpuready.base.versions import numbers
-from gpuready.contract.compare import Comparison
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.tools.status.record import Record, last_record, seconds, spec_hash
@@ -38,11 +37,18 @@ class Status(Facts):
 
 
 def status_of(
-    spec: NodeSpec, state: NodeState, found: Sequence[Comparison], *, release: str, undecided: str = ""
+    spec: NodeSpec,
+    state: NodeState,
+    *,
+    release: str,
+    differs: Sequence[str] = (),
+    blocked: Sequence[str] = (),
+    undecided: str = "",
 ) -> Status:
     """Compare the node's record with the node and the spec as they are now.
 
-    ``found``: the comparison of each component. ``release``: this one. ``undecided``: why there is no comparison.
+    ``release``: this one. ``differs``, ``blocked``: components that differ, or cannot be compared.
+    ``undecided``: why there is no comparison.
     """
     last = last_record(state)
     spec_now, driver = spec_hash(spec), state.driver.loaded
@@ -58,8 +64,8 @@ def status_of(
         problem=last if isinstance(last, str) else "",
         spec=spec_now,
         driver=driver,
-        differs=tuple(each.name for each in found if each.diff and not each.error),
-        blocked=tuple(each.name for each in found if each.error),
+        differs=tuple(differs),
+        blocked=tuple(blocked),
         undecided=undecided,
         lock=brief(state.lock.partition(" run=")[0]),
         step=brief(state.step, 80),

@@ -21,6 +21,6 @@ def trace(images: Sequence[str], fleet: Fleet) -> Run:
         result = fleet.results[host.name]
         if result.state is not None:
             fleet.progress(host.name, "trace")
-            result.state = trace_images(host, result.state, fleet.entries[host.name].spec, images)
+            result.read(trace_images(host, result.state, fleet.entries[host.name].spec, images))
 
     return fleet.work("compat", lambda run: fleet.each(work))

@@ -26,7 +26,8 @@ from gpuready.operations.node_state import settled_state
 from gpuready.operations.pair import run_test
 from gpuready.operations.training import run_training
 from gpuready.operations.transport import is_up
-from gpuready.report.run import Run
+from gpuready.report.fabric import Fabric
+from gpuready.report.run import CheckRun, Error, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host
@@ -42,11 +43,13 @@ def run_tests(wanted: Wanted, fleet: Fleet) -> Run:
     fleet.keeps = lambda result: result.outcome == "ok"
 
     def work(run: Run) -> None:
-        run.fabric = fabric
-        fleet.each(partial(_see, fleet))
-        tests = _Tests(fleet, fabric)
-        tests.of_pairs()
-        tests.of_all()
+        try:
+            fleet.each(partial(_see, fleet))
+            tests = _Tests(fleet, fabric)
+            tests.of_pairs()
+            tests.of_all()
+        finally:  # what was found before an interrupt
+            run.parts["fabric"] = Fabric.of(fabric)
 
     try:
         return fleet.work("fabric", work)
@@ -68,7 +71,8 @@ def _settle(fleet: Fleet, fabric: FabricRun) -> None:
     for name, result in fleet.results.items():
         result.execs = context(fleet.host(name)).execs
         if result.outcome == "ok" and name in fabric.met:
-            result.checks = judge_host(fabric, name, fleet.entries[name].spec, date.today())
+            judged = judge_host(fabric, name, fleet.entries[name].spec, date.today())
+            result.checks = list(map(CheckRun.of, judged))
         elif result.outcome == "ok":
             result.leave_out("none of its pairs could be tested")
 
@@ -182,5 +186,5 @@ class _Tests:
             return True
         result = self._fleet.results[host.name]
         result.outcome = "unreachable"
-        result.error = result.error or UnreachableError("the connection was lost during a test")
+        result.error = result.error or Error.of(UnreachableError("the connection was lost during a test"))
         return False

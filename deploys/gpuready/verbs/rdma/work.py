@@ -11,6 +11,7 @@ from pyinfra.api.host import Host
 from gpuready.base import resources
 from gpuready.base.errors import ConvergeError, GpureadyError, RefusedError
 from gpuready.base.step import Step
+from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Disruption
 from gpuready.operations.context import context
@@ -48,8 +49,8 @@ def _work(fleet: Fleet, asked: Asked, dry_run: bool, host: Host) -> None:
     if asked.verb == "list":
         return
     plans = _plans(asked, look)
-    item = ComponentRun(_comparison(asked.verb, plans))
-    run.components = [item]
+    item = Attempt(_comparison(asked.verb, plans))
+    run.components = [ComponentRun.of(item)]
     if not plans:
         nothing_on_record(look, asked)
     elif not item.found.diff:
@@ -71,7 +72,7 @@ def _facts(fleet: Fleet, asked: Asked, host: Host) -> Look:
         sysctls=SYSCTLS,
     )
     look = read(run_script(host, script, max(TIMEOUT, fleet.probe_timeout), "read containers"))
-    fleet.results[host.name].attached = attached(look, context(host).spec.nccl)
+    fleet.results[host.name].parts["attached"] = attached(look, context(host).spec.nccl)
     return look
 
 
@@ -79,7 +80,7 @@ def _plans(asked: Asked, look: Look) -> tuple[_Plan, ...]:
     return (attach(look, asked),) if asked.verb == "attach" else detach(look, asked)
 
 
-def _move(fleet: Fleet, asked: Asked, host: Host, item: ComponentRun, plans: Sequence[_Plan]) -> None:
+def _move(fleet: Fleet, asked: Asked, host: Host, item: Attempt, plans: Sequence[_Plan]) -> None:
     try:
         for plan in plans:
             if plan.diff:
@@ -92,6 +93,8 @@ def _move(fleet: Fleet, asked: Asked, host: Host, item: ComponentRun, plans: Seq
     except GpureadyError as e:
         item.error = e if isinstance(e, ConvergeError) else None
         raise
+    finally:
+        fleet.results[host.name].components = [ComponentRun.of(item)]
     fleet.results[host.name].outcome = "changed"
 
 

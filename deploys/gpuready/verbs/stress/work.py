@@ -13,7 +13,8 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.stress import has_torch, run_diag, run_stress
-from gpuready.report.run import Run
+from gpuready.report.run import CheckRun, Run
+from gpuready.report.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
 
@@ -70,7 +71,7 @@ class _Measured:
         together = stress.Nodes(self._nodes)
         for name, node in self._nodes.items():
             result, spec = fleet.results[name], fleet.entries[name].spec
-            result.stress = tuple(node.gpus)
+            result.parts["stress"] = tuple(map(LoadedGpu.of, node.gpus))
             result.notes += filter(None, [stress.summary(node)])
-            result.checks += together.judge(name, spec, date.today())
-            result.checks.append(judge(name, spec, self._diagnosed.get(name), date.today()))
+            diagnosed = judge(name, spec, self._diagnosed.get(name), date.today())
+            result.checks += map(CheckRun.of, [*together.judge(name, spec, date.today()), diagnosed])

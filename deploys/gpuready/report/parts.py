@@ -1,0 +1,30 @@
+"""What one verb adds to the result: its keys in the document, and the form of each."""
+
+from typing import Any
+
+from gpuready.inventory.listing import Listed
+from gpuready.model.state import NodeState
+from gpuready.report.compat_report import Image
+from gpuready.report.fabric import Fabric
+from gpuready.report.nccl import Nccl
+from gpuready.report.stress import LoadedGpu
+from gpuready.tools.attach.status import Attached
+from gpuready.tools.run_args.arguments import Argument
+from gpuready.tools.status.status import Status
+
+#: What a host has: the form, and what it is.
+OF_HOST: dict[str, tuple[Any, str]] = {
+    "images": (tuple[Image, ...], "compat: the images"),
+    "nccl": (Nccl, "nccl: the settings"),
+    "docker_args": (tuple[Argument, ...], "docker-args: the options"),
+    "state": (NodeState, "probe: the node's state, masked"),
+    "attached": (tuple[Attached, ...], "rdma: what is on record"),
+    "stress": (tuple[LoadedGpu, ...], "verify --level stress: the GPUs that were loaded"),
+    "inventory": (Listed, "inventory: what it says of this host"),
+    "status": (Status, "status: the node's record, and what changed since"),
+}
+#: What the whole run has.
+OF_RUN: dict[str, tuple[Any, str]] = {
+    "image": (Image, "compat without an inventory: the image"),
+    "fabric": (Fabric, "fabric: the tests between hosts"),
+}
