@@ -1,6 +1,8 @@
 """The result document is valid by its own schema on every way out, masked, and the same whoever renders it."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,6 +14,8 @@ from gpuready.report.render import FORMATS, render
 from tests.report.test_report_runs import CODES, sample
 
 SCHEMA = result_schema()
+#: The keys of the document, without what they mean.
+KEYS = Path(__file__).parents[1] / "data" / "results.keys.json"
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -49,6 +53,35 @@ def test_the_schema_is_strict() -> None:
         assert not VALIDATOR.is_valid(found)
         del where["more"]
     VALIDATOR.validate(json.loads(json.dumps(found)))
+
+
+def _ours() -> dict[str, Any]:
+    """The parts of the schema by name; the state of a node is a document of its own."""
+    left, of_state = ["NodeState"], set[str]()
+    while left:
+        if (name := left.pop()) not in of_state:
+            of_state.add(name)
+            left += re.findall(r'"#/\$defs/(\w+)"', json.dumps(SCHEMA["$defs"][name]))
+    return {name: part for name, part in {"Result": SCHEMA, **SCHEMA["$defs"]}.items() if name not in of_state}
+
+
+def test_every_key_is_described() -> None:
+    texts = {name: part["description"] for name, part in _ours().items()}
+    texts |= {f"{name}.{key}": value.get("description", "") for name, part in _ours().items()
+              for key, value in part["properties"].items()}  # fmt: skip
+    assert not [name for name, text in texts.items() if not text.endswith(".")] and len(texts) > 200
+
+
+def test_the_schema_is_the_recorded_one() -> None:
+    """Scripts rely on it. If a change is meant, write the new keys to the file."""
+    keys = {
+        name: {
+            key: {"required": key in part["required"], **{word: value[word] for word in value if word != "description"}}
+            for key, value in part["properties"].items()
+        }
+        for name, part in _ours().items()
+    }
+    assert json.loads(json.dumps(keys)) == json.loads(KEYS.read_text())
 
 
 def test_what_design_4_promises_is_there() -> None:

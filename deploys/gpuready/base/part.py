@@ -3,8 +3,9 @@
 They need no pydantic, because most runs neither read a document nor print the schema.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema
@@ -23,6 +24,7 @@ class Part:
 
     __pydantic_config__: ClassVar[Any] = {
         "use_attribute_docstrings": True,
+        "allow_inf_nan": False,
         "json_schema_extra": {"additionalProperties": False},
     }
     derived: ClassVar[tuple[str, ...]] = ()
@@ -39,3 +41,20 @@ class OneOf:
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(list(self.values))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Annotation: a bound of pydantic's, such as ``Bound("ge", 0)``."""
+
+    name: str
+    value: int
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], Any]) -> "CoreSchema":
+        found: CoreSchema = {**handler(source), self.name: self.value}
+        return found
+
+
+#: Numbers from 0.
+Count = Annotated[int, Bound("ge", 0)]
+Amount = Annotated[float, Bound("ge", 0)]

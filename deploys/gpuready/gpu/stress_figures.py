@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
-from gpuready.base.part import Part
+from gpuready.base.part import Amount, Part
 from gpuready.gpu.thresholds import load
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -27,11 +27,11 @@ _DEVIATIONS = 5 * 1.4826
 class Figure(Part):
     """verify --level stress: a figure of several passes."""
 
-    median: float
+    median: Amount
     """The median, in ``unit``."""
-    min: float
+    min: Amount
     """The slowest pass."""
-    max: float
+    max: Amount
     """The fastest pass."""
     unit: str
     """The unit, such as GB/s."""

@@ -7,7 +7,7 @@ name; else by order. Ports of other networks and iWARP ports take no part. Inter
 from collections import Counter
 from dataclasses import dataclass
 
-from gpuready.base.part import Part
+from gpuready.base.part import Count, Part
 from gpuready.model.state import Docker, NodeState
 from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.tcp import Wire, Wires
@@ -23,7 +23,7 @@ class End(Part):
     """The host."""
     device: str
     """The RDMA device; in a test of TCP, the network interface."""
-    port: int
+    port: Count
     """The port of the device; 0: a test of TCP."""
     netdev: str = ""
     """The network interface of the port; empty: it has none."""
@@ -33,7 +33,7 @@ class End(Part):
     """The GID index of that address; null: InfiniBand or TCP."""
     line_gbps: float | None = None
     """The line rate in Gbit/s; null: unknown."""
-    mtu: int = 0
+    mtu: Count = 0
     """The MTU of the network interface; 0: unknown."""
 
     @property

@@ -111,13 +111,26 @@ def _parts(found: Mapping[str, Any], forms: Mapping[str, tuple[Any, str]], place
 
 
 def _valid(form: Any, value: object, place: str = "") -> Any:
-    """``value`` in this form. ``place``: where it stands in the document."""
+    """``value`` in this form, without keys that this release does not know. ``place``: where it stands."""
     try:
-        return _adapter(form).validate_python(value)
+        try:
+            return _adapter(form).validate_python(value)
+        except ValidationError as e:  # of the models that refuse them: NodeState and Status
+            for error in e.errors(include_url=False, include_input=False):
+                if error["type"] == "extra_forbidden":
+                    _drop(value, error["loc"])
+            return _adapter(form).validate_python(value)
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
         where = ".".join(filter(None, (place, *map(str, first["loc"])))) or "the document"
         raise DocumentError(f"{where}: {first['msg']}; another release wrote it", remedy=_OTHER) from None
+
+
+def _drop(value: Any, place: tuple[int | str, ...]) -> None:
+    *path, last = place
+    for key in path:
+        value = value[key]
+    del value[last]
 
 
 @functools.cache
@@ -148,14 +161,14 @@ def result_schema() -> dict[str, Any]:
         schemas[name]["properties"] |= more
     top = schemas["Summary"]
     top["properties"] = {
-        "schema": {"const": SCHEMA, "type": "string", "description": "the form of this document"},
-        "gpuready": {"type": "string", "description": "the release that wrote this"},
-        "exit_code": {"enum": sorted(ORDER), "type": "integer", "description": "the exit code of the run"},
+        "schema": {"const": SCHEMA, "type": "string", "description": "The form of this document."},
+        "gpuready": {"type": "string", "description": "The release that wrote this."},
+        "exit_code": {"enum": sorted(ORDER), "type": "integer", "description": "The exit code of the run."},
         **top["properties"],
     }
     top["required"] = ["schema", "gpuready", "exit_code", *top["required"]]
     line = schemas["Host"]
-    host = {"type": "string", "description": "the name of the host"}
+    host = {"type": "string", "description": "The name of the host."}
     schemas["Line"] = {
         **line,
         "title": "Line",
@@ -166,7 +179,7 @@ def result_schema() -> dict[str, Any]:
     hosts = {
         "type": "object",
         "additionalProperties": {"$ref": "#/$defs/Host"},
-        "description": "by name; unmanaged ones last",
+        "description": "The hosts by name; unmanaged ones last.",
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.part import Part
+from gpuready.base.part import Count, Part
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.page import labelled
@@ -34,7 +34,7 @@ class Unpaired(Part):
     """Its host."""
     device: str
     """Its RDMA device."""
-    port: int
+    port: Count
     """Its number."""
     other: str
     """The host that has no port for it."""
@@ -65,7 +65,7 @@ class Fabric(Part):
     """How hosts were paired."""
     seed: int | None
     """The seed of random:N; null: the pairs are not random."""
-    rounds: int
+    rounds: Count
     """The planned number of rounds."""
     tests: tuple[str, ...]
     """The tests, in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.part import OPTIONAL, OneOf, Part
+from gpuready.base.part import OPTIONAL, Count, OneOf, Part
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
@@ -67,7 +67,7 @@ class TcpInterface(Part):
     """Its address with its prefix length."""
     line_gbps: float | None = None
     """Its speed in Gbit/s; null: unknown."""
-    mtu: int = 0
+    mtu: Count = 0
     """Its MTU; 0: unknown."""
 
     def __str__(self) -> str:

@@ -14,17 +14,17 @@ from gpuready.tools.status.status import Status
 
 #: What a host has: the form, and what it is.
 OF_HOST: dict[str, tuple[Any, str]] = {
-    "images": (tuple[Image, ...], "compat: the images"),
-    "nccl": (Nccl, "nccl: the settings"),
-    "docker_args": (tuple[Argument, ...], "docker-args: the options"),
-    "state": (NodeState, "probe: the node's state, masked"),
-    "attached": (tuple[Attached, ...], "rdma: what is on record"),
-    "stress": (tuple[LoadedGpu, ...], "verify --level stress: the GPUs that were loaded"),
-    "inventory": (Listed, "inventory: what it says of this host"),
-    "status": (Status, "status: the node's record, and what changed since"),
+    "images": (tuple[Image, ...], "compat: the images."),
+    "nccl": (Nccl, "nccl: the settings."),
+    "docker_args": (tuple[Argument, ...], "docker-args: the options."),
+    "state": (NodeState, "probe: the node's state, masked."),
+    "attached": (tuple[Attached, ...], "rdma: what is on record."),
+    "stress": (tuple[LoadedGpu, ...], "verify --level stress: the GPUs that were loaded."),
+    "inventory": (Listed, "inventory: what it says of this host."),
+    "status": (Status, "status: the node's record, and what changed since."),
 }
 #: What the whole run has.
 OF_RUN: dict[str, tuple[Any, str]] = {
-    "image": (Image, "compat without an inventory: the image"),
-    "fabric": (Fabric, "fabric: the tests between hosts"),
+    "image": (Image, "compat without an inventory: the image."),
+    "fabric": (Fabric, "fabric: the tests between hosts."),
 }

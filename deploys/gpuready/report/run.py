@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
-from gpuready.base.part import OPTIONAL, SECONDS, OneOf, Part
+from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.contract.attempt import Attempt
@@ -194,7 +194,7 @@ class Reboot(Part):
     """The boot_id before it."""
     after: str
     """The boot_id after it."""
-    seconds: float
+    seconds: Amount
     """How long the node was away."""
 
 
@@ -214,9 +214,9 @@ class Host(Part):
     """The node was read."""
     examined: bool = False
     """The active checks ran, in a second script."""
-    execs: int = 0
+    execs: Count = 0
     """The scripts that were sent to the node."""
-    seconds: float = field(default=0.0, metadata=SECONDS)
+    seconds: Amount = field(default=0.0, metadata=SECONDS)
     """The time that was spent on this host."""
     notes: list[str] = field(default_factory=list)
     """Remarks for the user."""
@@ -297,7 +297,7 @@ class Summary(Part):
     """The command; empty: none was recognised."""
     error: Error | None = None
     """Why the run could not be done at all, or was interrupted."""
-    seconds: float = field(default=0.0, metadata=SECONDS)
+    seconds: Amount = field(default=0.0, metadata=SECONDS)
     """How long the run took."""
     batches: list[tuple[str, ...]] = field(default_factory=list)
     """plan, apply: the hosts that differ, in the order in which they are changed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuready.base.part import Part
+from gpuready.base.part import Count, Part
 from gpuready.gpu.stress_figures import Figure
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class LoadedGpu(Part):
     """verify --level stress: one GPU."""
 
-    index: int
+    index: Count
     """Its number on the node, as nvidia-smi has it."""
     uuid: str
     """Its UUID."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 
 from gpuready.base.errors import GpureadyError
-from gpuready.base.part import Part
+from gpuready.base.part import Count, Part
 from gpuready.components.nccl import conf
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
@@ -29,13 +29,13 @@ PLACEHOLDER = "YOUR_SCRIPT.py"
 class Launch(Part):
     """nccl --launch: the command of one node."""
 
-    rank: int
+    rank: Count
     """Its rank; 0 is the master."""
     environment: dict[str, str]
     """The variables of the command."""
     argv: tuple[str, ...]
     """The words of the command."""
-    processes: int = 0
+    processes: Count = 0
     """The processes on this node; 0: unknown."""
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
-from gpuready.base.part import SECONDS, OneOf, Part
+from gpuready.base.part import SECONDS, Amount, Count, OneOf, Part
 from gpuready.contract.check import STATUSES
 from gpuready.model.verify import Thresholds
 from gpuready.network.links import End
@@ -79,9 +79,9 @@ class Finding(Part):
     """What the client's program printed, if that matters."""
     more: dict[str, float] = field(default_factory=dict)
     """Further figures, by name."""
-    round: int = 0
+    round: Count = 0
     """The round of the run, from 1; 0: a test of all hosts at once."""
-    seconds: float = field(default=0.0, metadata=SECONDS)
+    seconds: Amount = field(default=0.0, metadata=SECONDS)
     """How long it took."""
     blocked: bool = False
     """One of the ports is unusable, so the test did not run."""

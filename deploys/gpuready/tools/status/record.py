@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
@@ -41,23 +41,20 @@ Outcome = Literal["ok", "changed", "pending", "failed", "skipped"]
 
 
 class Record(Facts):
-    """The last apply that changed the node.
+    """The last apply that changed the node."""
 
-    ``time``: UTC, by the node's clock. ``gpuready``: the release. ``spec``: :func:`spec_hash`. ``by``: user and host of
-    the controller. ``driver``: the loaded one. ``components``: what became of each one that was selected; skipped: it
-    does not apply. ``partial``: ``--only`` or ``--skip`` left some out.
-    """
-
-    format: Literal[1] = 1
-    verb: Literal["apply"] = "apply"
-    time: Annotated[str, AfterValidator(_time)]
-    gpuready: Text
-    spec: Hash
-    by: Text
-    boot_id: Text = ""
-    driver: Text = ""
-    partial: bool = False
-    components: dict[Name, Outcome]
+    format: Literal[1] = Field(1, description="The form of this record.")
+    verb: Literal["apply"] = Field("apply", description="The command.")
+    time: Annotated[str, AfterValidator(_time)] = Field(description="When it ended, UTC, by the node's clock.")
+    gpuready: Text = Field(description="The release of gpuready.")
+    spec: Hash = Field(description="The SHA-256 of the values of the merged spec that differ from the defaults.")
+    by: Text = Field(description="The user and the host of the controller.")
+    boot_id: Text = Field("", description="The boot of the node.")
+    driver: Text = Field("", description="The loaded driver; empty: none.")
+    partial: bool = Field(False, description="--only or --skip left some components out.")
+    components: dict[Name, Outcome] = Field(
+        description="What became of each component that was selected; skipped: it does not apply."
+    )
 
     @property
     def outcome(self) -> Literal["failed", "pending", "converged"]:

@@ -15,25 +15,25 @@ from gpuready.tools.status.record import Record, last_record, seconds, spec_hash
 
 
 class Status(Facts):
-    """A node's record and its state now."""
+    """status: a node's record and its state now."""
 
-    record: Record | None = Field(description="of the last apply that changed the node; null: there is none")
-    outcome: Literal["converged", "pending", "failed"] | None = Field(description="of that apply; null: no record")
-    problem: str = Field(description="why the node's record cannot be read; empty: it can, or there is none")
-    age: int | None = Field(description="seconds since then, by the node's clock; negative: the clock was set back")
+    record: Record | None = Field(description="The last apply that changed the node; null: there is no record.")
+    outcome: Literal["converged", "pending", "failed"] | None = Field(description="Of that apply; null: no record.")
+    problem: str = Field(description="Why the node's record cannot be read; empty: it can, or there is none.")
+    age: int | None = Field(description="Seconds since then, by the node's clock; negative: the clock was set back.")
     release: Literal["same", "older", "newer", "other"] | None = Field(
-        description="the release in the record, compared with this one"
+        description="The release in the record, compared with this one."
     )
-    spec: str = Field(description="the hash of the spec, as the inventory is now")
-    spec_changed: bool | None
-    driver: str = Field(description="the loaded driver; empty: none")
-    driver_changed: bool | None
-    rebooted: bool | None
-    differs: tuple[str, ...] = Field(description="components that differ from the spec now")
-    blocked: tuple[str, ...] = Field(description="components that cannot be compared now")
-    undecided: str = Field(description="why the node was not compared; empty: it was")
-    lock: str = Field(description="who changes the node now; empty: nobody")
-    step: str = Field(description="the step that runs on the node now; empty: none")
+    spec: str = Field(description="The hash of the spec, as the inventory is now.")
+    spec_changed: bool | None = Field(description="Whether the spec is another one now; null: no record.")
+    driver: str = Field(description="The loaded driver; empty: none.")
+    driver_changed: bool | None = Field(description="Whether another driver is loaded now; null: no record.")
+    rebooted: bool | None = Field(description="Whether the node was rebooted since then; null: no record.")
+    differs: tuple[str, ...] = Field(description="The components that differ from the spec now.")
+    blocked: tuple[str, ...] = Field(description="The components that cannot be compared now.")
+    undecided: str = Field(description="Why the node was not compared; empty: it was.")
+    lock: str = Field(description="Who changes the node now; empty: nobody.")
+    step: str = Field(description="The step that runs on the node now; empty: none.")
 
 
 def status_of(
