@@ -20,8 +20,8 @@ DATA = HERE.parent / "data"
 KEYS = DATA / "openpgp"
 WHEELS = DATA / "wheels"
 DAEMON_JSON = "/etc/docker/daemon.json"
-WORDS = {"spec", "state", "like", "diff", "disruption", "hits", "notes", "error", "not_applies"}
-USUAL = ("disruption", "hits", "notes")  # which the head of a file may say for all its cases with a difference
+WORDS = {"spec", "state", "like", "diff", "disruption", "affected", "notes", "error", "not_applies"}
+USUAL = ("disruption", "affected", "notes")  # which the head of a file may say for all its cases with a difference
 WORDS |= {"steps", "writes", "removes", "stays_open", "staged", "fetches"}
 
 

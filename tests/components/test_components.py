@@ -60,7 +60,7 @@ def check_comparison(want: dict[str, Any], found: Comparison) -> None:
     if "not_applies" in want:
         assert not found.applies
         assert want["not_applies"] in found.reason
-        assert (found.diff, found.hits, found.disruption.name) == ((), (), "none")
+        assert (found.diff, found.affected, found.disruption.name) == ((), (), "none")
         return
     assert found.applies, found.reason
     if "error" in want:
@@ -72,7 +72,7 @@ def check_comparison(want: dict[str, Any], found: Comparison) -> None:
     else:
         assert found.diff == ()
     assert found.disruption.name == want.get("disruption", "none")
-    assert list(found.hits) == want.get("hits", [])
+    assert list(found.affected) == want.get("affected", [])
     notes = want.get("notes", [])
     assert len(found.notes) == len(notes), found.notes
     assert all(part in note for part, note in zip(notes, found.notes, strict=True)), found.notes

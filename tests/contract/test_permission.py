@@ -39,7 +39,7 @@ class Engine(Component):
     def groups(self, diff: tuple[Change, ...]) -> tuple[tuple[Change, ...], ...]:
         return tuple((change,) for change in diff)
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         assert isinstance(state.docker, Docker)
         return tuple(f"{c.name} ({c.image})" for c in state.docker.containers) if DIFF[1] in diff else ()
 
@@ -123,8 +123,8 @@ def test_what_comes_first_and_waits_holds_up_the_rest() -> None:
 
 
 def test_hits_leave_out_what_does_not_count() -> None:
-    assert compare(Engine(), NodeSpec(), BUSY).hits == ("train (registry:5000/team/pytorch:2.9)",)
-    assert compare(Engine(), maintenance(ignore=["registry:5000/team/pytorch"]), BUSY).hits == ()
+    assert compare(Engine(), NodeSpec(), BUSY).affected == ("train (registry:5000/team/pytorch:2.9)",)
+    assert compare(Engine(), maintenance(ignore=["registry:5000/team/pytorch"]), BUSY).affected == ()
 
 
 def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:

@@ -121,7 +121,7 @@ def test_there_and_back(node: RdmaNode) -> None:
     listed = node.rdma("list")
     assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
     back = node.rdma("detach", "--container", "train", code=0)
-    assert back.component("detach")["hits"] == ["container train (docker)"]
+    assert back.component("detach")["affected"] == ["container train (docker)"]
     assert node.seen("fab0") == before
     assert not node.records() and not leftovers(node.machine)
     assert node.sh("ls /run/netns 2>/dev/null || true") == ""

@@ -161,7 +161,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(node: Host, tmp_pa
     node.run(f"systemd-run -q --unit=editor sleep 600 {ENV}/bin/python", check=False)
     with receives(node):
         plan = wanted.plan()
-        (hit,) = plan.component("wheels")["hits"]
+        (hit,) = plan.component("wheels")["affected"]
         assert hit.startswith("python (pid ") and hit.endswith(f") in {ENV}"), plan.explain()
         result = wanted.apply(code=7)
     why = result.component("wheels")["pending_reason"]
@@ -181,7 +181,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(node: Host, tmp_pa
     node.run(f"ln -s {ENV} /opt/link")
     linked = node.with_spec(**wants(build(tmp_path, "third"), "/opt/link"))
     found = linked.plan()
-    assert found.component("wheels")["hits"] == [hit.replace(ENV, "/opt/link")], found.explain()
+    assert found.component("wheels")["affected"] == [hit.replace(ENV, "/opt/link")], found.explain()
     node.run("systemctl stop job")
     wanted.apply()
     assert word(node) == "third"

@@ -20,7 +20,7 @@ class Comparison:
     reason: str = ""
     diff: tuple[Change, ...] = ()
     disruption: Disruption = Disruption.none
-    hits: tuple[str, ...] = ()
+    affected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: str = ""
 
@@ -55,7 +55,7 @@ def compare(component: Component, spec: NodeSpec, state: NodeState, *, original:
         applies.reason,
         diff,
         component.disruption(diff, state) if diff and not blind else Disruption.none,
-        component.hits(diff, counted(spec, state)) if diff and not blind else (),
+        component.affected(diff, counted(spec, state)) if diff and not blind else (),
         (component.notes(diff, spec, state) if diff and not blind else ()) + remarks,
         "; ".join(dict.fromkeys(blind)),
     )

@@ -110,7 +110,7 @@ class Component:
         stages = sorted({self.stage(change) for change in diff})
         return tuple(tuple(change for change in diff if self.stage(change) == stage) for stage in stages)
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         """Name the running work that closing ``diff`` would disturb; empty if there is none.
 
         By default, these are the containers with GPUs if the disruption is *recreate* or worse.

@@ -38,8 +38,8 @@ def permission(item: Component, plan: Plan, allowed: Disruption, blocked: Sequen
     for group in item.groups(plan[item].diff):
         wider = found.diff + group
         disruption = item.disruption(wider, plan.state)
-        hits = item.hits(wider, counted(plan.spec, plan.state))
-        if pending := _pending(disruption, hits, plan.spec, allowed):
+        affected = item.affected(wider, counted(plan.spec, plan.state))
+        if pending := _pending(disruption, affected, plan.spec, allowed):
             return replace(found, pending=pending)
         found = Permission(wider, disruption)
     return found
@@ -67,7 +67,7 @@ def _policy(disruption: Disruption, spec: NodeSpec) -> str:
     return spec.maintenance.reboot if disruption == Disruption.reboot else spec.maintenance.restart
 
 
-def _pending(disruption: Disruption, hits: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
+def _pending(disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
     """Return why this must wait and how to permit it; empty if it may be done now."""
     if disruption == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
         return f"for permission to reboot: set {needs}"
@@ -78,8 +78,9 @@ def _pending(disruption: Disruption, hits: tuple[str, ...], spec: NodeSpec, allo
         )
     if disruption == Disruption.restart and spec.maintenance.restart == "never":
         return "for permission: maintenance.restart is never; set it to idle or drained"
-    if hits and disruption >= Disruption.recreate and _policy(disruption, spec) != "drained":
-        return f"until idle: this change (class {disruption.name}) would affect {', '.join(hits)}; run again afterwards"
+    if affected and disruption >= Disruption.recreate and _policy(disruption, spec) != "drained":
+        change = f"this change (class {disruption.name})"
+        return f"until idle: {change} would affect {', '.join(affected)}; run again afterwards"
     return ""
 
 

@@ -142,7 +142,7 @@ class ComponentRun(Part):
             found.applies,
             found.reason,
             found.disruption.name,
-            found.hits,
+            found.affected,
             found.notes,
             True,
             attempt.changed,

@@ -35,7 +35,7 @@ def test_the_plan_names_the_container(live: bool, kill_mode: str, ends: bool) ->
         units={"docker.service": Unit(load="loaded", active="active", kill_mode=kill_mode)},
     )
     change = Change("docker.running.features.cdi", False, True)
-    assert Docker().hits((change,), state) == (("work (debian)",) if ends else ())
+    assert Docker().affected((change,), state) == (("work (debian)",) if ends else ())
 
 
 @pytest.mark.parametrize(("live", "kill_mode", "ends"), CASES)

@@ -90,7 +90,7 @@ class Containerd(Component):
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.restart if state.unit(UNIT).active == "active" else Disruption.none
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if self.disruption(diff, state) < Disruption.restart:
             return ()
         unit = state.unit(UNIT)

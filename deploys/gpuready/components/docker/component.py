@@ -104,7 +104,7 @@ class Docker(Component):
     def stage(self, change: Change) -> int:
         return int(change.key == _RESTART)
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         if _removes_runtime(diff):
             return gpu_containers(state.docker)
         if self.disruption(diff, state) < Disruption.restart or not isinstance(state.docker, Engine):
@@ -125,7 +125,7 @@ class Docker(Component):
             notes.append("live-restore: containers keep running when dockerd is restarted")
         if any(c.key == _RESTART for c in diff):
             notes.append("features.cdi: takes effect only after a restart of Docker")
-            if isinstance(state.docker, Engine) and state.docker.containers and not self.hits(diff, state):
+            if isinstance(state.docker, Engine) and state.docker.containers and not self.affected(diff, state):
                 kept = ", ".join(c.name for c in state.docker.containers)
                 notes.append(f"the restart affects no container: live-restore keeps {kept} running")
         notes += _left_out(diff, state)

@@ -99,11 +99,11 @@ class Rdma(Component):
     def stage(self, change: Change) -> int:
         return 2 if change.key == _RUNNING else int(change.key.startswith(_PACKAGE))
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         return (
             all_containers(state.docker)
             if self.disruption(diff, state) == Disruption.reboot
-            else super().hits(diff, state)
+            else super().affected(diff, state)
         )
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class Wheels(Component):
     def stage(self, change: Change) -> int:
         return int(_replaces(change))
 
-    def hits(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
         replaced = [c.key for c in diff if _replaces(c)]
         touched = [env for env in sorted(state.environments) if any(key.startswith(_key(env, "")) for key in replaced)]
         return tuple(f"{user} in {env}" for env in touched for user in state.environments[env].users)

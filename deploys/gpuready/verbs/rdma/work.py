@@ -105,7 +105,7 @@ def _comparison(verb: str, plans: Sequence[_Plan]) -> Comparison:
         True,
         diff=tuple(change for plan in plans for change in plan.diff),
         disruption=Disruption.recreate if affected else Disruption.none,
-        hits=affected,
+        affected=affected,
         notes=tuple(dict.fromkeys(note for plan in plans for note in plan.notes)),
     )
 
