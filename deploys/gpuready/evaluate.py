@@ -17,11 +17,11 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.report.run import CheckRun, ComponentRun, HostRun, Run
+from gpuready.report.result import CheckResult, ComponentResult, HostResult, Run
 
 
 def compared(
-    run: HostRun, plan: Plan, allowed: Disruption, *, verb: str = "plan", pause: Callable[[], None] = lambda: None
+    run: HostResult, plan: Plan, allowed: Disruption, *, verb: str = "plan", pause: Callable[[], None] = lambda: None
 ) -> None:
     """Fill in the components, what each waits for, and the outcome.
 
@@ -43,7 +43,7 @@ def compared(
     if any(each.drains(spec) for each in permitted.values()):
         run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}")
     run.components = [
-        ComponentRun.of(
+        ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),
             permitted[each.name].pending if each.name in permitted else "",
         )
@@ -61,7 +61,7 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
     return drain if isinstance(drain, str) else "maintenance.drain.before"
 
 
-def judged(run: HostRun, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
+def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
     """Fill in the checks of ``run.state``. ``remove`` has none, because they would ask for what it removes."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
 
@@ -78,15 +78,15 @@ def judged(run: HostRun, plan: Plan, pause: Callable[[], None] = lambda: None) -
             known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
             pause=pause,
         )
-        run.checks = list(map(CheckRun.of, verdicts))
+        run.checks = list(map(CheckResult.of, verdicts))
 
 
-def attempted(run: HostRun, attempts: Mapping[str, Attempt]) -> None:
+def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
     """Fill in what the operations did. Components whose turn never came keep their comparison."""
     for number, item in enumerate(run.components):
         item.attempted = item.name in attempts
         if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
-            run.components[number] = ComponentRun.of(attempts[item.name], item.pending_reason)
+            run.components[number] = ComponentResult.of(attempts[item.name], item.pending_reason)
 
 
 def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
@@ -117,11 +117,11 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list
     return members
 
 
-def failing(run: HostRun) -> set[str]:
+def failing(run: HostResult) -> set[str]:
     return {check.id for check in run.checks if check.status == "fail"}
 
 
-def went_wrong(run: HostRun, failed_before: Set[str]) -> bool:
+def went_wrong(run: HostResult, failed_before: Set[str]) -> bool:
     """Tell whether apply made this host worse, so that the rollout must stop. Faults from before do not count."""
     errors = [item for item in run.components if item.error is not None]
     if any(not item.blocked for item in errors) or failing(run) - failed_before:

@@ -17,7 +17,7 @@ import pytest
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
 from gpuready.operations.context import Event
-from gpuready.report.run import CheckRun, Run
+from gpuready.report.result import CheckResult, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale
 from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, component, host
@@ -185,7 +185,7 @@ UNTOUCHED = check("docker.smoke", skip("no Docker on this node"), level=Level.sm
     ],
 )
 def test_a_level_at_which_nothing_was_tested_is_a_note(
-    checks: list[CheckRun], words: list[str], note: str, hosts: str, played: Played, exits: Exits
+    checks: list[CheckResult], words: list[str], note: str, hosts: str, played: Played, exits: Exits
 ) -> None:
     played(lambda verb: run_of(verb, host("lab1", checks=(LDCACHE, *checks))))
     notes = exits(0, "verify", "-i", hosts, *words, "--output", "json").document["hosts"]["lab1"]["notes"]

@@ -10,7 +10,7 @@ from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import NodeState
 from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from tests.command import Exits, imported, write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, component, host, sample
 from tests.report.test_report_runs import run as made
@@ -147,7 +147,7 @@ def test_runs_of_different_commands_are_not_compared(exits: Exits, tmp_path: Pat
 
 
 def test_what_a_run_did_not_look_at_did_not_change(exits: Exits, tmp_path: Path) -> None:
-    lost = written(tmp_path / "b.json", made("verify", HostRun("gpu01", outcome="unreachable")), 4)
+    lost = written(tmp_path / "b.json", made("verify", HostResult("gpu01", outcome="unreachable")), 4)
     looked = written(tmp_path / "a.json", made("verify", host("gpu01", "ok", component(SAME))))
     out = exits(0, "report", looked, lost).out
     assert "  ok -> UNREACHABLE on gpu01" in out and "(not judged)" not in out

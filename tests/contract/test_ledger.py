@@ -14,7 +14,7 @@ from gpuready.evaluate import compared
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import BACK, NODE
-from gpuready.report.run import HostRun
+from gpuready.report.result import HostResult
 from tests.verdicts import root_file, root_files
 
 LIST = "/etc/apt/sources.list.d/old.list"
@@ -92,7 +92,7 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
     with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
         ledger.whole("r", state, [LIST])
     for back, names in ((False, 1), (True, 0)):
-        run = HostRun("n1", state=state)
+        run = HostResult("n1", state=state)
         spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}})
         compared(run, Plan(BACK if back else NODE, spec, state, original=back), Disruption.restart)
         assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names

@@ -1,9 +1,11 @@
 """What may happen: the least of spec and command line; what waits says for what, and how to consent."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gpuready.base.errors import UnreachableError
 from gpuready.base.step import Step, Steps
 from gpuready.components.driver.component import Driver
 from gpuready.contract.attempt import Attempt
@@ -11,9 +13,10 @@ from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
 from gpuready.contract.permission import permission, permissions
-from gpuready.evaluate import look_back
+from gpuready.evaluate import attempted, look_back
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package
+from gpuready.report.result import ComponentResult, Error, HostResult
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
@@ -125,6 +128,19 @@ def test_what_comes_first_and_waits_holds_up_the_rest() -> None:
 def test_hits_leave_out_what_does_not_count() -> None:
     assert compare(Engine(), NodeSpec(), BUSY).affected == ("train (registry:5000/team/pytorch:2.9)",)
     assert compare(Engine(), maintenance(ignore=["registry:5000/team/pytorch"]), BUSY).affected == ()
+
+
+def test_the_result_has_what_the_operations_did() -> None:
+    spec = NodeSpec.model_validate({"driver": {"policy": "hold"}})
+    driver = compare(Driver(), spec, NodeState(have=("apt-get",), packages={}))
+    result = HostResult("n1", components=[ComponentResult.of(Attempt(replace(driver, name=name))) for name in "abc"])
+    result.components[0].pending_reason = "until idle"
+    gone = UnreachableError("lost", remedy="wait")
+    attempted(result, {"a": Attempt(replace(driver, name="a"), changed=True), "b": Attempt(driver, error=gone)})
+    first, second, third = result.components
+    assert (first.attempted, first.changed, first.pending, first.pending_reason) == (True, True, False, "until idle")
+    assert second.error == Error("unreachable", "lost", "wait", 4) and not second.blocked
+    assert (third.name, third.attempted) == ("c", False)
 
 
 def test_of_what_waits_in_part_the_second_look_tells_what_is_done() -> None:

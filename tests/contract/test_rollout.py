@@ -10,7 +10,7 @@ from gpuready.contract.rollout import MAX_FAIL, Batch, Member, Rollout, batches
 from gpuready.evaluate import went_wrong
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
-from gpuready.report.run import HostRun
+from gpuready.report.result import HostResult
 from tests.report.test_report_runs import BROKEN, DOCKER, NO_RUNTIME, TOOLKIT, UNSEEN, component, host, run
 
 SIZE = st.one_of(st.integers(1, 30).map(str), st.integers(1, 100).map(lambda n: f"{n}%"))
@@ -162,7 +162,7 @@ CANNOT = ConvergeError(BROKEN.error)
     ],
     ids=["changed", "waits", "failed", "gone", "bug", "was broken before", "a check fails", "which failed before"],
 )
-def test_what_keeps_the_next_batch_from_beginning(found: HostRun, before: set[str], wrong: bool) -> None:
+def test_what_keeps_the_next_batch_from_beginning(found: HostResult, before: set[str], wrong: bool) -> None:
     assert went_wrong(found, before) is wrong
 
 

@@ -24,7 +24,7 @@ from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
 from gpuready.report.changes import changes, human
 from gpuready.report.document import document, read, result_schema
-from gpuready.report.run import CheckRun, HostRun, Run
+from gpuready.report.result import CheckResult, HostResult, Run
 from gpuready.report.stress import LoadedGpu
 from tests.command import Exits
 
@@ -98,14 +98,14 @@ def test_the_recorded_errors_of_rounding_are_within_the_limits() -> None:
         assert 0 < product.residual < 0.85 * load("stress")["residual"][name], name
 
 
-def loaded_host(found: Node) -> HostRun:
-    return HostRun("n1", {"stress": tuple(map(LoadedGpu.of, found.gpus))}, outcome="ok")
+def loaded_host(found: Node) -> HostResult:
+    return HostResult("n1", {"stress": tuple(map(LoadedGpu.of, found.gpus))}, outcome="ok")
 
 
 def test_the_result_document_has_every_gpu_and_its_figures() -> None:
     found = recorded("plain")
     host = loaded_host(found)
-    host.checks = list(map(CheckRun.of, Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY)))
+    host.checks = list(map(CheckResult.of, Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY)))
     result = document(Run("verify", [host]), 0)
     jsonschema.validate(result, result_schema())
     first, second = result["hosts"]["n1"]["stress"]

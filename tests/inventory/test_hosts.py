@@ -23,7 +23,7 @@ from gpuready.model.state import Driver, NodeState
 from gpuready.operations import door
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from tests.command import VALIDATOR, Exits, write_states
 from tests.model.probe_answers import h200
 from tests.report.test_report_runs import STATE
@@ -372,7 +372,7 @@ def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, exits: Ex
 
 def test_an_apply_with_only_such_hosts_fails() -> None:
     def ran(verb: str, *outcomes: str) -> Run:
-        made = Run(verb, [HostRun(f"n{i}", outcome=outcome, reason="x") for i, outcome in enumerate(outcomes)])
+        made = Run(verb, [HostResult(f"n{i}", outcome=outcome, reason="x") for i, outcome in enumerate(outcomes)])
         made.leave_alone([Skipped("db01", UNCHOSEN)])
         return made
 

@@ -16,7 +16,7 @@ from gpuready.messages import own, vocabulary
 from gpuready.operations import transport
 from gpuready.report import blocks
 from gpuready.report.exitcode import MEANING
-from gpuready.report.run import OUTCOMES
+from gpuready.report.result import OUTCOMES
 from tests.command import Exits, gpuready
 
 WORDS = [*OUTCOMES, *STATUSES, *(item.name for item in Disruption), *(item.name for item in Level)]

@@ -31,7 +31,7 @@ from gpuready.operations.context import Context, begin, context
 from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
-from gpuready.report.run import HostRun
+from gpuready.report.result import HostResult
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
 STATE = NodeState(systemd=True, capabilities="ffffffffff")
@@ -52,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[NodeState]:
 
 
 def test_plan_and_checks_share_the_comparisons(asked: list[NodeState]) -> None:
-    run, plan = HostRun("n1", state=STATE), Plan(NODE, WANTED, STATE)
+    run, plan = HostResult("n1", state=STATE), Plan(NODE, WANTED, STATE)
     compared(run, plan, Disruption.restart)
     judged(run, plan)
     run.state = STATE.model_copy(update={"active": {"done": Answer()}})  # as after the active checks of verify

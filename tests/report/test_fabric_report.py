@@ -15,7 +15,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.report.exitcode import exit_code
 from gpuready.report.fabric import Fabric
 from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.run import INTERRUPTED, CheckRun, HostRun, Run
+from gpuready.report.result import INTERRUPTED, CheckResult, HostResult, Run
 from gpuready.report.text import printable
 from gpuready.tools.fabric.checks import CHECKS, judge_host
 from gpuready.tools.fabric.commands import TESTS
@@ -28,14 +28,14 @@ from tests.tools.fabric.fabric_samples import ALL, end, finding, sample
 def run(fabric: FabricRun | None = None, *names: str) -> Run:
     made = Run(
         "fabric",
-        [HostRun(name, outcome="ok") for name in names or ("n1", "n2", "n3")],
+        [HostResult(name, outcome="ok") for name in names or ("n1", "n2", "n3")],
         seconds=31.2,
         source="hosts.yaml",
     )
     found = sample() if fabric is None else fabric
     made.parts["fabric"] = Fabric.of(found)
     for host in made.hosts:
-        host.checks = list(map(CheckRun.of, judge_host(found, host.name, NodeSpec(), date(2026, 11, 21))))
+        host.checks = list(map(CheckResult.of, judge_host(found, host.name, NodeSpec(), date(2026, 11, 21))))
     return made
 
 

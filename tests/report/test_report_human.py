@@ -13,7 +13,7 @@ from gpuready.contract.compare import Comparison
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.page import problem
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import printable
 from tests.report.test_report_runs import (
     CODES,

@@ -26,8 +26,7 @@ from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
 from gpuready.report.exitcode import MEANING, ORDER, exit_code
 from gpuready.report.human import human
-from gpuready.report.run import INTERRUPTED, CheckRun, ComponentRun, HostRun, Run
-from gpuready.report.run import Error as Wrong
+from gpuready.report.result import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run
 
 TOOLKIT = Comparison(
     "toolkit",
@@ -88,15 +87,15 @@ STATE = NodeState(
 
 def check(
     id: str, verdict: Verdict, component: str = "", *, level: Level = Level.effective, gpu: bool = False
-) -> CheckRun:
+) -> CheckResult:
     """A verdict of a check that exists only here."""
     made = Check(id, "title", level, "cause", "confirm", "fix", lambda spec, state: verdict, component, gpu)
-    return CheckRun.of(Judged(made, verdict))
+    return CheckResult.of(Judged(made, verdict))
 
 
-def component(found: Comparison, *, attempted: bool = True, **more: Any) -> ComponentRun:
+def component(found: Comparison, *, attempted: bool = True, **more: Any) -> ComponentResult:
     """A component with this comparison. ``more``: fields of an attempt."""
-    return replace(ComponentRun.of(Attempt(found, **more)), attempted=attempted)
+    return replace(ComponentResult.of(Attempt(found, **more)), attempted=attempted)
 
 
 LDCACHE = check("libcuda.ldcache", passed("libcuda.so.1 is in the cache"))
@@ -122,32 +121,32 @@ DIFFERS = check(
 def host(
     name: str,
     outcome: str = "ok",
-    *items: ComponentRun,
-    checks: tuple[CheckRun, ...] = (LDCACHE, RUNTIME, NO_GPU),
+    *items: ComponentResult,
+    checks: tuple[CheckResult, ...] = (LDCACHE, RUNTIME, NO_GPU),
     error: GpureadyError | None = None,
     notes: tuple[str, ...] = (),
-) -> HostRun:
+) -> HostResult:
     """One host; unless it was never reached, it has been probed."""
-    made = HostRun(name, outcome=outcome, seconds=10.0, components=list(items), notes=list(notes))
-    made.error = Wrong.of(error) if error is not None else None
+    made = HostResult(name, outcome=outcome, seconds=10.0, components=list(items), notes=list(notes))
+    made.error = Error.of(error) if error is not None else None
     if outcome not in ("unreachable", "not_attempted"):
         made.execs, made.seconds, made.checks = 1, 0.4, list(checks)
         made.read(STATE)
     return made
 
 
-def run(verb: str, *hosts: HostRun, interrupted: bool = False) -> Run:
+def run(verb: str, *hosts: HostResult, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
     error = INTERRUPTED if interrupted else None
     return Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml")
 
 
-def differing(name: str, *checks: CheckRun) -> HostRun:
+def differing(name: str, *checks: CheckResult) -> HostResult:
     """A host on which both components differ, and nothing was done yet."""
     return host(name, "would_change", component(TOOLKIT), component(DOCKER), checks=checks)
 
 
-def blocked(outcome: str, *items: ComponentRun) -> HostRun:
+def blocked(outcome: str, *items: ComponentResult) -> HostResult:
     """A host on which Docker cannot be compared."""
     return host("gpu01", outcome, *items, component(BROKEN, error=ConvergeError(BROKEN.error)))
 
@@ -164,7 +163,7 @@ HOSTILE = ConvergeError("evil \x1b[2J\x07 \u202e name \udc80 https://joe:s3cret@
 
 
 #: Exit code, verb, and the hosts of a run, made anew each time.
-RUNS: dict[str, tuple[int, str, Callable[[], list[HostRun]]]] = {
+RUNS: dict[str, tuple[int, str, Callable[[], list[HostResult]]]] = {
     "converged": (0, "apply", lambda: [host("lab1", "ok", component(SAME), component(ABSENT)), host("lab2")]),
     "proven": (0, "verify", lambda: [
         host("gpu01", checks=(LOADED, COUNTED, LDCACHE)),
@@ -224,7 +223,7 @@ def sample(name: str) -> Run:
     """A fresh run by its name in :data:`CODES`."""
     if name in ERRORS:
         _, verb, error = ERRORS[name]
-        return Run(verb, error=INTERRUPTED if error is None else Wrong.of(error))
+        return Run(verb, error=INTERRUPTED if error is None else Error.of(error))
     _, verb, hosts = RUNS[name]
     made = run(verb, *hosts(), interrupted=name == "interrupted-late")
     for host in made.hosts if verb == "probe" else ():

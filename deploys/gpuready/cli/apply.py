@@ -15,7 +15,7 @@ from gpuready.report.text import count
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request
-    from gpuready.report.run import Run
+    from gpuready.report.result import Run
 
 _HELP = """Change every node to match its spec, then verify it. What already matches is not touched.
 

@@ -18,8 +18,8 @@ from gpuready.cli.output import deliver, targets
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
-from gpuready.report.compat_report import Image as JudgedImage
-from gpuready.report.run import HostRun, Run
+from gpuready.report.compat_report import JudgedImage
+from gpuready.report.result import HostResult, Run
 from gpuready.tools.compat.answer import answers
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def command(**given: Any) -> int:
     if len(found) == 1:
         run.parts["image"] = JudgedImage.of(found[0])
     else:
-        run.hosts = [HostRun("host", {"images": tuple(map(JudgedImage.of, found))}, outcome="ok")]
+        run.hosts = [HostResult("host", {"images": tuple(map(JudgedImage.of, found))}, outcome="ok")]
     return deliver(run, outputs, color=given["color"])
 
 

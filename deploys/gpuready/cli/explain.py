@@ -23,13 +23,13 @@ from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
 from gpuready.node import NODE
-from gpuready.report.run import CheckRun
+from gpuready.report.result import CheckResult
 from gpuready.report.text import count
 
 if TYPE_CHECKING:
     from gpuready.messages.entry import Message
     from gpuready.messages.vocabulary import Term
-    from gpuready.report.run import HostRun, Run
+    from gpuready.report.result import HostResult, Run
 
 _HELP = """Explain an error message, a check, a component, a setting or a word of gpuready: cause, fix, and the checks.
 
@@ -267,7 +267,7 @@ def _narrow(run: Run, ids: Iterable[str]) -> None:
             host.outcome = "ok"
 
 
-def _without_gpus(host: HostRun, ids: Iterable[str]) -> set[str]:
+def _without_gpus(host: HostResult, ids: Iterable[str]) -> set[str]:
     """Say of the checks that only a node with GPUs needs, and that have no verdict, that they do not apply here.
 
     Return their ids.
@@ -277,11 +277,11 @@ def _without_gpus(host: HostRun, ids: Iterable[str]) -> set[str]:
     judged = {each.id for each in host.checks if each.status != "skip"}
     needless = {id for id in ids if BY_ID[id].gpu or id.partition(".")[0] in _GPU_AREAS} - judged
     host.checks = [each for each in host.checks if each.id not in needless]
-    host.checks += [CheckRun.of(Judged(BY_ID[id], skip(_GPULESS))) for id in ids if id in needless]
+    host.checks += [CheckResult.of(Judged(BY_ID[id], skip(_GPULESS))) for id in ids if id in needless]
     return needless
 
 
-def _complete(host: HostRun, found: _Answer, needless: Set[str], *, recorded: bool) -> None:
+def _complete(host: HostResult, found: _Answer, needless: Set[str], *, recorded: bool) -> None:
     """Make a decisive check that was skipped or did not run *unknown*: the cause may hold on this node.
 
     Not so if another check of the answer failed or is unknown, because that decides, or if the check is ``needless`` on
@@ -298,10 +298,10 @@ def _complete(host: HostRun, found: _Answer, needless: Set[str], *, recorded: bo
             why, remedy = (seen[id].summary, by_hand) if id in seen else _why_not(host, BY_ID[id], recorded=recorded)
             verdict = unknown(f"could not be judged here: {why}", remedy or by_hand)
             host.checks = [check for check in host.checks if check.id != id]
-            host.checks.append(CheckRun.of(Judged(replace(BY_ID[id], advisory=False), verdict)))
+            host.checks.append(CheckResult.of(Judged(replace(BY_ID[id], advisory=False), verdict)))
 
 
-def _why_not(host: HostRun, check: Check, *, recorded: bool) -> tuple[str, str]:
+def _why_not(host: HostResult, check: Check, *, recorded: bool) -> tuple[str, str]:
     """Why a check has no verdict, and what to do."""
     if check.level == Level.fabric:
         return "it needs two hosts", "gpuready fabric -i INVENTORY"

@@ -12,7 +12,7 @@ from gpuready.base.errors import EngineError, GpureadyError, InventoryError, Out
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
 from gpuready.report.page import problem
-from gpuready.report.run import INTERRUPTED, VERBS, Error, Run
+from gpuready.report.result import INTERRUPTED, VERBS, Error, Run
 
 
 def interrupted(argv: Sequence[str]) -> int:

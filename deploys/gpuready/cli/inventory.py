@@ -11,7 +11,7 @@ from gpuready.cli.options import HostVerb, inventory_options
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.report.render import LISTING_FORMATS
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 
 _HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
 
@@ -30,7 +30,7 @@ def command(**given: Any) -> int:
 
     wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)
     run = Run("inventory", [
-        HostRun(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
+        HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
         for entry in wanted.entries
     ])  # fmt: skip
     run.leave_alone(wanted.skipped)

@@ -15,7 +15,7 @@ from gpuready.cli.request import Request, request
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings, cluster
 from gpuready.report.nccl import FORMS, Nccl, nccl, text
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NcclError, line, master, notes
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
@@ -106,7 +106,7 @@ def _settled(wanted: Request, state: str | None) -> tuple[Run, dict[str, Setting
     return run, found
 
 
-def _compare(hosts: list[HostRun]) -> None:
+def _compare(hosts: list[HostResult]) -> None:
     """Note the variables that differ between hosts: one environment for all ranks would be wrong."""
     variables = {host.name: found.variables for host in hosts if (found := nccl(host)) is not None}
     for name in dict.fromkeys(name for of_host in variables.values() for name in of_host):

@@ -16,7 +16,7 @@ from gpuready.evaluate import compared, judged, plan_batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 
 
 def offline(wanted: Request, path: str) -> Run:
@@ -31,8 +31,8 @@ def offline(wanted: Request, path: str) -> Run:
     return run
 
 
-def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) -> HostRun:
-    run, state = HostRun(entry.name, notes=list(entry.notes)), states.get(entry.name)
+def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) -> HostResult:
+    run, state = HostResult(entry.name, notes=list(entry.notes)), states.get(entry.name)
     if state is None:
         run.notes.append("the file has no state of this host")
         return run

@@ -12,7 +12,7 @@ from gpuready.cli.become import with_password
 from gpuready.cli.main import held, loaded
 from gpuready.cli.progress import reporting
 from gpuready.cli.request import Request
-from gpuready.report.run import INTERRUPTED, HostRun, Run
+from gpuready.report.result import INTERRUPTED, HostResult, Run
 
 if TYPE_CHECKING:
     from gpuready.run.fleet import Fleet
@@ -44,7 +44,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
             )
             run = work(Fleet(entries, access, reporter.report))
     except KeyboardInterrupt:  # before the work had begun
-        run = Run(verb, [HostRun(name) for name in names], error=INTERRUPTED)
+        run = Run(verb, [HostResult(name) for name in names], error=INTERRUPTED)
     run.leave_alone(wanted.skipped)
     run.source, run.removing, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
     return run

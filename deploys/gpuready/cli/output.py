@@ -25,7 +25,7 @@ from gpuready.report.render import FABRIC_FORMATS, FORMATS, render
 from gpuready.report.text import Painter, one_line, printable
 
 if TYPE_CHECKING:
-    from gpuready.report.run import Run
+    from gpuready.report.result import Run
 
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitlab", "human")
 #: Without a host these have nothing to show on stdout: stderr names the error.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpuready.base.host_list import hostlist
 from gpuready.cli.sink import complain
 from gpuready.report.mask import mask_text
-from gpuready.report.run import OUTCOMES
+from gpuready.report.result import OUTCOMES
 from gpuready.report.text import count, cut, one_line, printable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from gpuready.cli.output import targets, use_color, write
 from gpuready.report.render import FABRIC_FORMATS, formats, render
 
 if TYPE_CHECKING:
-    from gpuready.report.run import Run
+    from gpuready.report.result import Run
 
 _HELP = """Show a result document in any format, or what changed between two. Does not connect.
 

@@ -13,7 +13,7 @@ from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.model import probe
 from gpuready.report.render import FORMATS
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from gpuready.report.render import LISTING_FORMATS
 
 if TYPE_CHECKING:
     from gpuready.inventory.hosts import HostEntry
-    from gpuready.report.run import HostRun
+    from gpuready.report.result import HostResult
 
 _HELP = """Show the state of each node: when apply last changed it, with which release and spec, and what changed since.
 
@@ -40,7 +40,7 @@ def command(state: str | None, **given: Any) -> int:
     return wanted.deliver(run)
 
 
-def _reduce(host: HostRun, entry: HostEntry) -> None:
+def _reduce(host: HostResult, entry: HostEntry) -> None:
     """Keep only the status: it names the differences, and no component or check judges them."""
     from gpuready import __version__
     from gpuready.tools.status.status import status_of

@@ -13,7 +13,7 @@ from gpuready.cli.options import STATE, HostVerb, Number, run_options
 if TYPE_CHECKING:
     from gpuready.cli.online import Work
     from gpuready.model.spec import NodeSpec
-    from gpuready.report.run import HostRun
+    from gpuready.report.result import HostResult
 
 #: Seconds of load, without --seconds.
 SECONDS = 10
@@ -63,7 +63,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     return wanted.deliver(run)
 
 
-def _unreached(host: HostRun, spec: NodeSpec, wanted: str) -> list[str]:
+def _unreached(host: HostResult, spec: NodeSpec, wanted: str) -> list[str]:
     """Return a note if a level was asked for at which nothing was tested, with the reason."""
     checks = [check for check in host.checks if check.level == wanted]
     if wanted in ("config", "effective") or any(check.status != "skip" for check in checks):

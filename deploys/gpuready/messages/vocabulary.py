@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gpuready.contract.check import STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.report.exitcode import MEANING
-from gpuready.report.run import OUTCOMES
+from gpuready.report.result import OUTCOMES
 
 
 class Term(NamedTuple):

@@ -25,7 +25,7 @@ from gpuready.operations.node_state import forget, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import Failed
 from gpuready.report.human import skipped_lines
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, printable
 
 

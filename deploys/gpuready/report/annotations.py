@@ -15,7 +15,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.report import blocks, compat_report
 from gpuready.report.exitcode import counts
 from gpuready.report.mask import mask_text
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, printable
 
 #: GitHub shows so many of a kind for a step.
@@ -90,7 +90,7 @@ def _of_run(run: Run) -> Iterator[Note]:
                 yield Note("error", error.kind, line[place.end() :] + fix, (), place["file"], int(place["line"]))
         else:
             yield Note("error", error.kind, error.message + fix)
-    image: compat_report.Image | None = run.parts.get("image")
+    image: compat_report.JudgedImage | None = run.parts.get("image")
     if image is not None and not image.runs:
         yield Note("error", "compat", "\n".join(compat_report.told(image, Painter(False))))
 

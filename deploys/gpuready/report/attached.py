@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _STATES = {
 }
 
 
-def attached(host: HostRun) -> tuple[Attached, ...]:
+def attached(host: HostResult) -> tuple[Attached, ...]:
     """What is attached on a host."""
     found: tuple[Attached, ...] = host.parts.get("attached", ())
     return found

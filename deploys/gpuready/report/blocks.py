@@ -5,7 +5,16 @@ import re
 from dataclasses import dataclass, field
 
 from gpuready.report.mask import mask_value
-from gpuready.report.run import DISRUPTIONS, CheckRun, ComponentRun, Error, HostRun, Run, UnknownValue, Value
+from gpuready.report.result import (
+    DISRUPTIONS,
+    CheckResult,
+    ComponentResult,
+    Error,
+    HostResult,
+    Run,
+    UnknownValue,
+    Value,
+)
 from gpuready.report.text import grouped, one_line
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
@@ -47,7 +56,7 @@ class DiffBlock:
     errors: ByText = field(default_factory=dict)
 
 
-def status_text(run: Run, host: HostRun, item: ComponentRun) -> str:
+def status_text(run: Run, host: HostResult, item: ComponentResult) -> str:
     """What happened, or would happen, to a component's difference; empty when there is none."""
     if item.error is not None:
         return "failed" if run.changes and item.diff and not item.blocked else "blocked"
@@ -75,13 +84,13 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
     return sorted(found.values(), key=lambda block: order.index(block.component))
 
 
-def diff_key(run: Run, host: HostRun, item: ComponentRun) -> DiffKey | None:
+def diff_key(run: Run, host: HostResult, item: ComponentResult) -> DiffKey | None:
     """What the hosts of one :class:`DiffBlock` share; None for a component that is as it should be."""
     word = status_text(run, host, item)
     return (item.name, word, keys(item)) if word else None
 
 
-def keys(item: ComponentRun) -> tuple[KeyDiff, ...]:
+def keys(item: ComponentResult) -> tuple[KeyDiff, ...]:
     """The diff's lines; of one that waits in part, what is done says so."""
     return tuple(
         KeyDiff(each.key, shown(each.key, each.actual), shown(each.key, each.expected), each.done) for each in item.diff
@@ -105,7 +114,7 @@ def shown(key: str, value: Value) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
-def _add(block: DiffBlock, run: Run, host: HostRun, item: ComponentRun) -> None:
+def _add(block: DiffBlock, run: Run, host: HostResult, item: ComponentResult) -> None:
     block.hosts.append(host.name)
     block.classes.setdefault(item.disruption, []).append(host.name)
     affected = item.affected or (("nothing running",) if item.disruption in _DISTURBING else ())
@@ -160,7 +169,7 @@ def skipped_blocks(run: Run) -> dict[str, Names]:
     return grouped((host.reason, host.name) for host in run.skipped)
 
 
-def verdict_blocks(run: Run) -> dict[CheckRun, Names]:
+def verdict_blocks(run: Run) -> dict[CheckResult, Names]:
     """Distinct verdicts worth reading -> hosts, the worst first; without those of :func:`consequences`."""
     found = grouped(
         (check, host.name) for host in run.hosts for check in worth_reading(run, host) if not _follows(run, host, check)
@@ -177,13 +186,13 @@ def consequences(run: Run) -> dict[tuple[str, ...], Names]:
     return found
 
 
-def worth_reading(run: Run, host: HostRun) -> list[CheckRun]:
+def worth_reading(run: Run, host: HostResult) -> list[CheckResult]:
     """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway."""
     repeated = {f"{item.name}.config" for item in host.components if status_text(run, host, item)}
     return [check for check in host.checks if check.status in SHOWN and check.id not in repeated]
 
 
-def _follows(run: Run, host: HostRun, check: CheckRun) -> bool:
+def _follows(run: Run, host: HostResult, check: CheckResult) -> bool:
     """Whether it fails because apply has not changed its component: not yet (a plan), or because of an error."""
     if check.status != "fail":
         return False

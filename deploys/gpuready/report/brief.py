@@ -7,7 +7,7 @@ from gpuready.report.blocks import of_any_host
 from gpuready.report.ending import host_style, host_word
 from gpuready.report.exitcode import counts
 from gpuready.report.mask import mask_text
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter, count, cut, grouped, one_line
 
 #: Of more hosts, the report ends in groups instead of a line for each.
@@ -63,7 +63,7 @@ def _line(group: _Group, names: list[str], paint: Painter) -> str:
     return f"{head}{paint(group.style, group.word)}  {cause}{'  ' if cause else ''}{who}"
 
 
-def _cause(run: Run, host: HostRun) -> str:
+def _cause(run: Run, host: HostResult) -> str:
     """Why, in one line that hosts with the same failure share: without their names and addresses."""
     text = ""
     if host.error is not None:

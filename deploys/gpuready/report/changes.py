@@ -15,7 +15,7 @@ from gpuready.report.compat_report import images
 from gpuready.report.ending import host_word
 from gpuready.report.mask import mask_text
 from gpuready.report.page import page
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.stress import loaded
 from gpuready.report.text import Painter, count, grouped
 
@@ -72,7 +72,7 @@ def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
     return found
 
 
-def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Changed]:
+def _of_host(old: Run, mine: HostResult, new: Run, yours: HostResult) -> Iterator[Changed]:
     if (a := host_word(old, mine)) != (b := host_word(new, yours)):
         yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason))
     for kind, before, after in (
@@ -95,7 +95,7 @@ def _of_host(old: Run, mine: HostRun, new: Run, yours: HostRun) -> Iterator[Chan
     yield from _drift(mine, yours)
 
 
-def _drift(mine: HostRun, yours: HostRun) -> Iterator[Changed]:
+def _drift(mine: HostResult, yours: HostResult) -> Iterator[Changed]:
     """Yield the figures of the same GPU that differ by more than half of what may be between two GPUs of a model."""
     before = {gpu.uuid: gpu for gpu in loaded(mine)}
     for gpu in loaded(yours):
@@ -109,7 +109,7 @@ def _drift(mine: HostRun, yours: HostRun) -> Iterator[Changed]:
 Seen = dict[str, tuple[str, str]]
 
 
-def _components(run: Run, host: HostRun) -> Seen:
+def _components(run: Run, host: HostResult) -> Seen:
     found: Seen = {}
     for item in host.components:
         fine = "as wanted" if item.applies else "does not apply"
@@ -118,17 +118,17 @@ def _components(run: Run, host: HostRun) -> Seen:
     return found
 
 
-def _values(host: HostRun) -> Seen:
+def _values(host: HostResult) -> Seen:
     """The keys that differed from the spec, with both values."""
     return {each.key: (f"{each.actual} (expected {each.expected})", "") for item in host.components
             for each in blocks.keys(item)}  # fmt: skip
 
 
-def _checks(host: HostRun) -> Seen:
+def _checks(host: HostResult) -> Seen:
     return {check.id: (check.status, check.summary) for check in host.checks}
 
 
-def _images(host: HostRun) -> Seen:
+def _images(host: HostResult) -> Seen:
     return {image.image: (image.word, image.reason) for image in images(host)}
 
 

@@ -15,7 +15,7 @@ from gpuready.report.text import Painter, columns, count, grouped
 from gpuready.tools.compat.trace import Trace
 
 if TYPE_CHECKING:
-    from gpuready.report.run import HostRun, Run
+    from gpuready.report.result import HostResult, Run
     from gpuready.tools.compat.answer import Answer
 
 _STYLE = {True: "green", False: "red"}
@@ -35,7 +35,7 @@ class Fix(Part):
 
 
 @dataclass(frozen=True)
-class Image(Part):
+class JudgedImage(Part):
     """compat: one image on one host."""
 
     image: str
@@ -58,7 +58,7 @@ class Image(Part):
     """compat --trace: what a container really got."""
 
     @classmethod
-    def of(cls, answer: Answer) -> Image:
+    def of(cls, answer: Answer) -> JudgedImage:
         found = answer.found
         return cls(
             answer.image,
@@ -88,13 +88,13 @@ class Image(Part):
         return self.runs and (self.trace is None or self.trace.agrees)
 
 
-def images(host: HostRun) -> tuple[Image, ...]:
+def images(host: HostResult) -> tuple[JudgedImage, ...]:
     """The images that were judged on a host."""
-    found: tuple[Image, ...] = host.parts.get("images", ())
+    found: tuple[JudgedImage, ...] = host.parts.get("images", ())
     return found
 
 
-def told(image: Image, paint: Painter, where: str = "") -> list[str]:
+def told(image: JudgedImage, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     lines = [f"{paint(_STYLE[image.runs], image.word)}  {where}{image.reason}"]
     lines += [f"  note:    {note}" for note in image.notes]
@@ -118,7 +118,7 @@ def _traced(trace: Trace, paint: Painter) -> list[str]:
     return [*lines, *(f"           {line}" for line in trace.proof)]
 
 
-def answer_page(image: Image, *, color: bool) -> str:
+def answer_page(image: JudgedImage, *, color: bool) -> str:
     """The whole report of one answer."""
     return page([told(image, Painter(color))])
 
@@ -132,7 +132,7 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
     lines = grouped((tuple(of.get(name, "-") for name in names), host) for host, of in words.items())
     rows = ((hostlist(hosts), *(_cell(cell, paint) for cell in cells)) for cells, hosts in lines.items())
     yield columns([("", *names), *rows])
-    alike: dict[tuple[str, ...], tuple[Image, list[str]]] = {}
+    alike: dict[tuple[str, ...], tuple[JudgedImage, list[str]]] = {}
     for host in run.hosts:
         for each in images(host):
             alike.setdefault((each.image, *told(each, paint)), (each, []))[1].append(host.name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpuready.base.host_list import hostlist
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, grouped
 from gpuready.tools.run_args.arguments import Argument
 

@@ -21,7 +21,7 @@ from gpuready.model.state import NodeState
 from gpuready.report import parts
 from gpuready.report.exitcode import ORDER
 from gpuready.report.mask import mask, mask_state, mask_text, mask_value
-from gpuready.report.run import SCHEMA, Host, HostRun, Run, Summary
+from gpuready.report.result import SCHEMA, Host, HostResult, Run, Summary
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.
@@ -46,7 +46,7 @@ def summary(run: Run, code: int) -> dict[str, Any]:
     return {**head, **_mapping(run, Summary), **_plain(run.parts)}
 
 
-def host_document(host: HostRun) -> dict[str, Any]:
+def host_document(host: HostResult) -> dict[str, Any]:
     """One host."""
     return {**_mapping(host, Host), **_plain(host.parts)}
 
@@ -100,10 +100,10 @@ def read(document: object) -> tuple[Run, int]:
     return run, code
 
 
-def _host(name: str, host: object) -> HostRun:
+def _host(name: str, host: object) -> HostResult:
     found, place = _valid(Host, host, f"hosts.{name}"), f"hosts.{name}."
     assert isinstance(host, dict)
-    return HostRun(name, **vars(found), parts=_parts(host, parts.OF_HOST, place))
+    return HostResult(name, **vars(found), parts=_parts(host, parts.OF_HOST, place))
 
 
 def _parts(found: Mapping[str, Any], forms: Mapping[str, tuple[Any, str]], place: str = "") -> dict[str, Any]:

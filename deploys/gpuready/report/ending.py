@@ -9,7 +9,7 @@ from gpuready.report import blocks
 from gpuready.report.attached import attached
 from gpuready.report.compat_report import images, tally
 from gpuready.report.exitcode import counts, meaning
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter, columns, count
 
 _OUTCOMES = {
@@ -35,7 +35,7 @@ def host_lines(run: Run, paint: Painter) -> list[str]:
     ])  # fmt: skip
 
 
-def host_word(run: Run, host: HostRun) -> str:
+def host_word(run: Run, host: HostResult) -> str:
     """What became of a host, in one or two words; capitals if the run fails by it."""
     word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
     if refused := [image for image in images(host) if not image.runs]:
@@ -53,13 +53,13 @@ def host_word(run: Run, host: HostRun) -> str:
     return word
 
 
-def host_style(run: Run, host: HostRun) -> str:
+def host_style(run: Run, host: HostResult) -> str:
     """The colour of its word."""
     failing = any(counts(run.verb, host, check) for check in host.checks)
     return "red" if failing or not all(image.good for image in images(host)) else _OUTCOMES[host.outcome][1]
 
 
-def host_counts(run: Run, host: HostRun) -> str:
+def host_counts(run: Run, host: HostResult) -> str:
     """``4 changes, 12 checks passed, 0 GPU checks``."""
     unjudged = run.verb in (*_UNJUDGED, "compat") or host.outcome == "skipped"
     if unjudged or not (host.probed or host.checks or run.attaching):
@@ -117,7 +117,7 @@ def _whose(run: Run) -> str:
     return f"gpuready's {', '.join(names[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _worked(run: Run) -> list[HostRun]:
+def _worked(run: Run) -> list[HostResult]:
     return [host for host in run.hosts if host.outcome != "skipped"]
 
 
@@ -135,7 +135,7 @@ def _praise(run: Run) -> str:
     return "ready" if proved and known else "OK"
 
 
-def _examined(host: HostRun) -> bool:
+def _examined(host: HostResult) -> bool:
     """Whether the active checks ran, and none is unknown."""
     return host.examined and not any(counts("verify", host, check) for check in host.checks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuready.report.run import CheckRun, HostRun, Run
+    from gpuready.report.result import CheckResult, HostResult, Run
 
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
@@ -59,7 +59,7 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
     return next(code for code in ORDER if code in codes)
 
 
-def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
+def _of_host(verb: str, host: HostResult, detailed: bool) -> set[int]:
     codes = {
         "unreachable": {4},
         "not_attempted": {6},
@@ -78,7 +78,7 @@ def _of_host(verb: str, host: HostRun, detailed: bool) -> set[int]:
     return codes
 
 
-def counts(verb: str, host: HostRun, check: CheckRun) -> bool:
+def counts(verb: str, host: HostResult, check: CheckResult) -> bool:
     """Does this verdict make the run fail? Not if a change is pending: checks that need it cannot pass yet."""
     if check.status == "unknown" and check.advisory:
         return False

@@ -11,7 +11,7 @@ from gpuready.base.part import Count, Part
 from gpuready.report.mask import mask_text
 from gpuready.report.matrix import Matrix, matrices, shown
 from gpuready.report.page import labelled
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, columns, count, grouped, lines, printable
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun

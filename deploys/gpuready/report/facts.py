@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, count
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from gpuready.report.fabric import fabric
 from gpuready.report.matrix import Matrix, matrices, shown
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.xml import document
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.verdict import Finding

@@ -19,13 +19,13 @@ from gpuready.report import blocks, compat_report
 from gpuready.report.ending import ending, host_counts, host_style, host_word
 from gpuready.report.exitcode import meaning
 from gpuready.report.human import CLASSES, consequence_lines, part_blocks, skipped_lines
-from gpuready.report.run import CheckRun, ComponentRun, HostRun, Run
+from gpuready.report.result import CheckResult, ComponentResult, HostResult, Run
 from gpuready.report.text import Painter, count, grouped, one_line, printable
 
 if TYPE_CHECKING:
     import jinja2
 
-Verdicts = dict[CheckRun, blocks.Names]
+Verdicts = dict[CheckResult, blocks.Names]
 _PLAIN = Painter(False)
 #: Up to so many hosts each has a row in the matrix; of more, hosts with the same row share it.
 _MOST_ROWS = 50
@@ -82,7 +82,7 @@ class ComponentCard:
 
     name: str
     mark: Mark
-    item: ComponentRun
+    item: ComponentResult
     keys: tuple[blocks.KeyDiff, ...]
     shared: int = 0
 
@@ -92,7 +92,7 @@ class CheckCard:
     """A check on a host; ``shared`` as that of :class:`ComponentCard`."""
 
     mark: Mark
-    check: CheckRun
+    check: CheckResult
     shared: int = 0
 
 
@@ -100,13 +100,13 @@ class CheckCard:
 class Section:
     """The part of the page for hosts whose results differ only in their timings."""
 
-    host: HostRun
+    host: HostResult
     outcome: Mark
     counts: str
     parts: list[ComponentCard]
     idle: dict[str, list[str]]
     checks: list[CheckCard]
-    passed: list[CheckRun]
+    passed: list[CheckResult]
     skipped: dict[str, list[str]]
     names: list[str] = field(default_factory=list)
     anchor: str = ""
@@ -191,7 +191,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _outcome(run: Run, host: HostRun) -> Mark:
+def _outcome(run: Run, host: HostResult) -> Mark:
     differs = run.verb == "verify" and host.outcome == "would_change"
     tone = "b" if differs else _TONES[host_style(run, host)]
     return Mark({"g": "✓", "b": "✗"}.get(tone, "Δ" if host.outcome == "would_change" else "…"),
@@ -226,7 +226,7 @@ def _rows(run: Run, columns: list[str], anchors: dict[str, str]) -> list[Row]:
     return list(found.values())
 
 
-def _mark(run: Run, host: HostRun, item: ComponentRun) -> Mark:
+def _mark(run: Run, host: HostResult, item: ComponentResult) -> Mark:
     if not item.applies and item.error is None:
         return _NOT_HERE
     return _COMPONENTS[blocks.status_text(run, host, item)]

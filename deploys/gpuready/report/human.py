@@ -21,7 +21,7 @@ from gpuready.report.blocks import (
 from gpuready.report.brief import MOST_HOSTS, summary_lines
 from gpuready.report.ending import ending, host_lines
 from gpuready.report.page import labelled, page, problem
-from gpuready.report.run import CheckRun, Run
+from gpuready.report.result import CheckResult, Run
 from gpuready.report.text import Painter, count, lines, one_line
 
 CLASSES = {
@@ -142,7 +142,7 @@ def _component_errors(block: DiffBlock) -> list[str]:
     return found
 
 
-def _verdict(check: CheckRun, hosts: Sequence[str], paint: Painter) -> list[str]:
+def _verdict(check: CheckResult, hosts: Sequence[str], paint: Painter) -> list[str]:
     word = paint(_STATUS[check.status], check.status.upper())
     first, *rest = lines(check.summary, "       ")
     return [

@@ -9,7 +9,7 @@ from gpuready.inventory.listing import Listed, Setting
 from gpuready.report.human import note_lines, skipped_lines
 from gpuready.report.mask import mask_value
 from gpuready.report.page import page
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter, columns, count, grouped
 
 #: Columns of a value; a longer one pushes its place to the right.
@@ -34,7 +34,7 @@ def _table(run: Run, paint: Painter) -> list[str]:
     return [paint("bold", head), *lines]
 
 
-def _listed(host: HostRun) -> Listed | None:
+def _listed(host: HostResult) -> Listed | None:
     found: Listed | None = host.parts.get("inventory")
     return found
 

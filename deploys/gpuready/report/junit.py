@@ -8,10 +8,10 @@ GitLab and GitHub actions read, too.
 import xml.etree.ElementTree as ET
 
 from gpuready.report.blocks import keys, status_text
-from gpuready.report.compat_report import Image, images, told
+from gpuready.report.compat_report import JudgedImage, images, told
 from gpuready.report.exitcode import counts
 from gpuready.report.fabric import Fabric, fabric
-from gpuready.report.run import CheckRun, ComponentRun, Error, HostRun, Run
+from gpuready.report.result import CheckResult, ComponentResult, Error, HostResult, Run
 from gpuready.report.text import Painter
 from gpuready.report.xml import document
 from gpuready.tools.fabric.verdict import Finding
@@ -54,7 +54,7 @@ def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
     return suite
 
 
-def _image_case(host: str, image: Image) -> ET.Element:
+def _image_case(host: str, image: JudgedImage) -> ET.Element:
     """compat: one image on one host."""
     case = _case(f"{host}.compat", image.image or "image")
     lines = "\n".join(told(image, Painter(False)))
@@ -64,7 +64,7 @@ def _image_case(host: str, image: Image) -> ET.Element:
     return _output(case, lines)
 
 
-def _host_case(host: HostRun) -> ET.Element:
+def _host_case(host: HostResult) -> ET.Element:
     """Could the host be worked on at all?"""
     case = _case(f"{host.name}.host", "host")
     if host.error is not None and all(item.error != host.error for item in host.components):
@@ -76,7 +76,7 @@ def _host_case(host: HostRun) -> ET.Element:
     return _output(case, "\n".join(host.notes))
 
 
-def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
+def _component_case(run: Run, host: HostResult, item: ComponentResult) -> ET.Element:
     case = _case(f"{host.name}.component", item.name)
     word = status_text(run, host, item)
     lines = "\n".join(map(str, keys(item)))
@@ -93,7 +93,7 @@ def _component_case(run: Run, host: HostRun, item: ComponentRun) -> ET.Element:
     return _output(case, "\n".join([word, lines, *item.notes]) if word else "")
 
 
-def _check_cases(run: Run, host: HostRun) -> list[ET.Element]:
+def _check_cases(run: Run, host: HostResult) -> list[ET.Element]:
     cases = []
     for check in host.checks:
         case = _case(f"{host.name}.check", check.id)
@@ -114,7 +114,7 @@ def _findings(of: Fabric) -> list[ET.Element]:
     return cases
 
 
-def _judge(case: ET.Element, each: CheckRun | Finding, *, counted: bool) -> None:
+def _judge(case: ET.Element, each: CheckResult | Finding, *, counted: bool) -> None:
     if counted:
         kind = "failure" if each.status == "fail" else "error"
         _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())

@@ -11,7 +11,7 @@ from gpuready.base.part import OPTIONAL, Count, OneOf, Part
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter, columns, grouped
 from gpuready.tools.fabric.launch import Launch, assignment
 
@@ -99,7 +99,7 @@ class Nccl(Part):
         return cls(found.variables, found.problems, ports, launch, found_tcp or None, environment)
 
 
-def nccl(host: HostRun) -> Nccl | None:
+def nccl(host: HostResult) -> Nccl | None:
     """The settings of a host; None: it was not read."""
     found: Nccl | None = host.parts.get("nccl")
     return found

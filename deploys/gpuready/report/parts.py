@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuready.inventory.listing import Listed
 from gpuready.model.state import NodeState
-from gpuready.report.compat_report import Image
+from gpuready.report.compat_report import JudgedImage
 from gpuready.report.fabric import Fabric
 from gpuready.report.nccl import Nccl
 from gpuready.report.stress import LoadedGpu
@@ -14,7 +14,7 @@ from gpuready.tools.status.status import Status
 
 #: What a host has: the form, and what it is.
 OF_HOST: dict[str, tuple[Any, str]] = {
-    "images": (tuple[Image, ...], "compat: the images."),
+    "images": (tuple[JudgedImage, ...], "compat: the images."),
     "nccl": (Nccl, "nccl: the settings."),
     "docker_args": (tuple[Argument, ...], "docker-args: the options."),
     "state": (NodeState, "probe: the node's state, masked."),
@@ -25,6 +25,6 @@ OF_HOST: dict[str, tuple[Any, str]] = {
 }
 #: What the whole run has.
 OF_RUN: dict[str, tuple[Any, str]] = {
-    "image": (Image, "compat without an inventory: the image."),
+    "image": (JudgedImage, "compat without an inventory: the image."),
     "fabric": (Fabric, "fabric: the tests between hosts."),
 }

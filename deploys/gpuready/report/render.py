@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuready.report.run import Run
+    from gpuready.report.result import Run
 
 FORMATS = ("human", "json", "jsonl", "junit", "html", "github", "gitlab")
 #: Of the tests between hosts: a table, and a picture of the matrices.

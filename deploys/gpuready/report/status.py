@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.report.run import Run
+from gpuready.report.result import Run
 from gpuready.report.text import Painter, columns
 
 if TYPE_CHECKING:

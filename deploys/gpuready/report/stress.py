@@ -10,7 +10,7 @@ from gpuready.gpu.stress_figures import Figure
 
 if TYPE_CHECKING:
     from gpuready.gpu.stress_figures import Gpu
-    from gpuready.report.run import HostRun
+    from gpuready.report.result import HostResult
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class LoadedGpu(Part):
         return f"GPU {self.index} ({self.uuid}, {self.slot})"
 
 
-def loaded(host: HostRun) -> tuple[LoadedGpu, ...]:
+def loaded(host: HostResult) -> tuple[LoadedGpu, ...]:
     """The GPUs of a host that were loaded."""
     found: tuple[LoadedGpu, ...] = host.parts.get("stress", ())
     return found

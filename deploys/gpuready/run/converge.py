@@ -19,7 +19,7 @@ from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
-from gpuready.report.run import ComponentRun, Error, HostRun, Run
+from gpuready.report.result import ComponentResult, Error, HostResult, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.status.record import outcome, record
 
@@ -120,7 +120,7 @@ def _plan(host: Host, state: NodeState, back: bool) -> Plan:
     return host_plan(host, state, BACK if back else NODE, original=back)
 
 
-def _judge(result: HostRun, plan: Plan) -> None:
+def _judge(result: HostResult, plan: Plan) -> None:
     import gpuready.catalogue  # noqa: F401  # once, before the clock starts
 
     with holding("judging") as pause:
@@ -178,7 +178,7 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
         result.outcome = "pending" if any(c.pending for c in result.components) else "changed"
 
 
-def _first_error(result: HostRun) -> Error | None:
+def _first_error(result: HostResult) -> Error | None:
     return next((item.error for item in result.components if item.error is not None), None)
 
 
@@ -208,7 +208,7 @@ def _look_again(fleet: Fleet, host: Host, back: bool) -> None:
         result.notes.append("the record of this apply could not be written: is /var full or read-only?")
 
 
-def _record(fleet: Fleet, result: HostRun, plan: Plan) -> str:
+def _record(fleet: Fleet, result: HostResult, plan: Plan) -> str:
     """Return the record that this apply leaves on the node."""
     results = [
         (
@@ -222,6 +222,6 @@ def _record(fleet: Fleet, result: HostRun, plan: Plan) -> str:
     )
 
 
-def _waits(item: ComponentRun) -> bool:
+def _waits(item: ComponentResult) -> bool:
     """Tell whether a difference stays: it waits, or the operation was dropped after another one failed."""
     return item.pending or (bool(item.diff) and not item.attempted)

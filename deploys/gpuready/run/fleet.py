@@ -39,7 +39,7 @@ from gpuready.operations.interrupts import signals_to_main
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import hang_up, is_up
 from gpuready.operations.watchdog import working
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
@@ -71,10 +71,10 @@ class Fleet:
 
     def __init__(self, entries: Sequence[HostEntry], access: Access, progress: Progress) -> None:
         self.entries = {entry.name: entry for entry in entries}
-        self.results = {entry.name: HostRun(entry.name, notes=list(entry.notes)) for entry in entries}
+        self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
         self.progress = progress
-        self.keeps: Callable[[HostRun], bool] = lambda result: False
+        self.keeps: Callable[[HostResult], bool] = lambda result: False
         self.room = _connections(len(entries))
         """How many connections may be open at once."""
         _quiet()

@@ -14,7 +14,7 @@ from gpuready.base.records import ProbeError
 from gpuready.components.nccl.spec import Nccl
 from gpuready.report.document import document, result_schema
 from gpuready.report.human import human
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read
@@ -358,7 +358,9 @@ def test_what_is_not_on_record() -> None:
 
 def test_the_report() -> None:
     look = on_record(node())
-    run = Run("rdma list", [HostRun("gpu13", {"attached": attached(look, Nccl())}, outcome="ok")], source="hosts.yaml")
+    run = Run(
+        "rdma list", [HostResult("gpu13", {"attached": attached(look, Nccl())}, outcome="ok")], source="hosts.yaml"
+    )
     assert human(run, 0).splitlines() == [
         "rdma list: 1 host of hosts.yaml, 0.0 s",
         "",
@@ -377,7 +379,7 @@ def test_the_report() -> None:
         {"port": 1, "gid_index": 1, "address": "10.100.100.1", "reason": ""}
     ]
     ended = replace(look, others={}, here=space(HERE, nic("ens1f0"), rdma=irdma(gids=())))
-    run = Run("rdma list", [HostRun("gpu13", {"attached": attached(ended, Nccl())}, outcome="ok")])
+    run = Run("rdma list", [HostResult("gpu13", {"attached": attached(ended, Nccl())}, outcome="ok")])
     assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
-    run = Run("rdma attach", [HostRun("gpu13", {"attached": ()}, outcome="pending")])
+    run = Run("rdma attach", [HostResult("gpu13", {"attached": ()}, outcome="pending")])
     assert human(run, 7).splitlines()[-1].startswith("PENDING: 1 host: 1 pending; exit 7")

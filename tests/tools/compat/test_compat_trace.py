@@ -14,14 +14,13 @@ from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
 from gpuready.model.state import NodeState
 from gpuready.report.annotations import notes
-from gpuready.report.compat_report import Image as Judged
-from gpuready.report.compat_report import images, told
+from gpuready.report.compat_report import JudgedImage, images, told
 from gpuready.report.document import document, read
 from gpuready.report.ending import host_word
 from gpuready.report.exitcode import exit_code
 from gpuready.report.human import human
 from gpuready.report.junit import junit
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import Painter
 from gpuready.tools.compat.answer import Answer as Predicted
 from gpuready.tools.compat.trace import Trace
@@ -206,8 +205,8 @@ def test_a_damaged_answer_is_no_error(text: str) -> None:
     assert ran.source == "own" and all(isinstance(hook, str) for hook in ran.hooks)
 
 
-def predicted(trace: Trace | None) -> Judged:
-    return Judged.of(Predicted("app:1", NATIVE, trace=trace))
+def predicted(trace: Trace | None) -> JudgedImage:
+    return JudgedImage.of(Predicted("app:1", NATIVE, trace=trace))
 
 
 def test_for_people_the_difference_comes_first() -> None:
@@ -239,7 +238,7 @@ def test_a_difference_and_an_unknown_trace_are_not_good() -> None:
     ],
 )
 def test_the_report_of_a_trace(made: Trace, code: int, word: str, kind: str) -> None:
-    run = Run("compat", [HostRun("gpu01", {"images": (predicted(made),)}, outcome="ok")])
+    run = Run("compat", [HostResult("gpu01", {"images": (predicted(made),)}, outcome="ok")])
     assert (exit_code(run), host_word(run, run.hosts[0])) == (code, word)
     written = json.loads(json.dumps(document(run, code)))
     VALIDATOR.validate(written)

@@ -22,7 +22,7 @@ from gpuready.report.exitcode import exit_code
 from gpuready.report.html import html
 from gpuready.report.human import human
 from gpuready.report.mask import mask_state
-from gpuready.report.run import HostRun, Run
+from gpuready.report.result import HostResult, Run
 from gpuready.report.text import printable
 from gpuready.tools.status.record import PATH, Outcome, Record, last_record, outcome, record, spec_hash
 from gpuready.tools.status.status import Status, status_of
@@ -144,22 +144,22 @@ def test_a_record_that_apply_did_not_write_is_none(name: str) -> None:
     found = status(node(HOSTILE[name]), SAME)
     assert found.record is None and found.outcome is None and PATH in found.problem
     assert found.problem.isprintable() and len(found.problem) < 300
-    text = shown(HostRun("n1", {"status": found}, outcome="ok"))
+    text = shown(HostResult("n1", {"status": found}, outcome="ok"))
     assert "n1    unreadable record  -   -         -     580.95.05  matches the spec" in text
-    VALIDATOR.validate(json.loads(json.dumps(document(of(HostRun("n1", {"status": found}, outcome="ok")), 0))))
+    VALIDATOR.validate(json.loads(json.dumps(document(of(HostResult("n1", {"status": found}, outcome="ok")), 0))))
 
 
 @pytest.mark.fault("hostile-status-record")
 def test_a_name_that_turns_the_line_around_is_spelt_out() -> None:
     found = status(node(written(by="\u202eic@spo")), SAME)
-    assert "\\u202eic@spo" in printable(shown(HostRun("n1", {"status": found}, outcome="ok")))
+    assert "\\u202eic@spo" in printable(shown(HostResult("n1", {"status": found}, outcome="ok")))
 
 
-def of(*hosts: HostRun) -> Run:
+def of(*hosts: HostResult) -> Run:
     return Run("status", list(hosts), seconds=0.5, source="hosts.yaml")
 
 
-def shown(*hosts: HostRun) -> str:
+def shown(*hosts: HostResult) -> str:
     return human(of(*hosts), exit_code(of(*hosts)))
 
 
@@ -171,7 +171,7 @@ def test_the_page() -> None:
         "gpu03": status(node(None, driver=Driver()), BLOCKED),
         "gpu04": status_of(SPEC, node(written(), clock=1), release="0.1.0", undecided="no GPU"),
     }
-    hosts = [HostRun(name, {"status": each}, outcome="ok", probed=True, execs=1) for name, each in states.items()]
+    hosts = [HostResult(name, {"status": each}, outcome="ok", probed=True, execs=1) for name, each in states.items()]
     found = shown(*hosts, host_run("gpu05", "unreachable", error=NO_ROUTE)).splitlines()
     assert found[0] == "status: 5 hosts of hosts.yaml, 4 probed, 0.5 s"
     assert "\n".join(line.rstrip() for line in found[found.index("") + 1 :]).startswith(
@@ -192,7 +192,7 @@ def test_the_page() -> None:
 
 
 def test_a_document_gives_back_the_status() -> None:
-    run_ = of(HostRun("gpu01", {"status": status(node(written()), DIFFERS)}, outcome="ok", execs=1))
+    run_ = of(HostResult("gpu01", {"status": status(node(written()), DIFFERS)}, outcome="ok", execs=1))
     found = json.loads(json.dumps(document(run_, 0)))
     VALIDATOR.validate(found)
     again, code = read(found)

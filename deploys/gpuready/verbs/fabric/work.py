@@ -27,7 +27,7 @@ from gpuready.operations.pair import run_test
 from gpuready.operations.training import run_training
 from gpuready.operations.transport import is_up
 from gpuready.report.fabric import Fabric
-from gpuready.report.run import CheckRun, Error, Run
+from gpuready.report.result import CheckResult, Error, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host
@@ -72,7 +72,7 @@ def _settle(fleet: Fleet, fabric: FabricRun) -> None:
         result.execs = context(fleet.host(name)).execs
         if result.outcome == "ok" and name in fabric.met:
             judged = judge_host(fabric, name, fleet.entries[name].spec, date.today())
-            result.checks = list(map(CheckRun.of, judged))
+            result.checks = list(map(CheckResult.of, judged))
         elif result.outcome == "ok":
             result.leave_out("none of its pairs could be tested")
 

@@ -17,7 +17,7 @@ from gpuready.contract.component import Disruption
 from gpuready.operations.context import context
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.operations.transport import run_script
-from gpuready.report.run import ComponentRun, Run
+from gpuready.report.result import ComponentResult, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
@@ -50,7 +50,7 @@ def _work(fleet: Fleet, asked: Asked, dry_run: bool, host: Host) -> None:
         return
     plans = _plans(asked, look)
     item = Attempt(_comparison(asked.verb, plans))
-    run.components = [ComponentRun.of(item)]
+    run.components = [ComponentResult.of(item)]
     if not plans:
         nothing_on_record(look, asked)
     elif not item.found.diff:
@@ -94,7 +94,7 @@ def _move(fleet: Fleet, asked: Asked, host: Host, item: Attempt, plans: Sequence
         item.error = e if isinstance(e, ConvergeError) else None
         raise
     finally:
-        fleet.results[host.name].components = [ComponentRun.of(item)]
+        fleet.results[host.name].components = [ComponentResult.of(item)]
     fleet.results[host.name].outcome = "changed"
 
 

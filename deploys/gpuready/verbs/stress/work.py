@@ -13,7 +13,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.stress import has_torch, run_diag, run_stress
-from gpuready.report.run import CheckRun, Run
+from gpuready.report.result import CheckResult, Run
 from gpuready.report.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
@@ -74,4 +74,4 @@ class _Measured:
             result.parts["stress"] = tuple(map(LoadedGpu.of, node.gpus))
             result.notes += filter(None, [stress.summary(node)])
             diagnosed = judge(name, spec, self._diagnosed.get(name), date.today())
-            result.checks += map(CheckRun.of, [*together.judge(name, spec, date.today()), diagnosed])
+            result.checks += map(CheckResult.of, [*together.judge(name, spec, date.today()), diagnosed])

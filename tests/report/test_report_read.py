@@ -45,6 +45,10 @@ def test_unknown_keys_of_a_newer_release_are_ignored() -> None:
     for where in (found, found["hosts"]["gpu01"], found["hosts"]["gpu01"]["checks"][0]):
         where["newer"] = {"a": 1}
     assert human(*read(found)) == plain
+    state: Any = recorded("probed")
+    plain = human(*read(copy.deepcopy(state)))
+    state["hosts"]["gpu01"]["state"]["newer"] = state["hosts"]["gpu01"]["state"]["os"]["newer"] = 1
+    assert human(*read(state)) == plain
 
 
 @pytest.mark.parametrize(
@@ -63,6 +67,25 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(given: object, message: 
     with pytest.raises(DocumentError) as e:
         read(given)
     assert message in str(e.value) and e.value.remedy and "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("execs", -1, "hosts.lab1.execs: "),
+        ("seconds", -0.5, "hosts.lab1.seconds: "),
+        ("seconds", float("inf"), "hosts.lab1.seconds: "),
+        ("outcome", "fine", "hosts.lab1.outcome: "),
+        ("nccl", [], "hosts.lab1.nccl: "),
+        ("checks", [{"id": "a"}], "hosts.lab1.checks.0.level: "),
+    ],
+)
+def test_a_value_that_no_release_writes_is_refused_at_its_place(key: str, value: object, message: str) -> None:
+    found: Any = json.loads(json.dumps(document(sample("converged"), 0)))
+    found["hosts"]["lab1"][key] = value
+    with pytest.raises(DocumentError) as e:
+        read(found)
+    assert str(e.value).startswith(message)
 
 
 def test_the_recorded_documents_are_of_every_kind() -> None:

@@ -103,7 +103,7 @@ def _value(value: Any) -> Value:
 
 
 @dataclass
-class ComponentRun(Part):
+class ComponentResult(Part):
     """One component on one host: the comparison before anything was done, and what was done."""
 
     name: str
@@ -134,7 +134,7 @@ class ComponentRun(Part):
     """The keys that differed before anything was done."""
 
     @classmethod
-    def of(cls, attempt: Attempt, forecast: str = "") -> ComponentRun:
+    def of(cls, attempt: Attempt, forecast: str = "") -> ComponentResult:
         """``forecast``: what it would wait for, as far as the state tells."""
         found, error = attempt.found, attempt.error
         return cls(
@@ -155,7 +155,7 @@ class ComponentRun(Part):
 
 
 @dataclass(frozen=True)
-class CheckRun(Part):
+class CheckResult(Part):
     """The verdict of a check on one host."""
 
     id: str
@@ -178,7 +178,7 @@ class CheckRun(Part):
     """The component that it judges; of other checks, their area."""
 
     @classmethod
-    def of(cls, judged: Judged) -> CheckRun:
+    def of(cls, judged: Judged) -> CheckResult:
         check, verdict = judged.check, judged.verdict
         return cls(
             check.id, check.level.name, check.gpu, verdict.status, verdict.summary, verdict.evidence, verdict.remedy,
@@ -222,9 +222,9 @@ class Host(Part):
     """Remarks for the user."""
     reboot: Reboot | None = None
     """Its reboot, if it was rebooted."""
-    components: list[ComponentRun] = field(default_factory=list)
+    components: list[ComponentResult] = field(default_factory=list)
     """What was compared, in the order in which components run."""
-    checks: list[CheckRun] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list)
     """What was judged."""
 
     @property
@@ -240,7 +240,7 @@ class Host(Part):
 
 
 @dataclass
-class HostRun(Host):
+class HostResult(Host):
     """A host of a run that is under way or was read back. ``parts``: what one verb adds, by its key in the document.
 
     ``state`` and ``disturbed`` are the engine's, and in no document. ``disturbed``: what is permitted there may affect
@@ -320,9 +320,9 @@ class Run(Summary):
     """
 
     verb: str
-    hosts: list[HostRun] = field(default_factory=list)
+    hosts: list[HostResult] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
-    unmanaged: list[HostRun] = field(default_factory=list)
+    unmanaged: list[HostResult] = field(default_factory=list)
     how_to_manage: str = ""
     diff_shown: bool = False
     removing: bool = False
@@ -353,12 +353,12 @@ class Run(Summary):
         self.error = self.error or INTERRUPTED
 
     @property
-    def everyone(self) -> list[HostRun]:
+    def everyone(self) -> list[HostResult]:
         """All hosts that match, unmanaged ones last."""
         return [*self.hosts, *self.unmanaged]
 
     @property
-    def skipped(self) -> list[HostRun]:
+    def skipped(self) -> list[HostResult]:
         """The hosts that were left alone, chosen or not."""
         return [host for host in self.everyone if host.outcome == "skipped"]
 
@@ -366,7 +366,7 @@ class Run(Summary):
         """Take the hosts in that gpuready does not manage."""
         found = tuple(hosts)
         self.how_to_manage = next((host.remedy for host in found if host.remedy), "")
-        self.unmanaged = [HostRun(h.name, outcome="skipped", notes=list(h.notes), reason=h.reason) for h in found]
+        self.unmanaged = [HostResult(h.name, outcome="skipped", notes=list(h.notes), reason=h.reason) for h in found]
         self.conclude()
 
     def conclude(self) -> None:
