@@ -8,9 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gpuready.inventory.listing import Listed, Setting
 from gpuready.model.state import NodeState
-from gpuready.report.document import document, result_schema
+from gpuready.report.document import document, read, result_schema
 from gpuready.report.render import FORMATS, render
+from gpuready.report.result import ComponentResult, Difference, HostResult, Run, UnknownValue
 from tests.report.test_report_runs import CODES, sample
 
 SCHEMA = result_schema()
@@ -121,6 +123,19 @@ def test_a_probe_carries_a_masked_state_that_reads_back() -> None:
     text = state.files["/etc/docker/daemon.json"].text
     assert json.loads(text)["proxies"] == {"http-proxy": "http://***@proxy:3128"}
     assert state.files["/etc/ld.so.conf.d/odd.conf"].data == b"/opt/caf\xe9/lib\n", "bytes that are no UTF-8 survive"
+
+
+def test_the_value_of_a_key_that_names_a_secret_is_hidden() -> None:
+    listed = Listed(
+        "h:1", (), "a", None, None, (Setting("x.password", "s3cret", "h:2"), Setting("x.y", "1", "h:3")), {}
+    )
+    diff = (Difference("x.token", ("s3cret",), UnknownValue("x --password s3cret")),)
+    host = HostResult("a", {"inventory": listed}, components=[ComponentResult("x", True, diff=diff)])
+    for found in (document(Run("plan", [host]), 0), document(*read(document(Run("plan", [host]), 0)))):
+        only = found["hosts"]["a"]
+        assert [each["value"] for each in only["inventory"]["settings"]] == ["***", "1"]
+        assert only["inventory"]["settings"][0]["where"] == "h:2"
+        assert only["components"][0]["diff"][0]["actual"] == ["***"] and "s3cret" not in json.dumps(found)
 
 
 @pytest.mark.parametrize("form", FORMATS)

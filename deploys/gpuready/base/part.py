@@ -29,6 +29,8 @@ class Part:
     }
     derived: ClassVar[tuple[str, ...]] = ()
     """Properties that the document shows, too."""
+    keyed: ClassVar[tuple[str, ...]] = ()
+    """Fields with a value of the setting that the field ``key`` names; the document hides a secret's value."""
 
 
 @dataclass(frozen=True)

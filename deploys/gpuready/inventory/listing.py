@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from gpuready.base.documents import read_json
 from gpuready.base.part import Part
@@ -14,6 +14,8 @@ from gpuready.inventory.source_values import Located, plain
 @dataclass(frozen=True)
 class Setting(Part):
     """A value of the spec that the inventory sets."""
+
+    keyed: ClassVar[tuple[str, ...]] = ("value",)
 
     key: str
     """Its path, with dots."""

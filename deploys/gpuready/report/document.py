@@ -58,8 +58,7 @@ def _mapping(part: Part, form: Any) -> dict[str, Any]:
         value = getattr(part, name)
         if value is not None or not optional:
             found[name] = _plain(value) if digits is None or value is None else round(value, digits)
-    if isinstance(key := found.get("key"), str):  # the value of a key that names a secret
-        found |= {name: mask_value(key, value) for name, value in found.items() if name != "key"}
+    found |= {name: mask_value(found["key"], found[name]) for name in form.keyed}
     return found | {name: _plain(getattr(part, name)) for name in form.derived}
 
 

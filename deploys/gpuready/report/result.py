@@ -86,6 +86,8 @@ Value = str | int | bool | tuple[str, ...] | UnknownValue | None
 class Difference(Part):
     """A key that differs from the spec."""
 
+    keyed: ClassVar[tuple[str, ...]] = ("actual", "expected")
+
     key: str
     """The setting, as a path with dots."""
     actual: Value
